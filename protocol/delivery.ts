@@ -1,0 +1,139 @@
+import { type Static, Type } from "typebox";
+import { DeliveryId, SessionId, Timestamp } from "./ids.ts";
+
+export const DeliverAs = Type.Enum(["steer", "followUp", "nextTurn"], {
+  description:
+    "During a run: `steer` enters the next request, `followUp` comes when the run would end. `nextTurn` waits for the next prompt.",
+});
+export type DeliverAs = Static<typeof DeliverAs>;
+
+const stateNames = [
+  "accepted",
+  "held",
+  "inserted",
+  "prepared",
+  "delivered",
+  "answered",
+  "parked",
+  "dropped",
+  "cancelled",
+  "expired",
+  "failed",
+  "unknown",
+] as const;
+export type DeliveryState = (typeof stateNames)[number];
+export const DeliveryState = Type.Enum(stateNames);
+
+/** What a `delivered` or `answered` rests on. */
+export const Evidence = Type.Enum(["headers", "start", "content", "message"], {
+  description:
+    "`headers`: the provider answered 2xx. `start`: an adapter without headers opened its stream. `content`: the first content of the answer. `message`: the whole answer.",
+});
+export type Evidence = Static<typeof Evidence>;
+
+/** Whether the pushed content was found in the payload that left for the provider. */
+export const PayloadCheck = Type.Enum(["confirmed", "unverified", "unchecked"]);
+export type PayloadCheck = Static<typeof PayloadCheck>;
+
+/** One request to the provider that carried the push. */
+export const Attempt = Type.Object(
+  {
+    requestId: Type.String(),
+    n: Type.Integer({ minimum: 1 }),
+    preparedAt: Timestamp,
+    payload: PayloadCheck,
+    outcome: Type.Optional(
+      Type.Enum(["delivered", "failed", "aborted", "unknown"], {
+        description: "Absent while the attempt is open. `unknown`: the child died before the verdict.",
+      }),
+    ),
+    endedAt: Type.Optional(Timestamp),
+    status: Type.Optional(Type.Integer({ description: "HTTP status, where the provider's API gives one." })),
+    evidence: Type.Optional(Evidence),
+    error: Type.Optional(Type.String({ description: "The provider's words, at most 1 KiB." })),
+  },
+  { additionalProperties: false },
+);
+export type Attempt = Static<typeof Attempt>;
+
+const reasonCodes = [
+  "abort",
+  "run_failed",
+  "interrupted",
+  "unverified",
+  "unanswered_error",
+  "unanswered_aborted",
+  "clear_queue",
+  "session_replaced",
+  "policy",
+  "removed_by_extension",
+  "compacted",
+  "session_lost",
+  "session_closed",
+  "link_failed",
+  "refused_by_pi",
+] as const;
+export type ReasonCode = (typeof reasonCodes)[number];
+
+/** Why a delivery is where it is: a word for programs and a sentence for people. */
+export const Reason = Type.Object(
+  { code: Type.Enum(reasonCodes), message: Type.String() },
+  { additionalProperties: false },
+);
+export type Reason = Static<typeof Reason>;
+
+export const HistoryStep = Type.Object(
+  { state: DeliveryState, at: Timestamp, requestId: Type.Optional(Type.String()), reason: Type.Optional(Reason) },
+  { additionalProperties: false },
+);
+export type HistoryStep = Static<typeof HistoryStep>;
+
+export const Delivery = Type.Object(
+  {
+    deliveryId: DeliveryId,
+    sessionId: SessionId,
+    state: DeliveryState,
+    customType: Type.String(),
+    deliverAs: DeliverAs,
+    triggerTurn: Type.Boolean(),
+    attempts: Type.Array(Attempt, { description: "At most the 32 newest." }),
+    evidence: Type.Optional(Evidence),
+    reason: Type.Optional(Reason),
+    redelivered: Type.Optional(
+      Type.Boolean({ description: "An earlier attempt's verdict died with its child, so the model may have seen it before." }),
+    ),
+    history: Type.Array(HistoryStep, { description: "The states it went through, at most the 64 newest." }),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    settledAt: Type.Optional(Timestamp),
+  },
+  { additionalProperties: false },
+);
+export type Delivery = Static<typeof Delivery>;
+
+export const WaitUntil = Type.Enum(["inserted", "prepared", "delivered", "answered"]);
+export type WaitUntil = Static<typeof WaitUntil>;
+
+/** States after which a delivery never changes again (`delivered` becomes one when its run has settled). */
+export const terminalStates: ReadonlySet<DeliveryState> = new Set<DeliveryState>([
+  "answered",
+  "dropped",
+  "cancelled",
+  "expired",
+  "failed",
+  "unknown",
+]);
+
+const ladder = ["accepted", "held", "inserted", "prepared", "delivered", "answered"] as const;
+
+/** Whether a wait for `until` ends in this state: reached, passed, parked, or never to be reached. */
+export function endsWait(state: DeliveryState, until: WaitUntil): boolean {
+  if (state === "parked" || terminalStates.has(state)) return true;
+  return ladder.indexOf(state as (typeof ladder)[number]) >= ladder.indexOf(until);
+}
+
+/** Whether `state` says that `until` was reached. */
+export function hasReached(state: DeliveryState, until: WaitUntil): boolean {
+  const rung = ladder.indexOf(state as (typeof ladder)[number]);
+  return rung >= 0 && rung >= ladder.indexOf(until);
+}

@@ -1,0 +1,98 @@
+/** One row of the closed error catalogue. */
+interface ErrorRow {
+  /** JSON-RPC error code. Codes from -32700 to -32600 are those of the JSON-RPC 2.0 specification. */
+  readonly code: number;
+  /** Status of an HTTP answer that carries this error alone. */
+  readonly httpStatus: number;
+  /** Whether the same call may succeed later without a change by the caller. */
+  readonly retryable: boolean;
+  /** What it means, for documents. */
+  readonly meaning: string;
+}
+
+/**
+ * Every error that crosses the wire. `error.data.name` holds the key, `error.code` the number.
+ * A code is never reused for something else.
+ */
+export const errorCatalogue = {
+  parse_error: row(-32700, 400, false, "The text is not JSON."),
+  invalid_request: row(-32600, 400, false, "The JSON is not a JSON-RPC 2.0 request."),
+  method_not_found: row(-32601, 404, false, "There is no such method."),
+  invalid_params: row(-32602, 400, false, "The params do not match the method's schema; each finding names its path."),
+  internal_error: row(-32603, 500, false, "The daemon failed; its log has the cause."),
+  unauthorized: row(-32001, 401, false, "No token, or a wrong one."),
+  forbidden: row(-32002, 403, false, "Understood and refused: a foreign Host or Origin, or a command that is not for clients."),
+  session_not_found: row(-32010, 404, false, "No session has this id."),
+  session_busy: row(-32011, 409, true, "The session is running (or compacting) and the call did not say what to do then."),
+  session_closed: row(-32012, 410, false, "The session was closed while the call was under way."),
+  child_exited: row(-32013, 502, true, "The session's pi process ended before it answered."),
+  start_failed: row(-32014, 502, false, "pi could not be started for this session; data has its last words."),
+  link_failed: row(-32015, 502, false, "pi runs, but the helper extension did not load or does not answer."),
+  pi_not_found: row(-32016, 502, false, "There is no pi where the daemon looked."),
+  pi_too_old: row(-32017, 502, false, "The pi that was found is older than the oldest one supported."),
+  cwd_invalid: row(-32018, 400, false, "The working directory is missing, is no directory, or may not be entered."),
+  model_not_found: row(-32019, 400, false, "pi does not know this model."),
+  refused_by_pi: row(-32020, 409, false, "pi answered the command with a failure; data has its words."),
+  unsupported_by_pi: row(-32021, 501, false, "This pi lacks what the method needs."),
+  delivery_not_found: row(-32030, 404, false, "No delivery has this id."),
+  conflict: row(-32031, 409, false, "The id was used before with other content."),
+  deadline_exceeded: row(-32032, 504, true, "The state was not reached in time; nothing was cancelled."),
+  too_large: row(-32033, 413, false, "The content, frame or body exceeds its limit."),
+  overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
+  shutting_down: row(-32041, 503, true, "The daemon is about to end."),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorName = keyof typeof errorCatalogue;
+
+/** `error.data` of every error: the name, whether a retry can help, and what the error has to add. */
+export interface ErrorData {
+  readonly name: ErrorName;
+  readonly retryable: boolean;
+  readonly [detail: string]: unknown;
+}
+
+/** One finding of a params check. */
+export interface ParamsFinding {
+  /** JSON pointer into `params`; the empty string is `params` itself. */
+  readonly path: string;
+  readonly message: string;
+}
+
+function row(code: number, httpStatus: number, retryable: boolean, meaning: string): ErrorRow {
+  return { code, httpStatus, retryable, meaning };
+}
+
+const nameByCode: ReadonlyMap<number, ErrorName> = new Map(
+  (Object.keys(errorCatalogue) as ErrorName[]).map((name) => [errorCatalogue[name].code, name]),
+);
+
+/** The catalogue's name of a code, if it has one. */
+export function errorNameOf(code: number): ErrorName | undefined {
+  return nameByCode.get(code);
+}
+
+/**
+ * An error that crosses the wire. The daemon throws it, the client library throws what it received as one.
+ * Its message reads as help: what was attempted, why it failed, what to do.
+ */
+export class WireError extends Error {
+  override readonly name = "WireError";
+  readonly code: number;
+  readonly data: ErrorData;
+
+  constructor(name: ErrorName, message: string, details: Readonly<Record<string, unknown>> = {}, options?: ErrorOptions) {
+    super(message, options);
+    const { code, retryable } = errorCatalogue[name];
+    this.code = code;
+    this.data = { ...details, name, retryable };
+  }
+
+  /** The name in the catalogue, for example `session_busy`. */
+  get kind(): ErrorName {
+    return this.data.name;
+  }
+
+  get httpStatus(): number {
+    return errorCatalogue[this.kind].httpStatus;
+  }
+}

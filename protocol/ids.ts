@@ -1,0 +1,23 @@
+import { Type } from "typebox";
+
+/** A session's id: the id in the header of its pi session file. */
+export const SessionId = Type.String({
+  pattern: "^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$",
+  description: "The id in the header of the session's pi session file.",
+});
+
+/** A delivery's id: chosen by the client, else a UUIDv7. */
+export const DeliveryId = Type.String({
+  pattern: "^[0-9A-Za-z._:-]{1,128}$",
+  description: "Chosen by the client (any letters, digits and . _ : -), else a UUIDv7.",
+});
+
+export const PromptId = Type.String({ description: "A UUIDv7, given by the daemon to each prompt." });
+
+export const RunId = Type.String({ description: "A UUIDv7, given by the daemon to each run." });
+
+/** Unix milliseconds. */
+export const Timestamp = Type.Integer({ minimum: 0, description: "Unix milliseconds." });
+
+/** A position in a session's log: an integer that only grows. */
+export const Seq = Type.Integer({ minimum: 0, description: "A position in the session's log. It only grows." });

@@ -1,0 +1,156 @@
+/**
+ * The frames between the daemon and the helper extension inside pi. Internal: not part of the clients' protocol.
+ *
+ * Inward a frame is the argument of an extension command: a `prompt` record whose message is `/<command> <frame>`.
+ * pi runs it at once in every state of the agent. Outward a frame is the text of `ctx.ui.setStatus(statusKey, …)`,
+ * which reaches stdout in exact order with pi's own events.
+ *
+ * This module is loaded inside every pi: it holds constants and types only.
+ */
+import type { Content } from "./content.ts";
+import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
+
+/** The version of these frames. Helper and daemon must have the same. */
+export const LINK_VERSION = 1;
+
+/** Names a 0600 file with the {@link HelperConfig}. The helper reads it, deletes it and removes the variable. */
+export const HELPER_CONFIG_ENV = "PI_RPCD_HELPER_CONFIG";
+
+/** Marks every process that descends from a child; its value is the child's id, which is no secret. */
+export const CHILD_MARKER_ENV = "PI_RPCD_CHILD";
+
+/** The key in a custom message's `details` under which the delivery's identity rides. */
+export const DELIVERY_MARK = "pi-rpcd";
+
+/** `customType` of a carrier: a message that only starts a run and is left out of the request. */
+export const CARRIER_TYPE = "pi-rpcd.carrier";
+
+/** A larger inward frame goes by a file, since a large record costs pi time that grows with its square. */
+export const MAX_INLINE_FRAME_BYTES = 256 * 1024;
+
+export interface HelperConfig {
+  readonly link: number;
+  /** The status key of this child's outward frames. Unguessable, so that no other extension can write them by accident. */
+  readonly statusKey: string;
+}
+
+/** What the helper puts under {@link DELIVERY_MARK}. */
+export interface DeliveryMark {
+  readonly deliveryId: string;
+}
+
+/** A push on its way: what the helper needs to hand it over. */
+export interface HeldPush {
+  readonly deliveryId: string;
+  readonly customType: string;
+  readonly content: Content;
+  readonly display: boolean;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly deliverAs: DeliverAs;
+  readonly triggerTurn: boolean;
+  /** What an abort of the run does to it while it is held. */
+  readonly onAbort: "park" | "drop";
+}
+
+/** Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. */
+export type InwardFrame =
+  /**
+   * Hold these pushes and hand each over at its moment. Idempotent: one that is held already stays as it is, one that
+   * stands on the active branch is answered as `inserted`. Reply: {@link HoldReply}.
+   */
+  | { readonly kind: "hold"; readonly rid: string; readonly pushes: readonly HeldPush[] }
+  /** Give up these pushes if they are still held. Reply: {@link ReleaseReply}. */
+  | { readonly kind: "release"; readonly rid: string; readonly deliveryIds: readonly string[] }
+  /**
+   * A prompt follows: append the held pushes that wait for one (`nextTurn`, and what an abort or a failure has left)
+   * without starting a run. Reply: {@link HoldReply} of what was appended and what stays held.
+   */
+  | { readonly kind: "beforePrompt"; readonly rid: string }
+  /** Start a run by a carrier, for pushes that already stand in the transcript. Reply: {@link CarryReply}. */
+  | { readonly kind: "carry"; readonly rid: string }
+  /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
+  | { readonly kind: "ping"; readonly rid: string }
+  /** The frame is in this file (0600). The helper reads it, checks length and hash, deletes it, and acts on the frame. */
+  | {
+      readonly kind: "file";
+      readonly rid: string;
+      readonly path: string;
+      readonly bytes: number;
+      readonly sha256: string;
+    };
+
+export interface HoldReply {
+  readonly held: readonly string[];
+  readonly inserted: readonly string[];
+  /** Whether a run is on (or was just started by this hand-over). */
+  readonly running: boolean;
+}
+
+export interface ReleaseReply {
+  readonly released: readonly string[];
+  /** Those that had been handed over (or were never held). */
+  readonly tooLate: readonly string[];
+}
+
+export interface CarryReply {
+  readonly started: boolean;
+}
+
+export interface PingReply {
+  readonly running: boolean;
+  readonly held: readonly string[];
+}
+
+/** Frames from the helper. `at` is Unix milliseconds of the moment that the frame reports. */
+export type OutwardFrame =
+  /** The helper is there. Sent in every `session_start`: at start, and after every replacement or reload of the session. */
+  | {
+      readonly kind: "hello";
+      readonly at: number;
+      readonly link: number;
+      /** Name of the command that carries inward frames, without the slash. The same for the life of the process. */
+      readonly command: string;
+      readonly reason: string;
+      readonly sessionId: string;
+      readonly sessionFile?: string;
+    }
+  | { readonly kind: "reply"; readonly at: number; readonly rid: string; readonly ok: true; readonly data: unknown }
+  | { readonly kind: "reply"; readonly at: number; readonly rid: string; readonly ok: false; readonly error: string }
+  /** These pushes now stand in the transcript. */
+  | { readonly kind: "inserted"; readonly at: number; readonly deliveryIds: readonly string[] }
+  /** An attempt: a request to the provider is being made, and these pushes are in its message list. */
+  | { readonly kind: "prepared"; readonly at: number; readonly requestId: string; readonly deliveryIds: readonly string[] }
+  /** How an attempt ended. Exactly one for each `prepared`. */
+  | {
+      readonly kind: "verdict";
+      readonly at: number;
+      readonly requestId: string;
+      readonly outcome: "delivered" | "failed" | "aborted";
+      /** Present with `delivered`. */
+      readonly evidence?: Evidence;
+      readonly status?: number;
+      /** The provider's or pi's words, with `failed` and `aborted`. */
+      readonly error?: string;
+      /** For each push of the attempt, whether its content was found in the payload. `unverified` ones are not delivered. */
+      readonly payload: Readonly<Record<string, PayloadCheck>>;
+    }
+  /** The assistant's message to a delivered attempt is complete. */
+  | {
+      readonly kind: "answered";
+      readonly at: number;
+      readonly requestId: string;
+      readonly deliveryIds: readonly string[];
+    }
+  /** Pushes that stood in the transcript and are no longer in the requests made from it. */
+  | {
+      readonly kind: "gone";
+      readonly at: number;
+      readonly deliveryIds: readonly string[];
+      readonly reason: "compacted" | "removed_by_extension" | "session_replaced";
+    }
+  /** Held pushes that are given up (`onAbort: "drop"`). */
+  | { readonly kind: "dropped"; readonly at: number; readonly deliveryIds: readonly string[]; readonly reason: "abort" }
+  /** pi will not go on by itself. Held pushes that an abort has left wait for the next run. */
+  | { readonly kind: "settled"; readonly at: number; readonly aborted: boolean; readonly failed: boolean; readonly held: readonly string[] }
+  /** A part of the helper threw. The model call went on without it. */
+  | { readonly kind: "fault"; readonly at: number; readonly where: string; readonly error: string };

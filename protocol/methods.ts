@@ -1,0 +1,296 @@
+import { type Static, type TSchema, Type } from "typebox";
+import { Content, ImageBlock } from "./content.ts";
+import { DaemonInfo } from "./daemon.ts";
+import { DeliverAs, Delivery, WaitUntil } from "./delivery.ts";
+import type { ErrorName } from "./errors.ts";
+import { Gap } from "./event.ts";
+import { DeliveryId, Seq, SessionId } from "./ids.ts";
+import { IfRunning, PromptResult, SessionInfo, ThinkingLevel } from "./session.ts";
+
+/** One row of the method table. */
+export interface MethodRow {
+  readonly summary: string;
+  readonly params: TSchema;
+  readonly result: TSchema;
+  /**
+   * On which queue calls wait for each other: `session` for those that write to a session's pi,
+   * `none` for those that may run at any time.
+   */
+  readonly scope: "none" | "session";
+  /** What a token must allow. */
+  readonly capability: "observe" | "prompt" | "admin";
+  /** The first version of the package that had it. */
+  readonly since: string;
+  /** Errors beyond those that every method can give. */
+  readonly errors: readonly ErrorName[];
+}
+
+const sessionIdOnly = params({ sessionId: SessionId });
+const empty = params({});
+const idempotencyKey = Type.Optional(
+  Type.String({
+    pattern: "^[!-~]{1,128}$",
+    description: "Same key and same params: the first result again. Same key, other params: `conflict`.",
+  }),
+);
+const childErrors = [
+  "session_not_found",
+  "session_closed",
+  "child_exited",
+  "start_failed",
+  "link_failed",
+] as const satisfies readonly ErrorName[];
+const message = {
+  sessionId: SessionId,
+  text: Type.String({ minLength: 1 }),
+  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64 })),
+  idempotencyKey,
+};
+
+/**
+ * Every method, once. Types, validation, OpenRPC and the typed client derive from this table;
+ * a row without a handler does not compile.
+ */
+export const methods = {
+  "daemon/info": {
+    summary: "What runs here: versions, which pi, how many sessions.",
+    params: empty,
+    result: DaemonInfo,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: [],
+  },
+  "session/create": {
+    summary: "Creates a session and starts its pi. Returns when pi and the helper extension are ready.",
+    params: params({
+      cwd: Type.String({ minLength: 1, description: "Absolute path of an existing directory." }),
+      model: Type.Optional(
+        Type.String({
+          pattern: "^[^-\\s][^\\s]{0,255}$",
+          description: "`provider/id`, or a pattern as pi's `--model` takes it. Default: pi's own choice.",
+        }),
+      ),
+      thinking: Type.Optional(ThinkingLevel),
+      name: Type.Optional(Type.String({ pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$" })),
+      tools: Type.Optional(Type.Array(toolPattern(), { maxItems: 256, description: "The tools the model may call." })),
+      excludeTools: Type.Optional(Type.Array(toolPattern(), { maxItems: 256 })),
+      approve: Type.Optional(
+        Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
+      ),
+      idempotencyKey,
+    }),
+    result: SessionInfo,
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [
+      "cwd_invalid",
+      "model_not_found",
+      "pi_not_found",
+      "pi_too_old",
+      "start_failed",
+      "link_failed",
+      "conflict",
+      "overloaded",
+      "shutting_down",
+    ],
+  },
+  "session/list": {
+    summary: "All sessions that are not closed, the newest first.",
+    params: params({
+      cwd: Type.Optional(Type.String({ minLength: 1 })),
+    }),
+    result: Type.Object({ sessions: Type.Array(SessionInfo) }, { additionalProperties: false }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: [],
+  },
+  "session/get": {
+    summary: "One session as it is now.",
+    params: sessionIdOnly,
+    result: SessionInfo,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found"],
+  },
+  "session/subscribe": {
+    summary: "Sends the session's notifications to this connection: first those after the cursor, then live ones.",
+    params: params({
+      sessionId: SessionId,
+      after: Type.Optional({
+        ...Seq,
+        description: "The last seq that the client has. Default: the session's present cursor (nothing is replayed).",
+      }),
+    }),
+    result: Type.Object(
+      {
+        cursor: { ...Seq, description: "The newest seq at the moment of the call. All later ones follow live." },
+        gap: Type.Optional(Gap),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found", "invalid_request"],
+  },
+  "session/unsubscribe": {
+    summary: "Ends this connection's subscription. Not being subscribed is no error.",
+    params: sessionIdOnly,
+    result: Type.Object({ subscribed: Type.Boolean() }, { additionalProperties: false }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found", "invalid_request"],
+  },
+  "session/prompt": {
+    summary: "Gives pi a user's prompt. Returns when pi has taken it, not when the run has ended.",
+    params: params({ ...message, ifRunning: Type.Optional(IfRunning) }),
+    result: PromptResult,
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "session_busy", "refused_by_pi", "forbidden", "conflict"],
+  },
+  "session/steer": {
+    summary: "Puts a user's message into the running agent before its next request. While idle it acts as a prompt.",
+    params: params(message),
+    result: PromptResult,
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "refused_by_pi", "forbidden", "conflict"],
+  },
+  "session/followUp": {
+    summary: "Gives the agent a user's message for when it would stop. While idle it acts as a prompt.",
+    params: params(message),
+    result: PromptResult,
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "refused_by_pi", "forbidden", "conflict"],
+  },
+  "session/abort": {
+    summary: "Aborts the run and returns when the session is idle. Overtakes waiting calls, never a prompt under way.",
+    params: sessionIdOnly,
+    result: Type.Object(
+      { aborted: Type.Boolean({ description: "Whether there was a run to abort." }) },
+      { additionalProperties: false },
+    ),
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "refused_by_pi"],
+  },
+  "session/command": {
+    summary: "Sends any other command of pi's RPC as it is, and returns its data.",
+    params: params({
+      sessionId: SessionId,
+      command: Type.Object(
+        { type: Type.String({ pattern: "^[a-z][a-z0-9_]{0,63}$" }) },
+        { additionalProperties: true, description: "pi's command record without `id` (docs/rpc-commands.md of pi)." },
+      ),
+      confirmShared: Type.Optional(
+        Type.Boolean({
+          description:
+            "Needed for the commands that rewrite the user's shared pi settings (set_steering_mode, set_follow_up_mode, set_auto_retry, set_auto_compaction).",
+        }),
+      ),
+    }),
+    result: Type.Object(
+      { data: Type.Optional(Type.Unknown({ description: "pi's `data`, where it gave some." })) },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "refused_by_pi", "forbidden", "unsupported_by_pi"],
+  },
+  "session/close": {
+    summary: "Ends the session's pi and forgets the session. Its file stays, unless no message was ever written to it.",
+    params: sessionIdOnly,
+    result: Type.Object({ exit: Type.Optional(Type.Unknown()) }, { additionalProperties: false }),
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["session_not_found"],
+  },
+  "delivery/push": {
+    summary: "Stores a custom message for the agent and returns at once; its delivery is followed by id.",
+    params: params({
+      sessionId: SessionId,
+      customType: Type.String({ pattern: "^[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$" }),
+      content: Content,
+      display: Type.Optional(Type.Boolean({ description: "Whether pi's own screens show it. Default: true." })),
+      details: Type.Optional(
+        Type.Object({}, { additionalProperties: true, description: "Kept with the message, never sent to the model." }),
+      ),
+      deliverAs: Type.Optional(DeliverAs),
+      triggerTurn: Type.Optional(
+        Type.Boolean({ description: "Whether an idle agent starts a run for it. Default: true." }),
+      ),
+      deliveryId: Type.Optional(DeliveryId),
+      onAbort: Type.Optional(
+        Type.Enum(["park", "drop"], { description: "What an abort does to it while it is not inserted. Default: park." }),
+      ),
+    }),
+    result: Delivery,
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["session_not_found", "session_closed", "conflict", "too_large", "shutting_down"],
+  },
+  "delivery/wait": {
+    summary: "Waits until a delivery has reached a state (or is parked, or can never reach it) and returns it.",
+    params: params({
+      deliveryId: DeliveryId,
+      until: Type.Optional(WaitUntil),
+      timeoutMs: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 3_600_000, description: "Default: 60000. 0: the state now." }),
+      ),
+    }),
+    result: Delivery,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["delivery_not_found", "deadline_exceeded"],
+  },
+  "delivery/get": {
+    summary: "One delivery as it is now.",
+    params: params({ deliveryId: DeliveryId }),
+    result: Delivery,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["delivery_not_found"],
+  },
+  "rpc.discover": {
+    summary: "This protocol as an OpenRPC document.",
+    params: empty,
+    result: Type.Object({ openrpc: Type.String() }, { additionalProperties: true }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: [],
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;
+
+export type MethodName = keyof typeof methods;
+export type Params<M extends MethodName> = Static<(typeof methods)[M]["params"]>;
+export type Result<M extends MethodName> = Static<(typeof methods)[M]["result"]>;
+
+/** Whether a string names a method. Own properties only: `constructor` is not a method. */
+export function isMethodName(name: string): name is MethodName {
+  return Object.hasOwn(methods, name);
+}
+
+function params<T extends Parameters<typeof Type.Object>[0]>(properties: T) {
+  return Type.Object(properties, { additionalProperties: false });
+}
+
+function toolPattern() {
+  return Type.String({ pattern: "^[+A-Za-z_][A-Za-z0-9_.*:-]{0,127}$" });
+}

@@ -1,0 +1,47 @@
+import { type Static, type TSchema, Type } from "typebox";
+import { Delivery } from "./delivery.ts";
+import { Envelope } from "./event.ts";
+import { Seq, SessionId, Timestamp } from "./ids.ts";
+import { LostPrompt, SessionInfo } from "./session.ts";
+
+export interface NotificationRow {
+  readonly summary: string;
+  readonly params: TSchema;
+  readonly since: string;
+}
+
+/** What a connection gets for the sessions that it has subscribed to. All of a session's share one `seq`. */
+export const notifications = {
+  "session/event": {
+    summary: "Something pi reported, in the order in which pi reported it.",
+    params: Envelope,
+    since: "0.1.0",
+  },
+  "session/updated": {
+    summary: "The session changed: its state, model, child, name.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        seq: Seq,
+        at: Timestamp,
+        session: SessionInfo,
+        lostPrompts: Type.Optional(
+          Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "delivery/updated": {
+    summary: "A delivery of the session changed its state.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, delivery: Delivery },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+} as const satisfies Readonly<Record<string, NotificationRow>>;
+
+export type NotificationName = keyof typeof notifications;
+export type NotificationParams<N extends NotificationName> = Static<(typeof notifications)[N]["params"]>;

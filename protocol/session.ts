@@ -1,0 +1,78 @@
+import { type Static, Type } from "typebox";
+import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
+
+export const SessionState = Type.Enum(
+  ["starting", "idle", "running", "hibernated", "crashed", "closing", "closed"],
+  { description: "`hibernated` and `crashed` sessions have no child; the next prompt or push starts one." },
+);
+export type SessionState = Static<typeof SessionState>;
+
+/** How a child ended. */
+export const ChildExit = Type.Object(
+  {
+    at: Timestamp,
+    code: Type.Union([Type.Integer(), Type.Null()]),
+    signal: Type.Union([Type.String(), Type.Null()]),
+    expected: Type.Boolean({ description: "Whether the daemon had asked for it." }),
+    stderrTail: Type.String({ description: "The end of what pi wrote to stderr, at most 8 KiB." }),
+  },
+  { additionalProperties: false },
+);
+export type ChildExit = Static<typeof ChildExit>;
+
+/** A prompt that pi had accepted and lost when it ended: it is not in the transcript, and is not sent again by itself. */
+export const LostPrompt = Type.Object(
+  { promptId: PromptId, text: Type.String(), at: Timestamp },
+  { additionalProperties: false },
+);
+export type LostPrompt = Static<typeof LostPrompt>;
+
+export const ModelRef = Type.Object(
+  { provider: Type.String(), id: Type.String() },
+  { additionalProperties: false, description: "A model as pi names it." },
+);
+export type ModelRef = Static<typeof ModelRef>;
+
+export const SessionInfo = Type.Object(
+  {
+    sessionId: SessionId,
+    state: SessionState,
+    cwd: Type.String(),
+    name: Type.Optional(Type.String()),
+    file: Type.String({ description: "pi's session file. A terminal pi can open it while no child runs." }),
+    generation: Type.Integer({ minimum: 0, description: "How many children the session has had." }),
+    pid: Type.Optional(Type.Integer({ description: "The child's process id." })),
+    model: Type.Optional(ModelRef),
+    thinkingLevel: Type.Optional(Type.String()),
+    projectTrust: Type.Enum(["approved", "not_approved"], {
+      description: "Whether pi may load the project's own settings and extensions. RPC mode never asks.",
+    }),
+    runId: Type.Optional(RunId),
+    cursor: Seq,
+    pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
+    lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
+    exit: Type.Optional(ChildExit),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+  },
+  { additionalProperties: false },
+);
+export type SessionInfo = Static<typeof SessionInfo>;
+
+export const ThinkingLevel = Type.Enum(["off", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
+/** What to do with a prompt that arrives during a run. */
+export const IfRunning = Type.Enum(["refuse", "steer", "followUp"]);
+export type IfRunning = Static<typeof IfRunning>;
+
+export const PromptResult = Type.Object(
+  {
+    promptId: PromptId,
+    runId: Type.Optional(RunId),
+    disposition: Type.Enum(["started", "queued", "handled"], {
+      description: "`handled`: an extension or command took it; no run begins for it.",
+    }),
+  },
+  { additionalProperties: false },
+);
+export type PromptResult = Static<typeof PromptResult>;

@@ -1,0 +1,92 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import type { ParamsFinding } from "./errors.ts";
+import { type MethodName, methods } from "./methods.ts";
+import { type NotificationName, notifications } from "./notifications.ts";
+
+/** Checks values against the wire's schemas. Schemas are compiled at their first use. */
+export interface Validator {
+  /** The findings of a method's params; none when they are good. At most 32 are given. */
+  params(method: MethodName, value: unknown): readonly ParamsFinding[];
+  result(method: MethodName, value: unknown): readonly ParamsFinding[];
+  notification(name: NotificationName, value: unknown): readonly ParamsFinding[];
+}
+
+const maxFindings = 32;
+
+/** A value with more nodes than this gets its first finding only: a hostile one must not cost an object per node. */
+const maxNodesForAllFindings = 2_000;
+
+export function createValidator(): Validator {
+  const first = compiler(new Ajv({ strict: false }));
+  const all = compiler(new Ajv({ strict: false, allErrors: true }));
+
+  function check(schema: object, value: unknown): readonly ParamsFinding[] {
+    const validate = first(schema);
+    if (validate(value)) return [];
+    if (countNodes(value, maxNodesForAllFindings) > maxNodesForAllFindings) return (validate.errors ?? []).map(finding);
+    const validateAll = all(schema);
+    validateAll(value);
+    return (validateAll.errors ?? []).slice(0, maxFindings).map(finding);
+  }
+
+  return {
+    params: (method, value) => check(methods[method].params, value),
+    result: (method, value) => check(methods[method].result, value),
+    notification: (name, value) => check(notifications[name].params, value),
+  };
+}
+
+function compiler(ajv: Ajv): (schema: object) => ValidateFunction {
+  const compiled = new Map<object, ValidateFunction>();
+  return (schema) => {
+    let validate = compiled.get(schema);
+    if (validate === undefined) {
+      validate = ajv.compile(schema);
+      compiled.set(schema, validate);
+    }
+    return validate;
+  };
+}
+
+/** How many values there are in a value, counted no further than just past `limit`. */
+function countNodes(value: unknown, limit: number): number {
+  let count = 0;
+  const open: unknown[] = [value];
+  while (open.length > 0 && count <= limit) {
+    const next = open.pop();
+    count += 1;
+    if (typeof next !== "object" || next === null) continue;
+    for (const child of Object.values(next)) {
+      open.push(child);
+      if (open.length > limit) return limit + 1;
+    }
+  }
+  return count;
+}
+
+function finding(error: ErrorObject): ParamsFinding {
+  switch (error.keyword) {
+    case "additionalProperties":
+      return {
+        path: `${error.instancePath}/${pointer(String(error.params["additionalProperty"]))}`,
+        message: "is not a known parameter",
+      };
+    case "required":
+      return {
+        path: `${error.instancePath}/${pointer(String(error.params["missingProperty"]))}`,
+        message: "is required",
+      };
+    case "enum":
+      return {
+        path: error.instancePath,
+        message: `must be one of ${(error.params["allowedValues"] as readonly unknown[]).map((value) => JSON.stringify(value)).join(", ")}`,
+      };
+    default:
+      return { path: error.instancePath, message: error.message ?? "is not valid" };
+  }
+}
+
+/** RFC 6901. */
+function pointer(key: string): string {
+  return key.replaceAll("~", "~0").replaceAll("/", "~1");
+}

@@ -1,0 +1,51 @@
+/** The version of this protocol. It grows by one when a client written for the version before would break. */
+export const PROTOCOL_VERSION = 1;
+
+/** Path of the WebSocket endpoint. */
+export const WEBSOCKET_PATH = "/v1/ws";
+
+/** Path of JSON-RPC over HTTP. */
+export const RPC_PATH = "/v1/rpc";
+
+/** Path of the liveness check, the one route that needs no token. */
+export const HEALTH_PATH = "/healthz";
+
+/** The WebSocket subprotocol that the daemon selects. Offering it is optional. */
+export const WEBSOCKET_SUBPROTOCOL = "pi-rpcd.v1";
+
+/**
+ * A client that cannot set headers (a browser) offers `pi-rpcd.token.<token>` beside {@link WEBSOCKET_SUBPROTOCOL};
+ * the daemon reads the token from it and never selects it.
+ */
+export const TOKEN_SUBPROTOCOL_PREFIX = "pi-rpcd.token.";
+
+/** The id of a JSON-RPC request. */
+export type RpcId = string | number | null;
+
+export interface RpcRequest {
+  readonly jsonrpc: "2.0";
+  readonly method: string;
+  readonly params?: unknown;
+  /** Absent in a notification, which is never answered. */
+  readonly id?: RpcId;
+}
+
+export interface RpcErrorObject {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+export interface RpcSuccess {
+  readonly jsonrpc: "2.0";
+  readonly id: RpcId;
+  readonly result: unknown;
+}
+
+export interface RpcFailure {
+  readonly jsonrpc: "2.0";
+  readonly id: RpcId;
+  readonly error: RpcErrorObject;
+}
+
+export type RpcResponse = RpcSuccess | RpcFailure;
