@@ -83,7 +83,13 @@ export const Reason = Type.Object(
 export type Reason = Static<typeof Reason>;
 
 export const HistoryStep = Type.Object(
-  { state: DeliveryState, at: Timestamp, requestId: Type.Optional(Type.String()), reason: Type.Optional(Reason) },
+  {
+    state: DeliveryState,
+    at: Timestamp,
+    requestId: Type.Optional(Type.String()),
+    evidence: Type.Optional(Evidence),
+    reason: Type.Optional(Reason),
+  },
   { additionalProperties: false },
 );
 export type HistoryStep = Static<typeof HistoryStep>;
@@ -114,8 +120,7 @@ export type Delivery = Static<typeof Delivery>;
 export const WaitUntil = Type.Enum(["inserted", "prepared", "delivered", "answered"]);
 export type WaitUntil = Static<typeof WaitUntil>;
 
-/** States after which a delivery never changes again (`delivered` becomes one when its run has settled). */
-export const terminalStates: ReadonlySet<DeliveryState> = new Set<DeliveryState>([
+const terminalStates: ReadonlySet<DeliveryState> = new Set<DeliveryState>([
   "answered",
   "dropped",
   "cancelled",
@@ -124,16 +129,22 @@ export const terminalStates: ReadonlySet<DeliveryState> = new Set<DeliveryState>
   "unknown",
 ]);
 
-const ladder = ["accepted", "held", "inserted", "prepared", "delivered", "answered"] as const;
+const ladder: readonly DeliveryState[] = ["accepted", "held", "inserted", "prepared", "delivered", "answered"];
 
-/** Whether a wait for `until` ends in this state: reached, passed, parked, or never to be reached. */
-export function endsWait(state: DeliveryState, until: WaitUntil): boolean {
-  if (state === "parked" || terminalStates.has(state)) return true;
-  return ladder.indexOf(state as (typeof ladder)[number]) >= ladder.indexOf(until);
+/**
+ * Whether a delivery will never change again. One that is `delivered` does not once it has a `reason`: its run has
+ * ended without an answer.
+ */
+export function isTerminal(delivery: Pick<Delivery, "state" | "reason">): boolean {
+  return terminalStates.has(delivery.state) || (delivery.state === "delivered" && delivery.reason !== undefined);
 }
 
-/** Whether `state` says that `until` was reached. */
+/** Whether a state says that `until` was reached. */
 export function hasReached(state: DeliveryState, until: WaitUntil): boolean {
-  const rung = ladder.indexOf(state as (typeof ladder)[number]);
-  return rung >= 0 && rung >= ladder.indexOf(until);
+  return ladder.indexOf(state) >= ladder.indexOf(until);
+}
+
+/** Whether a wait for `until` ends here: it is reached, or parked, or can never be reached. */
+export function endsWait(delivery: Pick<Delivery, "state" | "reason">, until: WaitUntil): boolean {
+  return hasReached(delivery.state, until) || delivery.state === "parked" || isTerminal(delivery);
 }

@@ -1,0 +1,43 @@
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+
+/** Every bound of the daemon beyond those of the edge, with its unit in its name. */
+export const limits = {
+  /** Sessions that are not closed, children or not. */
+  maxSessions: 1_000,
+  /** What is kept of each session's notifications for those who come back. */
+  maxRetainedEventBytes: 8 * 1024 * 1024,
+  /** One push as JSON. */
+  maxPushBytes: 8 * 1024 * 1024,
+  /** Settled deliveries held in memory; older ones are read from the store. */
+  maxSettledDeliveriesInMemory: 1_000,
+  /** The daemon's log; one older file of this size is kept beside it. */
+  maxLogBytes: 16 * 1024 * 1024,
+  child: {
+    /** A longer record of pi is skipped and reported. */
+    maxRecordBytes: 64 * 1024 * 1024,
+    /** What may wait in front of a pi that does not read. */
+    maxStdinBacklogBytes: 64 * 1024 * 1024,
+    /** The end of pi's stderr. */
+    maxStderrBytes: 8 * 1024,
+    /** pi answers only when its extensions' start hooks have ended. */
+    startTimeoutMs: 120_000,
+    /** The end of stdin to SIGTERM, and SIGTERM to SIGKILL: 15 s in all. */
+    afterEofMs: 10_000,
+    afterTermMs: 5_000,
+  },
+} as const;
+
+/** `--state-dir`, else `PI_RPCD_STATE_DIR`, else `$XDG_STATE_HOME/pi-rpcd`, else `~/.local/state/pi-rpcd`. */
+export function stateDirectory(option: string | undefined, env: NodeJS.ProcessEnv): string {
+  const chosen = option ?? nonEmpty(env["PI_RPCD_STATE_DIR"]);
+  if (chosen !== undefined) return resolve(chosen);
+  const stateHome = nonEmpty(env["XDG_STATE_HOME"]);
+  // The specification of XDG says that a relative path is to be ignored.
+  if (stateHome !== undefined && isAbsolute(stateHome)) return join(stateHome, "pi-rpcd");
+  return join(env["HOME"] ?? homedir(), ".local", "state", "pi-rpcd");
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === "" ? undefined : value;
+}

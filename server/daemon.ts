@@ -1,0 +1,141 @@
+import { chmodSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import type { DaemonFile } from "../protocol/daemon.ts";
+import { createValidator } from "../protocol/validation.ts";
+import { PROTOCOL_VERSION } from "../protocol/wire.ts";
+import { limits, stateDirectory } from "./config.ts";
+import { DeliveryTracker } from "./delivery/tracker.ts";
+import { createEdge, type Edge } from "./edge/app.ts";
+import { ResourceStack } from "./lib/resource-stack.ts";
+import { StartError } from "./lib/start-error.ts";
+import { packageVersion } from "./package-version.ts";
+import { locatePi } from "./pi/locate.ts";
+import type { Handlers } from "./rpc/call.ts";
+import { createDispatcher } from "./rpc/dispatcher.ts";
+import { daemonHandlers } from "./rpc/handlers/daemon.ts";
+import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
+import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { idempotent } from "./rpc/idempotency.ts";
+import { Registry } from "./session/registry.ts";
+import { StateDirectory } from "./state-directory.ts";
+import { Database } from "./store/database.ts";
+import { DeliveryStore } from "./store/deliveries.ts";
+import { IdempotencyStore } from "./store/idempotency.ts";
+import { PromptStore } from "./store/prompts.ts";
+import { SessionStore } from "./store/sessions.ts";
+
+export interface DaemonOptions {
+  /** Default: as {@link stateDirectory} says. */
+  readonly stateDir?: string | undefined;
+  /** TCP port on loopback; 0 (the default) lets the system choose. */
+  readonly port?: number | undefined;
+  /** Path of pi's cli.js or executable. Default: `PI_RPCD_PI`, `pi` on PATH, the bundled one. */
+  readonly pi?: string | undefined;
+  /** What children inherit. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Logger;
+}
+
+/** A running daemon. */
+export interface Daemon {
+  readonly file: DaemonFile;
+  readonly stateDir: string;
+  /** Resolves when everything has ended. */
+  readonly closed: Promise<void>;
+  /** Ends the children in order, then the connections, then the store. Always the same promise. */
+  stop(): Promise<void>;
+}
+
+/** Starts the daemon: the composition root. Throws a StartError, `pi_not_found` or `pi_too_old`; nothing is left behind then. */
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+  if (process.platform === "win32") {
+    throw new StartError("platform_unsupported", "pi-rpcd does not run on Windows. Use WSL.");
+  }
+  const { env, log } = options;
+  const resources = new ResourceStack();
+  try {
+    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) => held.release());
+    const locate = () => locatePi({ option: options.pi, env });
+    const pi = await locate();
+    const database = resources.add(openStore(state.store, log), (open) => open.close());
+    const sessions: { registry?: Registry } = {};
+    const tracker = new DeliveryTracker({
+      store: new DeliveryStore(database),
+      maxPushBytes: limits.maxPushBytes,
+      maxSettledInMemory: limits.maxSettledDeliveriesInMemory,
+      log,
+      onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
+    });
+    const registry = new Registry({
+      locate,
+      helper: helperPath(),
+      runDirectory: state.runDirectory,
+      env,
+      sessions: new SessionStore(database),
+      prompts: new PromptStore(database),
+      tracker,
+      limits,
+      log,
+    });
+    sessions.registry = registry;
+    await registry.recover();
+    const edges: { edge?: Edge } = {};
+    const facts = {
+      version: packageVersion(),
+      startedAt: Date.now(),
+      stateDir: state.path,
+      pi,
+      connections: () => edges.edge?.connections ?? 0,
+    };
+    const idempotency = new IdempotencyStore(database);
+    void idempotency.expire();
+    const handlers: Handlers = {
+      ...daemonHandlers(facts, registry),
+      ...sessionHandlers(registry),
+      ...deliveryHandlers(registry, tracker),
+    };
+    const token = state.token();
+    const dispatcher = createDispatcher({
+      handlers: idempotent(handlers, idempotency),
+      validator: createValidator(),
+      validateResults: env["PI_RPCD_VALIDATE"] === "1",
+      log,
+    });
+    const edge = resources.add(createEdge({ dispatcher, token, log }), (listening) => listening.close());
+    edges.edge = edge;
+    resources.defer(() => registry.shutdown());
+    const { url } = await edge.listen({ socketPath: state.socketPath, port: options.port ?? 0 });
+    const file: DaemonFile = {
+      pid: process.pid,
+      version: facts.version,
+      protocol: PROTOCOL_VERSION,
+      url,
+      socketPath: state.socketPath,
+      token,
+    };
+    state.announce(file);
+    log.info({ url, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
+    return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
+  } catch (error) {
+    await resources.release();
+    throw error;
+  }
+}
+
+function openStore(path: string, log: Logger): Database {
+  try {
+    const database = new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"));
+    chmodSync(path, 0o600);
+    return database;
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new StartError("store_unusable", `The store ${path} cannot be opened: ${why}`, { cause });
+  }
+}
+
+/** The helper as this very package has it: TypeScript in a checkout, JavaScript in what is published. */
+function helperPath(): string {
+  const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));
+}

@@ -1,0 +1,219 @@
+import { type Attempt, type Delivery, type DeliveryState, type Evidence, isTerminal, type PayloadCheck, type Reason } from "../../protocol/delivery.ts";
+
+/** What can happen to a delivery. `at` is Unix milliseconds. */
+export type DeliveryInput =
+  | { readonly kind: "held"; readonly at: number }
+  | { readonly kind: "inserted"; readonly at: number }
+  | { readonly kind: "prepared"; readonly at: number; readonly requestId: string }
+  | {
+      readonly kind: "verdict";
+      readonly at: number;
+      readonly requestId: string;
+      readonly outcome: "delivered" | "failed" | "aborted";
+      readonly payload: PayloadCheck;
+      readonly evidence?: Evidence | undefined;
+      readonly status?: number | undefined;
+      readonly error?: string | undefined;
+    }
+  | { readonly kind: "answered"; readonly at: number; readonly requestId: string }
+  /** The run has ended; nothing goes on by itself. */
+  | { readonly kind: "settled"; readonly at: number; readonly aborted: boolean; readonly failed: boolean; readonly held: boolean }
+  /** The push will never reach the model: it left the transcript, or was given up before it was in it. */
+  | { readonly kind: "dropped"; readonly at: number; readonly reason: Reason }
+  | { readonly kind: "childEnded"; readonly at: number }
+  | { readonly kind: "sessionClosed"; readonly at: number };
+
+/** What an input does to a delivery. `ignored`: it says nothing new. `impossible`: it contradicts what is known. */
+export type Transition =
+  | { readonly kind: "changed"; readonly delivery: Delivery }
+  | { readonly kind: "ignored" }
+  | { readonly kind: "impossible" };
+
+const maxAttempts = 32;
+const maxHistory = 64;
+const ignored: Transition = { kind: "ignored" };
+const impossible: Transition = { kind: "impossible" };
+
+/** The state machine of a delivery: pure, and the one place where states change. */
+export function transition(delivery: Delivery, input: DeliveryInput): Transition {
+  if (isTerminal(delivery)) return ignored;
+  switch (input.kind) {
+    case "held":
+      return delivery.state === "accepted" ? move(delivery, "held", { at: input.at }) : ignored;
+    case "inserted":
+      return beforeInsertion(delivery) ? move(delivery, "inserted", { at: input.at }) : ignored;
+    case "prepared":
+      return prepared(delivery, input);
+    case "verdict":
+      return verdict(delivery, input);
+    case "answered":
+      return answered(delivery, input);
+    case "settled":
+      return settled(delivery, input);
+    case "dropped":
+      return delivery.state === "delivered" ? ignored : move(delivery, "dropped", { at: input.at, reason: input.reason });
+    case "childEnded":
+      return childEnded(delivery, input.at);
+    case "sessionClosed":
+      return sessionClosed(delivery, input.at);
+  }
+}
+
+function prepared(delivery: Delivery, input: Extract<DeliveryInput, { kind: "prepared" }>): Transition {
+  if (delivery.attempts.some(({ requestId }) => requestId === input.requestId)) return ignored;
+  if (beforeInsertion(delivery)) {
+    // A push is in a request's message list only when it stands in the transcript.
+    const inserted = move(delivery, "inserted", { at: input.at });
+    return inserted.kind === "changed" ? prepared(inserted.delivery, input) : inserted;
+  }
+  const attempt: Attempt = {
+    requestId: input.requestId,
+    n: (delivery.attempts.at(-1)?.n ?? 0) + 1,
+    preparedAt: input.at,
+    payload: "unchecked",
+  };
+  const redelivered = delivery.redelivered === true || delivery.attempts.some(({ outcome }) => outcome === "unknown");
+  const next: Delivery = {
+    ...delivery,
+    attempts: [...delivery.attempts, attempt].slice(-maxAttempts),
+    ...(redelivered ? { redelivered } : {}),
+    updatedAt: input.at,
+  };
+  if (delivery.state === "delivered") return { kind: "changed", delivery: next };
+  return move(next, "prepared", { at: input.at, requestId: input.requestId });
+}
+
+function verdict(delivery: Delivery, input: Extract<DeliveryInput, { kind: "verdict" }>): Transition {
+  const open = delivery.attempts.find(({ requestId }) => requestId === input.requestId);
+  if (open === undefined || open.outcome !== undefined) return impossible;
+  const unverified = input.outcome === "delivered" && input.payload === "unverified";
+  const ended: Attempt = {
+    ...open,
+    payload: input.payload,
+    outcome: unverified ? "unknown" : input.outcome,
+    endedAt: input.at,
+    ...(input.status === undefined ? {} : { status: input.status }),
+    ...(input.evidence === undefined ? {} : { evidence: input.evidence }),
+    ...(input.error === undefined ? {} : { error: input.error.slice(0, 1_024) }),
+  };
+  const next: Delivery = {
+    ...delivery,
+    attempts: delivery.attempts.map((attempt) => (attempt === open ? ended : attempt)),
+    updatedAt: input.at,
+  };
+  if (delivery.state !== "prepared") return { kind: "changed", delivery: next };
+  const { at, requestId, evidence } = input;
+  if (unverified) {
+    return move(next, "parked", {
+      at,
+      requestId,
+      reason: reason("unverified", "The request was accepted, but its payload did not hold the pushed content."),
+    });
+  }
+  if (input.outcome === "delivered") return move(next, "delivered", { at, requestId, evidence });
+  return { kind: "changed", delivery: next };
+}
+
+function answered(delivery: Delivery, input: Extract<DeliveryInput, { kind: "answered" }>): Transition {
+  const attempt = delivery.attempts.find(({ requestId }) => requestId === input.requestId);
+  if (attempt === undefined) return impossible;
+  // The answer to a request whose payload lacked the push is no answer to the push.
+  if (attempt.outcome !== "delivered" || delivery.state !== "delivered") return ignored;
+  return move(delivery, "answered", { at: input.at, requestId: input.requestId, evidence: "message" });
+}
+
+function settled(delivery: Delivery, input: Extract<DeliveryInput, { kind: "settled" }>): Transition {
+  const { at, aborted, failed, held } = input;
+  const stopped = aborted || failed;
+  const why = aborted
+    ? reason("abort", "The run was aborted; a later run will carry it.")
+    : reason("run_failed", "The run ended without the provider's acceptance; a later run will carry it.");
+  switch (delivery.state) {
+    case "prepared":
+      return move(delivery, "parked", { at, reason: why });
+    case "inserted":
+      return stopped ? move(delivery, "parked", { at, reason: why }) : ignored;
+    case "held":
+      return stopped && held && delivery.deliverAs !== "nextTurn" ? move(delivery, "parked", { at, reason: why }) : ignored;
+    case "delivered": {
+      const unanswered = aborted
+        ? reason("unanswered_aborted", "The model got it; the run was aborted before the answer was complete.")
+        : reason("unanswered_error", "The model got it; the run ended without a complete answer.");
+      return { kind: "changed", delivery: { ...delivery, reason: unanswered, updatedAt: at } };
+    }
+    default:
+      return ignored;
+  }
+}
+
+function childEnded(delivery: Delivery, at: number): Transition {
+  const attempts = delivery.attempts.map(
+    (attempt): Attempt => (attempt.outcome === undefined ? { ...attempt, outcome: "unknown", endedAt: at } : attempt),
+  );
+  const next: Delivery = { ...delivery, attempts, updatedAt: at };
+  const interrupted = reason("interrupted", "pi ended in the middle of the run; a later run will carry it.");
+  switch (delivery.state) {
+    case "prepared":
+      return move(next, "parked", { at, reason: interrupted });
+    case "inserted":
+      // One that wants a run and has had none gets it from the next child.
+      return delivery.triggerTurn && attempts.length === 0 ? ignored : move(next, "parked", { at, reason: interrupted });
+    case "delivered":
+      return {
+        kind: "changed",
+        delivery: { ...next, reason: reason("interrupted", "The model got it; pi ended before the answer was complete.") },
+      };
+    default:
+      return ignored;
+  }
+}
+
+function sessionClosed(delivery: Delivery, at: number): Transition {
+  const closed = reason("session_closed", "The session was closed.");
+  if (delivery.state === "delivered") return { kind: "changed", delivery: { ...delivery, reason: closed, updatedAt: at } };
+  const inTranscript = delivery.history.some(({ state }) => state === "inserted");
+  return move(delivery, inTranscript ? "unknown" : "failed", { at, reason: closed });
+}
+
+function beforeInsertion({ state, history }: Delivery): boolean {
+  return (
+    state === "accepted" || state === "held" || (state === "parked" && !history.some((step) => step.state === "inserted"))
+  );
+}
+
+interface Step {
+  readonly at: number;
+  readonly requestId?: string | undefined;
+  readonly evidence?: Evidence | undefined;
+  readonly reason?: Reason | undefined;
+}
+
+function move(delivery: Delivery, state: DeliveryState, step: Step): Transition {
+  const { reason: _before, ...rest } = delivery;
+  const settles = delivery.settledAt === undefined && (state === "delivered" || isTerminal({ state }));
+  return {
+    kind: "changed",
+    delivery: {
+      ...rest,
+      state,
+      updatedAt: step.at,
+      ...(step.evidence === undefined ? {} : { evidence: step.evidence }),
+      ...(step.reason === undefined ? {} : { reason: step.reason }),
+      ...(settles ? { settledAt: step.at } : {}),
+      history: [
+        ...delivery.history,
+        {
+          state,
+          at: step.at,
+          ...(step.requestId === undefined ? {} : { requestId: step.requestId }),
+          ...(step.evidence === undefined ? {} : { evidence: step.evidence }),
+          ...(step.reason === undefined ? {} : { reason: step.reason }),
+        },
+      ].slice(-maxHistory),
+    },
+  };
+}
+
+function reason(code: Reason["code"], message: string): Reason {
+  return { code, message };
+}

@@ -1,0 +1,47 @@
+import type { Reason } from "../../protocol/delivery.ts";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { DeliveryInput } from "./delivery-state.ts";
+
+const goneBecause: Readonly<Record<"compacted" | "removed_by_extension" | "session_replaced", Reason>> = {
+  compacted: { code: "compacted", message: "The transcript was compacted before any request carried it." },
+  removed_by_extension: { code: "removed_by_extension", message: "An extension took it out of the requests." },
+  session_replaced: { code: "session_replaced", message: "An extension replaced the session." },
+};
+const droppedByAbort: Reason = { code: "abort", message: "The run was aborted, and the push was to be dropped then." };
+
+/** What a frame of the helper says about each delivery. `open`: the ids of all that are open in the session. */
+export function* inputsOf(
+  frame: OutwardFrame,
+  open: readonly string[],
+): Generator<readonly [deliveryId: string, input: DeliveryInput]> {
+  switch (frame.kind) {
+    case "inserted":
+      for (const id of frame.deliveryIds) yield [id, { kind: "inserted", at: frame.at }];
+      return;
+    case "prepared":
+      for (const id of frame.deliveryIds) yield [id, { kind: "prepared", at: frame.at, requestId: frame.requestId }];
+      return;
+    case "verdict": {
+      const { at, requestId, outcome, evidence, status, error } = frame;
+      for (const [id, payload] of Object.entries(frame.payload)) {
+        yield [id, { kind: "verdict", at, requestId, outcome, payload, evidence, status, error }];
+      }
+      return;
+    }
+    case "answered":
+      for (const id of frame.deliveryIds) yield [id, { kind: "answered", at: frame.at, requestId: frame.requestId }];
+      return;
+    case "gone":
+      for (const id of frame.deliveryIds) yield [id, { kind: "dropped", at: frame.at, reason: goneBecause[frame.reason] }];
+      return;
+    case "dropped":
+      for (const id of frame.deliveryIds) yield [id, { kind: "dropped", at: frame.at, reason: droppedByAbort }];
+      return;
+    case "settled": {
+      const { at, aborted, failed } = frame;
+      for (const id of open) yield [id, { kind: "settled", at, aborted, failed, held: frame.held.includes(id) }];
+      return;
+    }
+    default:
+  }
+}

@@ -1,0 +1,219 @@
+import { LRUCache } from "lru-cache";
+import type { Logger } from "pino";
+import { v7 as uuidv7 } from "uuid";
+import { type Delivery, endsWait, isTerminal, type WaitUntil } from "../../protocol/delivery.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { HeldPush, OutwardFrame } from "../../protocol/link.ts";
+import type { Params } from "../../protocol/methods.ts";
+import { canonicalJson } from "../lib/canonical-json.ts";
+import type { DeliveryStore, StoredDelivery } from "../store/deliveries.ts";
+import { type DeliveryInput, transition } from "./delivery-state.ts";
+import { inputsOf } from "./receipts.ts";
+import { Waiters } from "./waiters.ts";
+
+export interface TrackerOptions {
+  readonly store: DeliveryStore;
+  /** Bound of one push as JSON. */
+  readonly maxPushBytes: number;
+  /** How many settled deliveries are kept in memory; the others are read from the store. */
+  readonly maxSettledInMemory: number;
+  readonly log: Logger;
+  /** Every change of every delivery, in order. */
+  readonly onChange: (delivery: Delivery) => void;
+}
+
+interface Tracked {
+  readonly push: HeldPush;
+  readonly stored: Promise<void>;
+  delivery: Delivery;
+}
+
+/** Follows every push from its acceptance to its end. The store is the truth; the helper's list is its copy. */
+export class DeliveryTracker {
+  readonly #options: TrackerOptions;
+  readonly #open = new Map<string, Tracked>();
+  readonly #bySession = new Map<string, Set<string>>();
+  readonly #settled: LRUCache<string, StoredDelivery>;
+  readonly #waiters = new Waiters();
+
+  constructor(options: TrackerOptions) {
+    this.#options = options;
+    this.#settled = new LRUCache({ max: options.maxSettledInMemory });
+    for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve() });
+  }
+
+  /**
+   * Stores a push. Resolves when it is on disk. The same id with equal content gives the existing delivery; with other
+   * content it is a `conflict`. Nothing is accepted when the store failed.
+   */
+  async accept(params: Params<"delivery/push">): Promise<Delivery> {
+    const push = heldPush(params);
+    const size = Buffer.byteLength(JSON.stringify(push));
+    if (size > this.#options.maxPushBytes) {
+      throw new WireError("too_large", `The push has ${size} bytes; the limit is ${this.#options.maxPushBytes}.`, {
+        bytes: size,
+        maxBytes: this.#options.maxPushBytes,
+      });
+    }
+    const existing = this.#find(push.deliveryId);
+    if (existing !== undefined) return await this.#again(existing, push, params.sessionId);
+    const delivery = newDelivery(params.sessionId, push);
+    const stored = this.#options.store.add({ push, delivery });
+    this.#track({ push, delivery, stored });
+    try {
+      await stored;
+    } catch (cause) {
+      this.#untrack(delivery);
+      throw new WireError("internal_error", "The push could not be stored, so it is not accepted.", {}, { cause });
+    }
+    this.#options.onChange(delivery);
+    return this.#open.get(push.deliveryId)?.delivery ?? delivery;
+  }
+
+  /** Throws `delivery_not_found`. */
+  get(deliveryId: string): Delivery {
+    const found = this.#find(deliveryId);
+    if (found === undefined) throw new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
+    return found.delivery;
+  }
+
+  /** The delivery once it has reached `until`, is parked, or never will. Throws `deadline_exceeded`; cancels nothing. */
+  async wait(deliveryId: string, until: WaitUntil, timeoutMs: number, signal: AbortSignal): Promise<Delivery> {
+    const delivery = this.get(deliveryId);
+    if (timeoutMs === 0 || endsWait(delivery, until)) return delivery;
+    return await this.#waiters.wait({ deliveryId, until, timeoutMs, signal, now: () => this.get(deliveryId) });
+  }
+
+  /** What a helper has to hold for a session: all that do not stand in the transcript yet, the oldest first. */
+  toHold(sessionId: string): readonly HeldPush[] {
+    return this.#of(sessionId)
+      .filter(({ delivery }) => delivery.state === "accepted" || delivery.state === "held" || parkedBeforeInsertion(delivery))
+      .map(({ push }) => push);
+  }
+
+  /** Whether one stands in the transcript, wants a run, and has been in no request. */
+  wantsCarrier(sessionId: string): boolean {
+    return this.#of(sessionId).some(
+      ({ delivery }) => delivery.state === "inserted" && delivery.triggerTurn && delivery.attempts.length === 0,
+    );
+  }
+
+  /** How many have not reached the model. */
+  pending(sessionId: string): number {
+    return this.#of(sessionId).filter(({ delivery }) => delivery.state !== "delivered").length;
+  }
+
+  /** Whether some wait for the next prompt: `nextTurn`, and those that were parked before they were inserted. */
+  waitForPrompt(sessionId: string): boolean {
+    return this.#of(sessionId).some(
+      ({ delivery }) =>
+        (delivery.deliverAs === "nextTurn" && (delivery.state === "accepted" || delivery.state === "held")) ||
+        parkedBeforeInsertion(delivery),
+    );
+  }
+
+  /** Takes what a helper reports. */
+  receive(sessionId: string, frame: OutwardFrame): void {
+    for (const [deliveryId, input] of inputsOf(frame, this.#of(sessionId).map(({ push }) => push.deliveryId))) {
+      this.apply(sessionId, deliveryId, input);
+    }
+  }
+
+  /** Applies one input to one delivery of a session. Ids that are not open there are passed over. */
+  apply(sessionId: string, deliveryId: string, input: DeliveryInput): void {
+    const tracked = this.#open.get(deliveryId);
+    if (tracked === undefined || tracked.delivery.sessionId !== sessionId) return;
+    const result = transition(tracked.delivery, input);
+    if (result.kind === "ignored") return;
+    if (result.kind === "impossible") {
+      this.#options.log.error({ deliveryId, state: tracked.delivery.state, input }, "a receipt contradicts the delivery's state");
+      return;
+    }
+    tracked.delivery = result.delivery;
+    const over = isTerminal(result.delivery);
+    // A failed write is logged by the store. What the transcript says is found again at the next start.
+    this.#options.store.update(result.delivery, over).catch(() => {});
+    if (over) {
+      this.#untrack(result.delivery);
+      this.#settled.set(deliveryId, { push: tracked.push, delivery: result.delivery });
+    }
+    this.#options.onChange(result.delivery);
+    this.#waiters.notify(result.delivery);
+  }
+
+  /** Applies one input to all open deliveries of a session. */
+  applyToAll(sessionId: string, input: DeliveryInput): void {
+    for (const { push } of this.#of(sessionId)) this.apply(sessionId, push.deliveryId, input);
+  }
+
+  #find(deliveryId: string): StoredDelivery | undefined {
+    return this.#open.get(deliveryId) ?? this.#settled.get(deliveryId) ?? this.#fromStore(deliveryId);
+  }
+
+  #fromStore(deliveryId: string): StoredDelivery | undefined {
+    const stored = this.#options.store.get(deliveryId);
+    if (stored !== undefined) this.#settled.set(deliveryId, stored);
+    return stored;
+  }
+
+  async #again(existing: StoredDelivery, push: HeldPush, sessionId: string): Promise<Delivery> {
+    if (existing.delivery.sessionId !== sessionId || canonicalJson(existing.push) !== canonicalJson(push)) {
+      throw new WireError("conflict", `The id "${push.deliveryId}" was used before for another push.`, { deliveryId: push.deliveryId });
+    }
+    // The first call with this id may still be waiting for the disk.
+    await this.#open.get(push.deliveryId)?.stored;
+    return this.get(push.deliveryId);
+  }
+
+  #of(sessionId: string): Tracked[] {
+    const ids = this.#bySession.get(sessionId) ?? [];
+    return Array.from(ids, (id) => this.#open.get(id)).filter((tracked) => tracked !== undefined);
+  }
+
+  #track(tracked: Tracked): void {
+    const { deliveryId, sessionId } = tracked.delivery;
+    this.#open.set(deliveryId, tracked);
+    const ids = this.#bySession.get(sessionId) ?? new Set();
+    this.#bySession.set(sessionId, ids.add(deliveryId));
+  }
+
+  #untrack({ deliveryId, sessionId }: Delivery): void {
+    this.#open.delete(deliveryId);
+    const ids = this.#bySession.get(sessionId);
+    ids?.delete(deliveryId);
+    if (ids?.size === 0) this.#bySession.delete(sessionId);
+  }
+}
+
+function heldPush(params: Params<"delivery/push">): HeldPush {
+  return {
+    deliveryId: params.deliveryId ?? uuidv7(),
+    customType: params.customType,
+    content: params.content,
+    display: params.display ?? true,
+    ...(params.details === undefined ? {} : { details: params.details as Record<string, unknown> }),
+    deliverAs: params.deliverAs ?? "steer",
+    triggerTurn: params.triggerTurn ?? true,
+    onAbort: params.onAbort ?? "park",
+  };
+}
+
+function newDelivery(sessionId: string, push: HeldPush): Delivery {
+  const at = Date.now();
+  return {
+    deliveryId: push.deliveryId,
+    sessionId,
+    state: "accepted",
+    customType: push.customType,
+    deliverAs: push.deliverAs,
+    triggerTurn: push.triggerTurn,
+    attempts: [],
+    history: [{ state: "accepted", at }],
+    createdAt: at,
+    updatedAt: at,
+  };
+}
+
+function parkedBeforeInsertion({ state, history }: Delivery): boolean {
+  return state === "parked" && !history.some((step) => step.state === "inserted");
+}

@@ -1,0 +1,53 @@
+import { type Delivery, endsWait, type WaitUntil } from "../../protocol/delivery.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { deferred } from "../lib/deferred.ts";
+
+export interface WaitRequest {
+  readonly deliveryId: string;
+  readonly until: WaitUntil;
+  readonly timeoutMs: number;
+  /** Ends the wait when nobody wants its outcome any more. */
+  readonly signal: AbortSignal;
+  /** The delivery as it is, for the error at the deadline. */
+  readonly now: () => Delivery;
+}
+
+interface Waiter {
+  readonly until: WaitUntil;
+  readonly resolve: (delivery: Delivery) => void;
+}
+
+/** Those who wait for a delivery to come to a state. */
+export class Waiters {
+  readonly #waiters = new Map<string, Set<Waiter>>();
+
+  async wait({ deliveryId, until, timeoutMs, signal, now }: WaitRequest): Promise<Delivery> {
+    const { promise, resolve, reject } = deferred<Delivery>();
+    const waiter: Waiter = { until, resolve };
+    const waiting = this.#waiters.get(deliveryId) ?? new Set();
+    this.#waiters.set(deliveryId, waiting.add(waiter));
+    const timer = setTimeout(() => {
+      const delivery = now();
+      reject(
+        new WireError("deadline_exceeded", `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`, { delivery }),
+      );
+    }, timeoutMs);
+    const onAbort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      waiting.delete(waiter);
+      if (waiting.size === 0) this.#waiters.delete(deliveryId);
+    }
+  }
+
+  notify(delivery: Delivery): void {
+    for (const { until, resolve } of this.#waiters.get(delivery.deliveryId) ?? []) {
+      if (endsWait(delivery, until)) resolve(delivery);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { deferred } from "./deferred.ts";
+
+type Release = () => void | Promise<void>;
+
+/** What was acquired, released in reverse order and once. A release that fails does not keep the others from theirs. */
+export class ResourceStack {
+  readonly #releases: Release[] = [];
+  readonly #released = deferred<void>();
+  #releasing = false;
+
+  /** Registers how to release what was just acquired, and gives it back. */
+  add<T>(resource: T, release: (resource: T) => void | Promise<void>): T {
+    this.defer(() => release(resource));
+    return resource;
+  }
+
+  defer(release: Release): void {
+    this.#releases.push(release);
+  }
+
+  /** Resolves when all is released; rejects with the first failure then. */
+  get released(): Promise<void> {
+    return this.#released.promise;
+  }
+
+  release(): Promise<void> {
+    if (!this.#releasing) {
+      this.#releasing = true;
+      void this.#run();
+    }
+    return this.#released.promise;
+  }
+
+  async #run(): Promise<void> {
+    const failures: unknown[] = [];
+    for (let release = this.#releases.pop(); release !== undefined; release = this.#releases.pop()) {
+      try {
+        await release();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) this.#released.reject(failures[0]);
+    else this.#released.resolve();
+  }
+}

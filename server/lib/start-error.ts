@@ -1,0 +1,21 @@
+export type StartErrorKind =
+  | "port_in_use"
+  | "address_unavailable"
+  | "daemon_already_running"
+  | "state_dir_unusable"
+  | "socket_path_too_long"
+  | "token_unusable"
+  | "store_unusable"
+  | "platform_unsupported";
+
+/** Why the daemon did not start. It never crosses the wire: there is nobody to tell but the one who started it. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+  readonly kind: StartErrorKind;
+
+  /** The message says what was attempted, why it failed, and what to do. */
+  constructor(kind: StartErrorKind, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.kind = kind;
+  }
+}

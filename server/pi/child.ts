@@ -1,0 +1,312 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import { type HelperConfig, LINK_VERSION, type OutwardFrame } from "../../protocol/link.ts";
+import type { ChildExit, ModelRef } from "../../protocol/session.ts";
+import { within } from "../lib/deadline.ts";
+import { deferred } from "../lib/deferred.ts";
+import { TextRing } from "../lib/text-ring.ts";
+import { advance, type ChildState } from "./child-state.ts";
+import { Commands, type SendOptions } from "./commands.ts";
+import { JsonlSplitter } from "./jsonl.ts";
+import { Link } from "./link.ts";
+import type { PiProgram } from "./locate.ts";
+import { killAll, marked } from "./processes.ts";
+import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
+import { type RecordDiagnostic, Router } from "./router.ts";
+import { type PiOptions, planSpawn } from "./spawn-options.ts";
+import { helperMissing, modelIsMadeUp, spawnFailure, startFailure, startupDialog } from "./start-failure.ts";
+import { type ChildStdio, type ProcessExit, startChild } from "./stdio.ts";
+import { climbDown, type StopTimes } from "./stop-ladder.ts";
+
+export interface ChildLimits extends StopTimes {
+  readonly maxRecordBytes: number;
+  /** What may wait in front of pi's stdin. */
+  readonly maxStdinBacklogBytes: number;
+  readonly maxStderrBytes: number;
+  /** pi reads its stdin only when the extensions' `session_start` hooks have ended: some take their time. */
+  readonly startTimeoutMs: number;
+}
+
+export interface ChildOptions {
+  readonly program: PiProgram;
+  readonly helper: string;
+  /** For the helper's configuration and large frames; 0700. */
+  readonly runDirectory: string;
+  readonly sessionFile: string;
+  readonly cwd: string;
+  readonly pi: PiOptions;
+  readonly env: NodeJS.ProcessEnv;
+  readonly limits: ChildLimits;
+  readonly log: Logger;
+  /** In the exact order in which pi reported. */
+  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
+  readonly onFrame: (frame: OutwardFrame) => void;
+  readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
+}
+
+/** What pi said of itself when it was ready. */
+export interface ReadyState {
+  readonly model: ModelRef | undefined;
+  readonly thinkingLevel: string | undefined;
+  readonly sessionName: string | undefined;
+}
+
+const dialogMethods: ReadonlySet<unknown> = new Set(["select", "confirm", "input", "editor"]);
+
+/** One running `pi --mode rpc` with its helper. Made by {@link startPi}; ends once, and says how. */
+export class Child {
+  /** Marks all processes that descend from it. */
+  readonly id: string;
+  readonly link: Link;
+  readonly #options: ChildOptions;
+  readonly #stdio: ChildStdio;
+  readonly #commands: Commands;
+  readonly #stderr: TextRing;
+  readonly #exited = deferred<ChildExit>();
+  readonly #startupProblem = deferred<never>();
+  readonly #cleaned: Promise<void>;
+  #state: ChildState = { kind: "starting" };
+  #stopped: Promise<ChildExit> | undefined;
+  #wanted = false;
+  #wasReady = false;
+
+  constructor(options: ChildOptions, id: string, statusKey: string, stdio: ChildStdio) {
+    this.id = id;
+    this.#options = options;
+    this.#stdio = stdio;
+    this.#stderr = new TextRing(options.limits.maxStderrBytes);
+    this.#commands = new Commands((line) => this.#write(line));
+    this.link = new Link({
+      statusKey,
+      directory: options.runDirectory,
+      commands: this.#commands,
+      onFrame: (frame) => this.#frame(frame),
+    });
+    this.#listen();
+    this.#cleaned = stdio.exited.then((exit) => this.#ended(exit));
+  }
+
+  get state(): ChildState {
+    return this.#state;
+  }
+
+  get pid(): number {
+    return this.#stdio.pid;
+  }
+
+  /** Resolves with how the child ended, when the process has ended and its last record was looked at. */
+  get exited(): Promise<ChildExit> {
+    return this.#exited.promise;
+  }
+
+  /** Resolves when nothing that the child started is left. */
+  get cleaned(): Promise<void> {
+    return this.#cleaned;
+  }
+
+  get stderrTail(): string {
+    return this.#stderr.toString();
+  }
+
+  /** pi's answer. Rejects with `child_exited` when the child ends before it, with `overloaded` when stdin is full. */
+  send(command: PiCommand, options?: SendOptions): Promise<PiResponse> {
+    return this.#commands.send(command, options);
+  }
+
+  /** Writes a record that has no answer. */
+  post(record: PiCommand): void {
+    this.#commands.post(record);
+  }
+
+  /** Ends the child in order. Always the same promise. */
+  stop(): Promise<ChildExit> {
+    // A child that has ended by itself was not asked to.
+    if (this.#state.kind !== "exited" && this.#stopped === undefined) this.#wanted = true;
+    return this.#end();
+  }
+
+  /** Waits for the first answer and checks what must be true of a child before anybody uses it. */
+  async becomeReady(): Promise<ReadyState> {
+    const answer = this.#commands.send({ type: "get_state" });
+    const first = await within(Promise.race([answer, this.#startupProblem.promise]), this.#options.limits.startTimeoutMs);
+    if (first.kind === "timeout") {
+      throw new WireError("start_failed", `pi did not answer within ${this.#options.limits.startTimeoutMs} ms after its start.`, {
+        stderrTail: this.stderrTail,
+      });
+    }
+    // The helper announces itself in session_start, which lies before pi's first answer.
+    if (this.link.command === undefined) await this.#requireHello();
+    await this.#verifyCommand();
+    const state = readyState(first.value.data);
+    if (this.#options.pi.model !== undefined) await this.#verifyModel(this.#options.pi.model);
+    this.#state = advance(this.#state, { kind: "ready" });
+    this.#wasReady = true;
+    return state;
+  }
+
+  async #requireHello(): Promise<void> {
+    // A refused hello (another version of the link) has its own error; none at all means that it did not load.
+    const hello = await within(this.link.hello, 0);
+    if (hello.kind === "timeout") throw helperMissing(this.stderrTail);
+  }
+
+  /** Were the name taken by another extension too, frames would go to the model as text. */
+  async #verifyCommand(): Promise<void> {
+    const response = await this.#commands.send({ type: "get_commands" });
+    const commands = isRecordObject(response.data) ? response.data["commands"] : undefined;
+    const known =
+      Array.isArray(commands) && commands.some((command) => isRecordObject(command) && command["name"] === this.link.command);
+    if (!known) throw helperMissing(this.stderrTail);
+  }
+
+  /** pi goes on with a model that it made up from an unknown id; the session would fail at its first request. */
+  async #verifyModel(model: string): Promise<void> {
+    if (!modelIsMadeUp(this.stderrTail)) return;
+    const response = await this.#commands.send({ type: "get_available_models" });
+    const models = isRecordObject(response.data) ? response.data["models"] : undefined;
+    const names = Array.isArray(models)
+      ? models.filter(isRecordObject).map((entry) => `${String(entry["provider"])}/${String(entry["id"])}`)
+      : [];
+    throw new WireError("model_not_found", `pi does not know the model "${model}".${suggest(model, names)}`, {
+      model,
+      available: names.slice(0, 32),
+    });
+  }
+
+  #listen(): void {
+    const { stdin, stdout, stderr } = this.#stdio;
+    const { onEvent, onDiagnostic, limits, log } = this.#options;
+    const router = new Router({
+      response: (response) => this.#commands.settle(response),
+      status: (key, text) => this.link.receive(key, text),
+      event: (record, event) => {
+        if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#watchStartupDialog(event);
+        onEvent(record, event);
+      },
+      diagnostic: onDiagnostic,
+    });
+    const splitter = new JsonlSplitter({
+      maxRecordBytes: limits.maxRecordBytes,
+      onRecord: (record) => router.route(record),
+      onOversize: (head, bytes) => onDiagnostic({ kind: "record_too_large", bytes, excerpt: head.toString("utf8") }),
+    });
+    stdout.on("data", (chunk: Buffer) => splitter.push(chunk));
+    stdout.on("end", () => {
+      const rest = splitter.rest();
+      if (rest !== undefined) onDiagnostic({ kind: "cut_off", bytes: rest.length, excerpt: rest.toString("utf8") });
+      // A pi that has closed its stdout can report nothing any more.
+      void this.#end();
+    });
+    stdout.on("error", (error) => log.warn({ err: error }, "pi's stdout failed"));
+    stderr.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
+    stderr.on("error", (error) => log.warn({ err: error }, "pi's stderr failed"));
+    // A pi that has closed its stdin hears nothing any more.
+    stdin.on("error", () => void this.#end());
+  }
+
+  #write(line: string): void {
+    const { stdin } = this.#stdio;
+    if (stdin.writableLength > this.#options.limits.maxStdinBacklogBytes) {
+      throw new WireError("overloaded", "pi does not read its stdin; the backlog has reached its limit.", { retryAfterMs: 1_000 });
+    }
+    if (stdin.writable) stdin.write(line);
+  }
+
+  #frame(frame: OutwardFrame): void {
+    this.#options.onFrame(frame);
+    if (frame.kind !== "hello" || this.#state.kind !== "ready") return;
+    // The session inside pi was replaced or reloaded, and its extensions with it.
+    this.#verifyCommand().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, "the helper extension was lost with a replaced session");
+      void this.#end();
+    });
+  }
+
+  #watchStartupDialog(event: PiEvent): void {
+    if (!dialogMethods.has(event["method"]) || typeof event["timeout"] === "number") return;
+    this.#startupProblem.reject(startupDialog(String(event["title"] ?? event["method"])));
+  }
+
+  #end(): Promise<ChildExit> {
+    this.#stopped ??= this.#climbDown();
+    return this.#stopped;
+  }
+
+  async #climbDown(): Promise<ChildExit> {
+    this.#state = advance(this.#state, { kind: "stopping" });
+    await climbDown(
+      { pid: this.#stdio.pid, exited: this.#stdio.exited, endInput: () => this.#stdio.stdin.end() },
+      this.#options.limits,
+    );
+    return await this.#exited.promise;
+  }
+
+  async #ended({ code, signal }: ProcessExit): Promise<void> {
+    const exit: ChildExit = { at: Date.now(), code, signal, expected: this.#wanted, stderrTail: this.stderrTail };
+    const error = this.#wasReady
+      ? new WireError("child_exited", `pi ended (${signal ?? `code ${code}`}).`, { exit })
+      : startFailure(exit, this.#options.pi);
+    this.#state = { kind: "exited", exit };
+    this.#startupProblem.reject(error);
+    this.#commands.end(error);
+    this.link.end(error);
+    this.#exited.resolve(exit);
+    // Tools live in process groups of their own, and survive a pi that is killed or crashes.
+    const killed = await killAll(await marked(this.id));
+    if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
+  }
+}
+
+/** Starts a pi with its helper. Throws `start_failed`, `link_failed` or `model_not_found`; nothing is left behind then. */
+export async function startPi(options: ChildOptions): Promise<{ readonly child: Child; readonly ready: ReadyState }> {
+  const id = randomUUID();
+  const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
+  const configFile = join(options.runDirectory, `helper-${id}.json`);
+  await writeFile(configFile, JSON.stringify({ link: LINK_VERSION, statusKey } satisfies HelperConfig), { mode: 0o600, flag: "wx" });
+  try {
+    const plan = planSpawn({
+      program: options.program,
+      helper: options.helper,
+      helperConfig: configFile,
+      childId: id,
+      sessionFile: options.sessionFile,
+      cwd: options.cwd,
+      options: options.pi,
+      env: options.env,
+    });
+    const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
+      throw spawnFailure(cause, options.program.path);
+    });
+    const child = new Child(options, id, statusKey, stdio);
+    try {
+      return { child, ready: await child.becomeReady() };
+    } catch (error) {
+      await child.stop();
+      await child.cleaned;
+      throw error;
+    }
+  } finally {
+    await rm(configFile, { force: true });
+  }
+}
+
+/** What pi's answer to `get_state` says of what a session keeps. A pi without any model calls it "unknown". */
+export function readyState(data: unknown): ReadyState {
+  const state = isRecordObject(data) ? data : {};
+  const model = state["model"];
+  return {
+    model: isRecordObject(model) && model["id"] !== "unknown" ? { provider: String(model["provider"]), id: String(model["id"]) } : undefined,
+    thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
+    sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
+  };
+}
+
+function suggest(model: string, names: readonly string[]): string {
+  const part = (model.split("/").at(-1) ?? model).slice(0, 4).toLowerCase();
+  const close = names.filter((name) => name.toLowerCase().includes(part)).slice(0, 3);
+  const offered = close.length > 0 ? close : names.slice(0, 3);
+  return offered.length === 0 ? " pi has no model with credentials." : ` Did you mean ${offered.join(", ")}?`;
+}

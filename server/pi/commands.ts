@@ -1,0 +1,76 @@
+import { WireError } from "../../protocol/errors.ts";
+import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { PiCommand, PiResponse } from "./records.ts";
+
+interface Pending {
+  readonly command: string;
+  readonly answer: Deferred<PiResponse>;
+  readonly onResponse: ((response: PiResponse) => void) | undefined;
+}
+
+export interface SendOptions {
+  /**
+   * Called in the very place of the response in the order of pi's records, before any later record is looked at.
+   * The promise resolves only after the whole chunk was read.
+   */
+  readonly onResponse?: (response: PiResponse) => void;
+}
+
+/** Writes commands and finds their answers by id. pi answers in any order. */
+export class Commands {
+  readonly #write: (line: string) => void;
+  readonly #pending = new Map<string, Pending>();
+  #count = 0;
+  #ended: WireError | undefined;
+
+  /** `write` may throw (a full backlog): the command is then not pending. */
+  constructor(write: (line: string) => void) {
+    this.#write = write;
+  }
+
+  /** pi's answer, also one with `success: false`. Rejects with `child_exited` when the child ends before it. */
+  send(command: PiCommand, options: SendOptions = {}): Promise<PiResponse> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    this.#count += 1;
+    const id = `d${this.#count}`;
+    const line = `${JSON.stringify({ ...command, id })}\n`;
+    const answer = deferred<PiResponse>();
+    this.#pending.set(id, { command: command.type, answer, onResponse: options.onResponse });
+    try {
+      this.#write(line);
+    } catch (error) {
+      this.#pending.delete(id);
+      return Promise.reject(error);
+    }
+    return answer.promise;
+  }
+
+  /** Writes a record that has no answer (the reply to a dialog). */
+  post(record: PiCommand): void {
+    if (this.#ended === undefined) this.#write(`${JSON.stringify(record)}\n`);
+  }
+
+  /** Whether the response belonged to a command that waits. */
+  settle(response: PiResponse): boolean {
+    const pending = response.id === undefined ? undefined : this.#pending.get(response.id);
+    if (pending === undefined) return false;
+    this.#pending.delete(response.id as string);
+    pending.onResponse?.(response);
+    pending.answer.resolve(response);
+    return true;
+  }
+
+  /** Rejects all that wait, and all that comes. */
+  end(error: WireError): void {
+    this.#ended ??= error;
+    const waiting = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const { command, answer } of waiting) {
+      answer.reject(new WireError("child_exited", `${error.message} It had not answered "${command}".`, error.data));
+    }
+  }
+
+  get pending(): number {
+    return this.#pending.size;
+  }
+}

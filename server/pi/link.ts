@@ -1,0 +1,141 @@
+import { createHash, randomUUID } from "node:crypto";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { WireError } from "../../protocol/errors.ts";
+import { type InwardFrame, LINK_VERSION, MAX_INLINE_FRAME_BYTES, type OutwardFrame } from "../../protocol/link.ts";
+import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { Commands } from "./commands.ts";
+import { isRecordObject, type PiResponse } from "./records.ts";
+
+export type Hello = Extract<OutwardFrame, { kind: "hello" }>;
+
+/** A frame without what the link adds by itself. */
+export type FrameBody = InwardFrame extends infer F ? (F extends { kind: "file" } ? never : F extends unknown ? Omit<F, "rid"> : never) : never;
+
+export interface LinkOptions {
+  readonly statusKey: string;
+  /** Where large frames are put (0700). */
+  readonly directory: string;
+  readonly commands: Commands;
+  /** Every frame but `reply`, in its place in the order of pi's records. */
+  readonly onFrame: (frame: OutwardFrame) => void;
+}
+
+export interface LinkSendOptions<T> {
+  /** Called in the place of the reply in the order of pi's records. */
+  readonly onReply?: (reply: T) => void;
+}
+
+interface Waiting {
+  readonly answer: Deferred<unknown>;
+  readonly onReply: ((reply: unknown) => void) | undefined;
+}
+
+/** The control channel to the helper extension inside one child. */
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #hello = deferred<Hello>();
+  #command: string | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** The helper's first `hello`. */
+  get hello(): Promise<Hello> {
+    return this.#hello.promise;
+  }
+
+  /** Name of the helper's command once it has said hello. No client may see it or send text that begins with it. */
+  get command(): string | undefined {
+    return this.#command;
+  }
+
+  /** Takes the text of a status record. Returns whether it was a frame. */
+  receive(statusKey: string, text: string): boolean {
+    if (statusKey !== this.#options.statusKey) return false;
+    let frame: unknown;
+    try {
+      frame = JSON.parse(text);
+    } catch {
+      frame = undefined;
+    }
+    if (!isRecordObject(frame) || typeof frame["kind"] !== "string") return true;
+    this.#dispatch(frame as unknown as OutwardFrame);
+    return true;
+  }
+
+  /**
+   * Sends a frame and gives the data of the helper's reply. The reply is the acknowledgement, never pi's response to
+   * the record that carries the frame: pi answers success even when the command's handler threw.
+   */
+  async send<T>(body: FrameBody, options: LinkSendOptions<T> = {}): Promise<T> {
+    const command = this.#command;
+    if (command === undefined) throw new WireError("link_failed", "The helper extension has not said hello.");
+    const rid = randomUUID();
+    const answer = deferred<unknown>();
+    this.#waiting.set(rid, { answer, onReply: options.onReply as Waiting["onReply"] });
+    let file: string | undefined;
+    try {
+      let text = JSON.stringify({ ...body, rid });
+      if (Buffer.byteLength(text) > MAX_INLINE_FRAME_BYTES) {
+        const bytes = Buffer.from(text);
+        file = join(this.#options.directory, `frame-${rid}.json`);
+        await writeFile(file, bytes, { mode: 0o600, flag: "wx" });
+        const sha256 = createHash("sha256").update(bytes).digest("hex");
+        text = JSON.stringify({ kind: "file", rid, path: file, bytes: bytes.length, sha256 } satisfies InwardFrame);
+      }
+      const onResponse = (response: PiResponse): void => this.#responded(rid, response);
+      await this.#options.commands.send({ type: "prompt", message: `/${command} ${text}` }, { onResponse });
+      return (await answer.promise) as T;
+    } finally {
+      this.#waiting.delete(rid);
+      if (file !== undefined) await rm(file, { force: true });
+    }
+  }
+
+  /** Rejects all that wait. */
+  end(error: WireError): void {
+    this.#hello.reject(error);
+    for (const { answer } of this.#waiting.values()) answer.reject(error);
+    this.#waiting.clear();
+  }
+
+  /** pi's response comes behind everything that the handler emitted: a reply that is not there by now never comes. */
+  #responded(rid: string, response: PiResponse): void {
+    const why = response.success ? "the command ended without a reply" : (response.error ?? "pi refused the command");
+    this.#waiting
+      .get(rid)
+      ?.answer.reject(new WireError("link_failed", `The helper extension did not act on a frame: ${why}.`));
+  }
+
+  #dispatch(frame: OutwardFrame): void {
+    if (frame.kind === "reply") {
+      const waiting = this.#waiting.get(frame.rid);
+      if (waiting === undefined) return;
+      this.#waiting.delete(frame.rid);
+      if (frame.ok) {
+        waiting.onReply?.(frame.data);
+        waiting.answer.resolve(frame.data);
+      } else {
+        waiting.answer.reject(new WireError("link_failed", `The helper extension refused a frame: ${frame.error}`));
+      }
+      return;
+    }
+    if (frame.kind === "hello") {
+      if (frame.link !== LINK_VERSION) {
+        this.#hello.reject(
+          new WireError(
+            "link_failed",
+            `The helper extension speaks version ${frame.link} of the link, the daemon version ${LINK_VERSION}. Is another pi-rpcd's helper among pi's extensions? Remove it from pi's settings.`,
+          ),
+        );
+        return;
+      }
+      this.#command = frame.command;
+      this.#hello.resolve(frame);
+    }
+    this.#options.onFrame(frame);
+  }
+}

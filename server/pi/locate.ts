@@ -1,0 +1,112 @@
+import { execFile } from "node:child_process";
+import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import type { PiInfo } from "../../protocol/daemon.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { oldestSupportedPi } from "./capabilities.ts";
+import { isAtLeast, parseVersion } from "./version.ts";
+
+/** A pi that can be started. */
+export interface PiProgram extends PiInfo {
+  /** `script`: run by the daemon's own Node, whatever Node the system has. `executable`: run as it is. */
+  readonly kind: "script" | "executable";
+}
+
+const packageName = "@earendil-works/pi-coding-agent";
+const versionTimeoutMs = 30_000;
+
+export interface LocateOptions {
+  /** `--pi`, or the configuration. */
+  readonly option?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/**
+ * Finds pi: the option, then `PI_RPCD_PI`, then `pi` on PATH, then the package's own dependency.
+ * Throws `pi_not_found` or `pi_too_old`. What was named and is not there is an error, never passed over.
+ */
+export async function locatePi(options: LocateOptions): Promise<PiProgram> {
+  const { path, source } = candidate(options);
+  const named = source === "option" ? `--pi ${path}` : source === "environment" ? `PI_RPCD_PI=${path}` : path;
+  if (!existsSync(path) || !statSync(path).isFile()) {
+    throw new WireError("pi_not_found", `There is no file at ${named}. Give the path of pi's cli.js or executable.`, { path, source });
+  }
+  const real = realpathSync(path);
+  const kind = isScript(real) ? "script" : "executable";
+  if (kind === "executable") assertExecutable(path, named);
+  const version = bundledVersion(real) ?? (await askVersion(kind, real, named));
+  const parsed = parseVersion(version);
+  if (parsed === undefined) {
+    throw new WireError("pi_not_found", `${named} is no pi: asked for its version it said ${JSON.stringify(version.slice(0, 80))}.`, { path, source });
+  }
+  if (!isAtLeast(parsed, oldestSupportedPi)) {
+    throw new WireError(
+      "pi_too_old",
+      `${named} is pi ${version}; pi-rpcd needs ${oldestSupportedPi.join(".")} or newer. Update pi, or name another with --pi.`,
+      { path, source, version, needs: oldestSupportedPi.join(".") },
+    );
+  }
+  return { kind, path: real, version, source };
+}
+
+function candidate({ option, env }: LocateOptions): { path: string; source: PiInfo["source"] } {
+  if (option !== undefined) return { path: option, source: "option" };
+  const fromEnv = env["PI_RPCD_PI"];
+  if (fromEnv !== undefined && fromEnv !== "") return { path: fromEnv, source: "environment" };
+  const bundled = bundledCli();
+  for (const directory of (env["PATH"] ?? "").split(delimiter)) {
+    const path = join(directory, "pi");
+    // npm puts the bundled one first on PATH for its scripts; that is not the user's choice of a pi.
+    if (directory !== "" && existsSync(path) && realpathSync(path) !== bundled) return { path, source: "path" };
+  }
+  if (bundled !== undefined) return { path: bundled, source: "bundled" };
+  throw new WireError("pi_not_found", `There is no pi on PATH. Install it (npm install -g ${packageName}), or name one with --pi.`);
+}
+
+function bundledCli(): string | undefined {
+  try {
+    const main = createRequire(import.meta.url).resolve(packageName);
+    const cli = join(dirname(main), "bundle", "cli.js");
+    return existsSync(cli) ? realpathSync(cli) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isScript(path: string): boolean {
+  return /\.(?:[cm]?js|[cm]?ts)$/.test(path);
+}
+
+function assertExecutable(path: string, named: string): void {
+  try {
+    accessSync(path, constants.X_OK);
+  } catch (cause) {
+    throw new WireError("pi_not_found", `${named} may not be executed. Check its permissions.`, { path }, { cause });
+  }
+}
+
+/** The version in the package that the file belongs to: it spares a start of pi. */
+function bundledVersion(path: string): string | undefined {
+  for (let directory = dirname(path), up = 0; up < 4; up += 1, directory = dirname(directory)) {
+    try {
+      const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Record<string, unknown>;
+      if (manifest["name"] === packageName && typeof manifest["version"] === "string") return manifest["version"];
+    } catch {
+      // Not here; one up.
+    }
+  }
+  return undefined;
+}
+
+async function askVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
+  const [file, args] = kind === "script" ? [process.execPath, [path, "--version"]] : [path, ["--version"]];
+  try {
+    const { stdout } = await promisify(execFile)(file, args, { timeout: versionTimeoutMs, maxBuffer: 64 * 1024 });
+    return stdout.trim();
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
+    throw new WireError("pi_not_found", `${named} could not be asked for its version: ${why}.`, { path }, { cause });
+  }
+}

@@ -1,0 +1,86 @@
+/** A command to pi, without its id. */
+export interface PiCommand {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** pi's answer to a command. */
+export interface PiResponse {
+  readonly type: "response";
+  readonly id?: string;
+  readonly command: string;
+  readonly success: boolean;
+  readonly data?: unknown;
+  readonly error?: string;
+}
+
+/** Something pi reports by itself. */
+export interface PiEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/**
+ * Records that come in great numbers. They are passed on as the bytes that pi wrote, without being parsed;
+ * pi writes `type` first in each of them.
+ */
+const highRateTypes: ReadonlySet<string> = new Set([
+  "message_update",
+  "tool_execution_update",
+  "bash_execution_update",
+]);
+
+const typePrefix = '{"type":"';
+const longestType = 48;
+
+/** The type of a record that starts with it and is of the high-rate kind; else undefined. */
+export function highRateType(record: Buffer): string | undefined {
+  const head = record.toString("latin1", 0, typePrefix.length + longestType);
+  if (!head.startsWith(typePrefix)) return undefined;
+  const end = head.indexOf('"', typePrefix.length);
+  const type = head.slice(typePrefix.length, end);
+  return highRateTypes.has(type) && record[record.length - 1] === 0x7d ? type : undefined;
+}
+
+export function isRecordObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The commands that rewrite the user's shared settings file, and what they change there (measured on both versions). */
+export const sharedSettingsCommands: ReadonlyMap<string, string> = new Map([
+  ["set_steering_mode", "steeringMode"],
+  ["set_follow_up_mode", "followUpMode"],
+  ["set_auto_retry", "retry.enabled"],
+  ["set_auto_compaction", "compaction.enabled"],
+]);
+
+/**
+ * The commands that only the daemon sends, with what a client calls instead: their effect on the session's
+ * life must not pass it by.
+ */
+export const daemonOnlyCommands: ReadonlyMap<string, string> = new Map([
+  ["prompt", "session/prompt"],
+  ["steer", "session/steer"],
+  ["follow_up", "session/followUp"],
+  ["abort", "session/abort"],
+  ["new_session", "session/create"],
+  ["switch_session", "session/create"],
+  ["fork", "no method yet"],
+  ["clone", "no method yet"],
+  ["extension_ui_response", "no method yet"],
+]);
+
+/**
+ * The fields that pi's commands need. Without one pi throws inside (a raw TypeError in its answer, measured), so the
+ * daemon checks first.
+ */
+export const requiredFields: ReadonlyMap<string, Readonly<Record<string, "string" | "boolean">>> = new Map([
+  ["set_model", { provider: "string", modelId: "string" }],
+  ["set_thinking_level", { level: "string" }],
+  ["set_steering_mode", { mode: "string" }],
+  ["set_follow_up_mode", { mode: "string" }],
+  ["set_auto_compaction", { enabled: "boolean" }],
+  ["set_auto_retry", { enabled: "boolean" }],
+  ["bash", { command: "string" }],
+  ["set_session_name", { name: "string" }],
+]);

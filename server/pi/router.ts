@@ -1,0 +1,83 @@
+import { isUtf8 } from "node:buffer";
+import { highRateType, isRecordObject, type PiEvent, type PiResponse } from "./records.ts";
+
+/** A record that could not be passed on as pi wrote it. */
+export interface RecordDiagnostic {
+  readonly kind: "unparsable" | "not_an_object" | "record_too_large" | "invalid_utf8" | "unknown_response" | "cut_off";
+  readonly bytes: number;
+  /** The first bytes, as text. */
+  readonly excerpt: string;
+}
+
+export interface RouterSinks {
+  /** A response that carries an id. Returns whether somebody waited for it. */
+  readonly response: (response: PiResponse) => boolean;
+  /** A status text under any key. Returns whether it was a frame of the link, which is no event for anybody. */
+  readonly status: (key: string, text: string) => boolean;
+  /**
+   * Everything else. `record` holds the very bytes of pi, valid UTF-8 of one JSON object; `event` is its parsed form,
+   * absent for high-rate records.
+   */
+  readonly event: (record: Buffer, event: PiEvent | undefined) => void;
+  readonly diagnostic: (diagnostic: RecordDiagnostic) => void;
+}
+
+const excerptBytes = 120;
+
+/** Looks at each record of pi once and hands it to the one it is for. */
+export class Router {
+  readonly #sinks: RouterSinks;
+
+  constructor(sinks: RouterSinks) {
+    this.#sinks = sinks;
+  }
+
+  route(bytes: Buffer): void {
+    const record = isUtf8(bytes) ? bytes : this.#mended(bytes);
+    if (highRateType(record) !== undefined) {
+      this.#sinks.event(record, undefined);
+      return;
+    }
+    let value: unknown;
+    try {
+      value = JSON.parse(record.toString("utf8"));
+    } catch {
+      this.#report("unparsable", record);
+      return;
+    }
+    if (!isRecordObject(value)) {
+      this.#report("not_an_object", record);
+      return;
+    }
+    this.#dispatch(record, value);
+  }
+
+  #dispatch(record: Buffer, value: Readonly<Record<string, unknown>>): void {
+    const { type } = value;
+    if (typeof type !== "string") {
+      this.#report("unparsable", record);
+      return;
+    }
+    if (type === "response") {
+      if (!this.#sinks.response(value as unknown as PiResponse)) this.#report("unknown_response", record);
+      return;
+    }
+    if (type === "extension_ui_request" && value["method"] === "setStatus") {
+      const { statusKey, statusText } = value;
+      if (typeof statusKey === "string" && typeof statusText === "string" && this.#sinks.status(statusKey, statusText)) {
+        return;
+      }
+    }
+    this.#sinks.event(record, value as PiEvent);
+  }
+
+  /** Invalid UTF-8 would make a conforming WebSocket client close: replace what is invalid, as pi itself does on its stdin. */
+  #mended(bytes: Buffer): Buffer {
+    this.#report("invalid_utf8", bytes);
+    return Buffer.from(bytes.toString("utf8"));
+  }
+
+  #report(kind: RecordDiagnostic["kind"], record: Buffer): void {
+    this.#sinks.diagnostic({ kind, bytes: record.length, excerpt: record.subarray(0, excerptBytes).toString("utf8") });
+  }
+}

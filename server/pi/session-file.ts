@@ -1,0 +1,105 @@
+import { mkdir, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+
+/** Session files are pi's: they lie where a terminal pi looks for them. */
+export interface SessionFileRequest {
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly now: Date;
+}
+
+/**
+ * Creates a session's file with its header alone. pi then writes every entry at once; left to create the file itself it
+ * keeps the first messages in memory only (measured on both versions).
+ */
+export async function createSessionFile({ sessionId, cwd, env, now }: SessionFileRequest): Promise<string> {
+  const directory = sessionDirectory(cwd, env);
+  await mkdir(directory, { recursive: true });
+  const file = join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
+  await writeFile(file, header(sessionId, cwd, now), { flag: "wx", mode: 0o600 });
+  return file;
+}
+
+/** Writes the header again if the file is gone or empty: pi would begin another session there, under another id. */
+export async function ensureSessionFile(file: string, { sessionId, cwd, now }: Omit<SessionFileRequest, "env">): Promise<void> {
+  const size = await stat(file).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size > 0) return;
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, header(sessionId, cwd, now), { mode: 0o600 });
+}
+
+function header(id: string, cwd: string, now: Date): string {
+  return `${JSON.stringify({ type: "session", version: 3, id, timestamp: now.toISOString(), cwd })}\n`;
+}
+
+/** Deletes the file if it never got a message: pi would list it as "(no messages)". */
+export async function removeIfEmpty(file: string): Promise<boolean> {
+  try {
+    if (!(await hasNoMessage(file))) return false;
+    await unlink(file);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Only the start of the file is looked at: the entries that pi writes before any message are few and small. */
+async function hasNoMessage(file: string): Promise<boolean> {
+  const handle = await open(file, "r");
+  try {
+    const { size } = await handle.stat();
+    const limit = 256 * 1024;
+    if (size > limit) return false;
+    const text = (await handle.readFile("utf8")).trim();
+    return text.split("\n").every((line) => {
+      const entry = JSON.parse(line) as { type?: unknown; message?: { role?: unknown } };
+      if (entry.type === "message") return entry.message?.role === "system";
+      return entry.type !== "custom_message" && entry.type !== "custom" && entry.type !== "compaction";
+    });
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The entries of a session file, without its header. A torn last line is left out, as pi does. */
+export async function readEntries(file: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const lines = (await readFile(file, "utf8")).split("\n").slice(1);
+  const entries: Record<string, unknown>[] = [];
+  for (const line of lines) {
+    try {
+      if (line !== "") entries.push(JSON.parse(line) as Record<string, unknown>);
+    } catch {
+      // Torn by a crash.
+    }
+  }
+  return entries;
+}
+
+function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {
+  const agentDirectory = expand(env["PI_CODING_AGENT_DIR"] ?? "~/.pi/agent", env);
+  const chosen = env["PI_CODING_AGENT_SESSION_DIR"] || settingsSessionDir(agentDirectory);
+  if (chosen !== undefined && chosen !== "") return expand(chosen, env);
+  const name = `--${cwd.replace(/^\//, "").replace(/[/\\:]/g, "-")}--`;
+  return join(agentDirectory, "sessions", name);
+}
+
+function settingsSessionDir(agentDirectory: string): string | undefined {
+  try {
+    const settings = JSON.parse(readFileSync(join(agentDirectory, "settings.json"), "utf8")) as Record<string, unknown>;
+    return typeof settings["sessionDir"] === "string" ? settings["sessionDir"] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function expand(path: string, env: NodeJS.ProcessEnv): string {
+  const home = env["HOME"] ?? homedir();
+  const expanded = path === "~" ? home : path.startsWith("~/") ? join(home, path.slice(2)) : path;
+  return isAbsolute(expanded) ? expanded : resolve(expanded);
+}

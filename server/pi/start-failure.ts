@@ -1,0 +1,56 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { ChildExit } from "../../protocol/session.ts";
+import type { PiOptions } from "./spawn-options.ts";
+
+/** pi says this of a model id that it does not know, and goes on with one made up from it (measured on both versions). */
+const madeUpModel = "Using custom model id";
+
+/** Why pi ended while it started, from how it ended and what it said. */
+export function startFailure(exit: ChildExit, options: PiOptions): WireError {
+  const words = lastLines(exit.stderrTail);
+  const details = { exit };
+  if (options.model !== undefined && /^Error: .*\b(?:[Mm]odel|provider)\b.*(?:not found|[Uu]nknown)/m.test(exit.stderrTail)) {
+    return new WireError("model_not_found", `pi does not know the model "${options.model}". It said: ${words}`, details);
+  }
+  const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`;
+  return new WireError("start_failed", `pi ended ${how} while it started.${words === "" ? "" : ` It said: ${words}`}`, details);
+}
+
+/** Why the system did not start pi at all. */
+export function spawnFailure(cause: NodeJS.ErrnoException, path: string): WireError {
+  const advice: Readonly<Record<string, string>> = {
+    ENOENT: "Check that the file is there, and the interpreter that it names.",
+    EACCES: "Check that it may be executed.",
+    EAGAIN: "The system has no more processes for this user; try again later.",
+    EMFILE: "The daemon has no more file descriptors (ulimit -n).",
+    ENOMEM: "The system has no memory left; try again later.",
+  };
+  const code = cause.code ?? "unknown";
+  return new WireError("start_failed", `${path} could not be started (${code}). ${advice[code] ?? ""}`.trim(), { code }, { cause });
+}
+
+export function startupDialog(title: string): WireError {
+  return new WireError(
+    "start_failed",
+    `An extension asked "${title}" while pi started. pi reads no answer at that time, so it would wait for ever; the extension needs a timeout there, or has to ask later.`,
+    { startupDialog: title },
+  );
+}
+
+export function helperMissing(stderrTail: string): WireError {
+  const words = lastLines(stderrTail);
+  return new WireError(
+    "link_failed",
+    `pi started, but the helper extension did not load.${words === "" ? "" : ` pi said: ${words}`}`,
+    { stderrTail },
+  );
+}
+
+/** Whether pi made up a model from an id that it does not know. */
+export function modelIsMadeUp(stderrTail: string): boolean {
+  return stderrTail.includes(madeUpModel);
+}
+
+function lastLines(text: string): string {
+  return text.trim().split("\n").slice(-6).join("\n").slice(-1_000);
+}

@@ -1,0 +1,30 @@
+import { within } from "../lib/deadline.ts";
+import { signal } from "./processes.ts";
+
+export interface StopTimes {
+  /** From the end of stdin to SIGTERM. */
+  readonly afterEofMs: number;
+  /** From SIGTERM to SIGKILL. */
+  readonly afterTermMs: number;
+}
+
+export interface Stoppable {
+  /** The child leads a group of its own. */
+  readonly pid: number;
+  readonly exited: Promise<unknown>;
+  endInput(): void;
+}
+
+/**
+ * Ends a child as pi documents it: end of stdin, then SIGTERM, then SIGKILL to its group. pi needs time to finish what
+ * it does (killing it while it refreshes a login has lost logins). Resolves when the child has exited.
+ */
+export async function climbDown(child: Stoppable, times: StopTimes): Promise<"eof" | "sigterm" | "sigkill"> {
+  child.endInput();
+  if ((await within(child.exited, times.afterEofMs)).kind === "done") return "eof";
+  signal(-child.pid, "SIGTERM");
+  if ((await within(child.exited, times.afterTermMs)).kind === "done") return "sigterm";
+  signal(-child.pid, "SIGKILL");
+  await child.exited;
+  return "sigkill";
+}

@@ -1,0 +1,39 @@
+import type { DaemonInfo } from "../../../protocol/daemon.ts";
+import { openRpcDocument } from "../../../protocol/openrpc.ts";
+import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
+import type { PiProgram } from "../../pi/locate.ts";
+import type { Registry } from "../../session/registry.ts";
+import type { Handlers } from "../call.ts";
+
+export interface DaemonFacts {
+  readonly version: string;
+  readonly startedAt: number;
+  readonly stateDir: string;
+  readonly pi: PiProgram;
+  readonly connections: () => number;
+}
+
+export function daemonHandlers(facts: DaemonFacts, registry: Registry): Pick<Handlers, "daemon/info" | "rpc.discover"> {
+  const document = openRpcDocument(facts.version) as { openrpc: string };
+  return {
+    "daemon/info": () => daemonInfo(facts, registry),
+    "rpc.discover": () => document,
+  };
+}
+
+function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
+  const { path, version, source } = facts.pi;
+  const sessions: Record<string, number> = {};
+  for (const { state } of registry.all()) sessions[state.kind] = (sessions[state.kind] ?? 0) + 1;
+  return {
+    pid: process.pid,
+    version: facts.version,
+    protocol: PROTOCOL_VERSION,
+    startedAt: facts.startedAt,
+    stateDir: facts.stateDir,
+    pi: { path, version, source },
+    sessions,
+    connections: facts.connections(),
+    residentBytes: process.memoryUsage.rss(),
+  };
+}

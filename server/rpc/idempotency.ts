@@ -1,0 +1,54 @@
+import { LRUCache } from "lru-cache";
+import { WireError } from "../../protocol/errors.ts";
+import type { MethodName } from "../../protocol/methods.ts";
+import { canonicalHash } from "../lib/canonical-json.ts";
+import type { IdempotencyStore } from "../store/idempotency.ts";
+import type { Handlers } from "./call.ts";
+
+interface Remembered {
+  readonly paramsHash: string;
+  readonly result: Promise<unknown>;
+}
+
+const maxInMemory = 1_000;
+
+/**
+ * Lets a call with an `idempotencyKey` happen once: the same key and params give the first result again, also while
+ * the first call is still under way and after a restart; other params are a `conflict`. A call that failed may be made
+ * again. Keys are kept per method for 24 hours.
+ */
+export function idempotent(handlers: Handlers, store: IdempotencyStore): Handlers {
+  const recent = new LRUCache<string, Remembered>({ max: maxInMemory });
+
+  const wrap =
+    (method: MethodName, handler: (params: never, call: never) => unknown) =>
+    (params: Readonly<Record<string, unknown>>, call: never): unknown => {
+      const key = params["idempotencyKey"];
+      if (typeof key !== "string") return handler(params as never, call);
+      const paramsHash = canonicalHash(params);
+      const id = `${method} ${key}`;
+      const known = recent.get(id) ?? fromStore(store, method, key);
+      if (known !== undefined) {
+        if (known.paramsHash === paramsHash) return known.result;
+        throw new WireError("conflict", `The idempotency key was used before for another ${method}.`, { idempotencyKey: key });
+      }
+      const result = Promise.resolve(handler(params as never, call)).then(async (value) => {
+        await store.put(method, key, { paramsHash, result: JSON.stringify(value) });
+        return value;
+      });
+      recent.set(id, { paramsHash, result });
+      result.catch(() => recent.delete(id));
+      return result;
+    };
+
+  return Object.fromEntries(
+    Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
+  ) as unknown as Handlers;
+}
+
+function fromStore(store: IdempotencyStore, method: string, key: string): Remembered | undefined {
+  const stored = store.get(method, key);
+  return stored === undefined
+    ? undefined
+    : { paramsHash: stored.paramsHash, result: Promise.resolve(JSON.parse(stored.result)) };
+}

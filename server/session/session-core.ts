@@ -1,0 +1,20 @@
+import type { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child } from "../pi/child.ts";
+import type { SessionState } from "./session-state.ts";
+
+/** What the parts of a session see of it. */
+export interface SessionCore {
+  readonly sessionId: string;
+  readonly state: SessionState;
+  /** The queue on which everything is serialised that writes to the session's pi. */
+  readonly scope: SerialQueue;
+  readonly runId: string | undefined;
+  /** How many runs there have been. */
+  readonly runsStarted: number;
+  /** The child; one is started if there is none. Throws what starting can throw, and `session_closed`. */
+  awake(): Promise<Child>;
+  /** Notes that a run is on, and gives its id. One that is noted already stays. */
+  runStarted(): string;
+  /** Resolves when no run is on. */
+  settled(): Promise<void>;
+}

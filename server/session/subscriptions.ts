@@ -1,0 +1,32 @@
+/** Whoever gets a session's frames. */
+export interface Subscriber {
+  readonly id: string;
+  readonly gone: AbortSignal;
+  /** Queues a frame. Never blocks, never throws. */
+  send(frame: Buffer): void;
+}
+
+/** The standing orders for one session's frames. */
+export class Subscriptions {
+  readonly #subscribers = new Map<string, Subscriber>();
+
+  /** Adds a subscriber until it goes. Adding it again changes nothing. */
+  add(subscriber: Subscriber): void {
+    if (subscriber.gone.aborted || this.#subscribers.has(subscriber.id)) return;
+    this.#subscribers.set(subscriber.id, subscriber);
+    subscriber.gone.addEventListener("abort", () => this.#subscribers.delete(subscriber.id), { once: true });
+  }
+
+  /** Whether there was one to remove. */
+  remove(subscriberId: string): boolean {
+    return this.#subscribers.delete(subscriberId);
+  }
+
+  publish(frame: Buffer): void {
+    for (const subscriber of this.#subscribers.values()) subscriber.send(frame);
+  }
+
+  get size(): number {
+    return this.#subscribers.size;
+  }
+}

@@ -1,0 +1,26 @@
+import { access, constants, realpath, stat } from "node:fs/promises";
+import { isAbsolute } from "node:path";
+import { WireError } from "../../protocol/errors.ts";
+
+/** The directory as the system names it, without links. Throws `cwd_invalid` with what is wrong with it. */
+export async function workingDirectory(cwd: string): Promise<string> {
+  const problem = (why: string, reason: string, cause?: unknown): WireError =>
+    new WireError("cwd_invalid", `The working directory ${JSON.stringify(cwd)} ${why}.`, { cwd, reason }, { cause });
+  if (!isAbsolute(cwd)) throw problem("is not an absolute path", "not_absolute");
+  if (cwd.includes("\0")) throw problem("is not a path", "not_a_path");
+  let resolved: string;
+  try {
+    resolved = await realpath(cwd);
+    if (!(await stat(resolved)).isDirectory()) throw problem("is not a directory", "not_a_directory");
+  } catch (cause) {
+    if (cause instanceof WireError) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    throw code === "ENOENT" ? problem("does not exist", "missing", cause) : problem(`cannot be looked at (${code})`, "unreadable", cause);
+  }
+  try {
+    await access(resolved, constants.R_OK | constants.X_OK);
+  } catch (cause) {
+    throw problem("may not be read or entered by this user", "unreadable", cause);
+  }
+  return resolved;
+}

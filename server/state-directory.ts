@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, closeSync, constants, existsSync, fstatSync, lstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon.ts";
+import { StartError } from "./lib/start-error.ts";
+
+/** What a Unix socket's path may have, without its final NUL (sun_path is 108 bytes on Linux, 104 on macOS). */
+const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
+
+/**
+ * The daemon's directory (0700): its store, its token, its socket, and who is there. Held by one daemon at a time; the
+ * kernel gives it free when that daemon ends, however it ends.
+ */
+export class StateDirectory {
+  readonly path: string;
+  readonly #lock: DatabaseSync;
+
+  private constructor(path: string, lock: DatabaseSync) {
+    this.path = path;
+    this.#lock = lock;
+  }
+
+  /** Throws a {@link StartError}: `state_dir_unusable`, `socket_path_too_long`, `daemon_already_running`. */
+  static acquire(path: string): StateDirectory {
+    const socket = join(path, "daemon.sock");
+    const bytes = Buffer.byteLength(socket);
+    if (bytes > maxSocketPathBytes) {
+      throw new StartError(
+        "socket_path_too_long",
+        `The socket's path ${socket} has ${bytes} bytes; the system allows ${maxSocketPathBytes}. Choose a shorter state directory with --state-dir or PI_RPCD_STATE_DIR.`,
+      );
+    }
+    makePrivate(path);
+    const directory = new StateDirectory(path, takeLock(path));
+    rmSync(directory.runDirectory, { recursive: true, force: true });
+    mkdirSync(directory.runDirectory, { mode: 0o700 });
+    rmSync(directory.daemonFile, { force: true });
+    return directory;
+  }
+
+  get socketPath(): string {
+    return join(this.path, "daemon.sock");
+  }
+
+  get store(): string {
+    return join(this.path, "store.db");
+  }
+
+  /** For files that live as long as a child's start or a frame. Empty when the daemon starts. */
+  get runDirectory(): string {
+    return join(this.path, "run");
+  }
+
+  get daemonFile(): string {
+    return join(this.path, DAEMON_FILE_NAME);
+  }
+
+  /** The token of this state directory: 256 bits, made at the first start, kept in a file of mode 0600. */
+  token(): string {
+    const file = join(this.path, "token");
+    if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const { uid, mode } = fstatSync(descriptor);
+      if (uid !== process.getuid?.() || (mode & 0o077) !== 0) {
+        throw new StartError("token_unusable", `${file} belongs to, or can be read by, somebody else. Delete it; the next start makes another.`);
+      }
+      const token = readFileSync(descriptor, "utf8").trim();
+      if (!/^[\w-]{43,}$/.test(token)) {
+        throw new StartError("token_unusable", `${file} holds no token. Delete it; the next start makes another.`);
+      }
+      return token;
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  /** Tells clients where the daemon is. Whole or not at all. */
+  announce(daemon: DaemonFile): void {
+    const temporary = `${this.daemonFile}.${process.pid}`;
+    writeFileSync(temporary, `${JSON.stringify(daemon, null, 2)}\n`, { mode: 0o600 });
+    renameSync(temporary, this.daemonFile);
+  }
+
+  release(): void {
+    rmSync(this.daemonFile, { force: true });
+    rmSync(this.runDirectory, { recursive: true, force: true });
+    this.#lock.close();
+  }
+}
+
+function makePrivate(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const found = lstatSync(path);
+    if (!found.isDirectory()) throw new Error("it is not a directory");
+    if (found.uid !== process.getuid?.()) throw new Error("it belongs to another user");
+    if ((found.mode & 0o077) !== 0) chmodSync(path, 0o700);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new StartError("state_dir_unusable", `The state directory ${path} cannot be used: ${why}. Choose another with --state-dir.`, { cause });
+  }
+}
+
+/** A lock that the kernel releases with the process: no file that a killed daemon leaves can keep the next one out. */
+function takeLock(path: string): DatabaseSync {
+  let lock: DatabaseSync | undefined;
+  try {
+    lock = new DatabaseSync(join(path, "lock.db"));
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
+    return lock;
+  } catch (cause) {
+    lock?.close();
+    const why = cause instanceof Error ? cause.message : String(cause);
+    if (!/locked|busy/i.test(why)) {
+      throw new StartError("state_dir_unusable", `The state directory ${path} cannot be locked: ${why}.`, { cause });
+    }
+    throw new StartError("daemon_already_running", `A daemon runs on ${path} already${whoIsThere(path)}. Stop it with: pi-rpcd stop`, { cause });
+  }
+}
+
+function whoIsThere(path: string): string {
+  try {
+    const { pid, url } = JSON.parse(readFileSync(join(path, DAEMON_FILE_NAME), "utf8")) as DaemonFile;
+    return ` (process ${pid}, ${url})`;
+  } catch {
+    return "";
+  }
+}

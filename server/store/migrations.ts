@@ -1,0 +1,62 @@
+import type { DatabaseSync } from "node:sqlite";
+
+/** Each step once, in order; the database's `user_version` counts those that were taken. Never change one: add one. */
+const steps: readonly string[] = [
+  `CREATE TABLE sessions (
+     session_id TEXT PRIMARY KEY,
+     cwd TEXT NOT NULL,
+     file TEXT NOT NULL,
+     record TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     updated_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE prompts (
+     prompt_id TEXT PRIMARY KEY,
+     session_id TEXT NOT NULL,
+     text TEXT NOT NULL,
+     state TEXT NOT NULL,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX prompts_by_session ON prompts (session_id);
+   CREATE TABLE deliveries (
+     delivery_id TEXT PRIMARY KEY,
+     session_id TEXT NOT NULL,
+     settled INTEGER NOT NULL,
+     push TEXT NOT NULL,
+     record TEXT NOT NULL,
+     created_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX deliveries_open ON deliveries (session_id) WHERE settled = 0;
+   CREATE TABLE idempotency (
+     method TEXT NOT NULL,
+     key TEXT NOT NULL,
+     params_hash TEXT NOT NULL,
+     result TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     PRIMARY KEY (method, key)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX idempotency_at ON idempotency (at);`,
+];
+
+/** Brings a database to the newest shape. Throws when a newer daemon has written it. */
+export function migrate(database: DatabaseSync): void {
+  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
+  const taken = row.user_version;
+  if (taken > steps.length) {
+    throw new Error(
+      `The store was written by a newer pi-rpcd (shape ${taken}, this one knows ${steps.length}). Use the newer version, or another state directory.`,
+    );
+  }
+  for (const [index, step] of steps.entries()) {
+    if (index < taken) continue;
+    database.exec("BEGIN IMMEDIATE");
+    try {
+      database.exec(step);
+      database.exec(`PRAGMA user_version = ${index + 1}`);
+      database.exec("COMMIT");
+    } catch (error) {
+      database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}

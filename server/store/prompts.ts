@@ -1,0 +1,58 @@
+import type { Database } from "./database.ts";
+
+/** `stored`: not yet taken by pi. `accepted`: pi said so. `lost`: pi ended, and it is not in the transcript. */
+export type PromptState = "stored" | "accepted" | "lost";
+
+export interface StoredPrompt {
+  readonly promptId: string;
+  readonly sessionId: string;
+  readonly text: string;
+  readonly state: PromptState;
+  readonly createdAt: number;
+}
+
+export class PromptStore {
+  readonly #database: Database;
+  readonly #insert;
+  readonly #update;
+  readonly #delete;
+  readonly #select;
+  readonly #deleteOf;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#insert = database.prepare(
+      "INSERT INTO prompts (prompt_id, session_id, text, state, created_at) VALUES (?, ?, ?, 'stored', ?)",
+    );
+    this.#update = database.prepare("UPDATE prompts SET state = ? WHERE prompt_id = ?");
+    this.#delete = database.prepare("DELETE FROM prompts WHERE prompt_id = ?");
+    this.#select = database.prepare(
+      `SELECT prompt_id AS promptId, session_id AS sessionId, text, state, created_at AS createdAt
+       FROM prompts WHERE session_id = ? ORDER BY created_at, prompt_id`,
+    );
+    this.#deleteOf = database.prepare("DELETE FROM prompts WHERE session_id = ?");
+  }
+
+  /** Resolves when the text is on disk. */
+  add(prompt: Omit<StoredPrompt, "state">): Promise<void> {
+    return this.#database.write(this.#insert, prompt.promptId, prompt.sessionId, prompt.text, prompt.createdAt);
+  }
+
+  setState(promptId: string, state: PromptState): Promise<void> {
+    return this.#database.write(this.#update, state, promptId);
+  }
+
+  /** For a prompt whose fate is known: it stands in the transcript, was handled, or was refused. */
+  forget(promptId: string): Promise<void> {
+    return this.#database.write(this.#delete, promptId);
+  }
+
+  /** A session's prompts that are lost, or of which nobody knows yet whether they stand in the transcript; oldest first. */
+  of(sessionId: string): readonly StoredPrompt[] {
+    return this.#select.all(sessionId) as unknown as StoredPrompt[];
+  }
+
+  deleteOf(sessionId: string): Promise<void> {
+    return this.#database.write(this.#deleteOf, sessionId);
+  }
+}
