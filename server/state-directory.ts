@@ -59,20 +59,12 @@ export class StateDirectory {
   /** The token of this state directory: 256 bits, made at the first start, kept in a file of mode 0600. */
   token(): string {
     const file = join(this.path, "token");
-    if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
-    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
-      const { uid, mode } = fstatSync(descriptor);
-      if (uid !== process.getuid?.() || (mode & 0o077) !== 0) {
-        throw new StartError("token_unusable", `${file} belongs to, or can be read by, somebody else. Delete it; the next start makes another.`);
-      }
-      const token = readFileSync(descriptor, "utf8").trim();
-      if (!/^[\w-]{43,}$/.test(token)) {
-        throw new StartError("token_unusable", `${file} holds no token. Delete it; the next start makes another.`);
-      }
-      return token;
-    } finally {
-      closeSync(descriptor);
+      if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+      return readToken(file);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new StartError("token_unusable", `The token ${file} cannot be used: ${why}. Delete it; the next start makes another.`, { cause });
     }
   }
 
@@ -87,6 +79,19 @@ export class StateDirectory {
     rmSync(this.daemonFile, { force: true });
     rmSync(this.runDirectory, { recursive: true, force: true });
     this.#lock.close();
+  }
+}
+
+function readToken(file: string): string {
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { uid, mode } = fstatSync(descriptor);
+    if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw new Error("somebody else owns it or can read it");
+    const token = readFileSync(descriptor, "utf8").trim();
+    if (!/^[\w-]{43,}$/.test(token)) throw new Error("it holds no token");
+    return token;
+  } finally {
+    closeSync(descriptor);
   }
 }
 

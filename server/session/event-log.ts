@@ -35,6 +35,7 @@ const middleBytes = 96;
 export class EventLog {
   readonly #sessionId: string;
   readonly #maxRetainedBytes: number;
+  readonly #largestSegment: number;
   readonly #eventHead: Buffer;
   readonly #segments: Segment[] = [];
   #retained = 0;
@@ -43,6 +44,8 @@ export class EventLog {
   constructor({ sessionId, maxRetainedBytes }: EventLogOptions) {
     this.#sessionId = sessionId;
     this.#maxRetainedBytes = maxRetainedBytes;
+    // Memory is given back by whole segments: small ones beside the bound, so that the bound is nearly used.
+    this.#largestSegment = Math.max(smallestSegment, Math.min(largestSegment, maxRetainedBytes >> 2));
     this.#eventHead = Buffer.from(head("session/event", sessionId), "latin1");
   }
 
@@ -93,7 +96,7 @@ export class EventLog {
   #room(size: number): Segment {
     const newest = this.#segments.at(-1);
     if (newest !== undefined && newest.bytes.length - newest.end >= size) return newest;
-    const next = Math.min(largestSegment, Math.max(smallestSegment, (newest?.bytes.length ?? 0) * 2));
+    const next = Math.min(this.#largestSegment, Math.max(smallestSegment, (newest?.bytes.length ?? 0) * 2));
     const segment: Segment = {
       bytes: Buffer.allocUnsafeSlow(Math.max(next, size)),
       firstSeq: this.#cursor,

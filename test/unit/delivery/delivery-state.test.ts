@@ -1,0 +1,126 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Delivery, isTerminal } from "../../../protocol/delivery.ts";
+import { type DeliveryInput, transition } from "../../../server/delivery/delivery-state.ts";
+
+const accepted: Delivery = {
+  deliveryId: "d",
+  sessionId: "s",
+  state: "accepted",
+  customType: "t",
+  deliverAs: "steer",
+  triggerTurn: true,
+  attempts: [],
+  history: [{ state: "accepted", at: 0 }],
+  createdAt: 0,
+  updatedAt: 0,
+};
+
+const at = 1;
+const held = { kind: "held", at } as const;
+const inserted = { kind: "inserted", at } as const;
+const prepared = (requestId = "r1") => ({ kind: "prepared", at, requestId }) as const;
+const delivered = (requestId = "r1", payload: "confirmed" | "unverified" | "unchecked" = "confirmed") =>
+  ({ kind: "verdict", at, requestId, outcome: "delivered", payload, evidence: "headers", status: 200 }) as const;
+const failed = (requestId = "r1", status = 529) =>
+  ({ kind: "verdict", at, requestId, outcome: "failed", payload: "confirmed", status, error: "overloaded" }) as const;
+const aborted = (requestId = "r1") => ({ kind: "verdict", at, requestId, outcome: "aborted", payload: "confirmed" }) as const;
+const answered = (requestId = "r1") => ({ kind: "answered", at, requestId }) as const;
+const settled = (how: Partial<Extract<DeliveryInput, { kind: "settled" }>> = {}) =>
+  ({ kind: "settled", at, aborted: false, failed: false, held: false, ...how }) as const;
+const childEnded = { kind: "childEnded", at } as const;
+const sessionClosed = { kind: "sessionClosed", at } as const;
+
+function run(inputs: readonly DeliveryInput[], start: Delivery = accepted): Delivery {
+  return inputs.reduce((delivery, input) => {
+    const result = transition(delivery, input);
+    return result.kind === "changed" ? result.delivery : delivery;
+  }, start);
+}
+
+describe("a delivery", () => {
+  test.each<[string, readonly DeliveryInput[], string, string | undefined]>([
+    ["is answered on the straight path", [held, inserted, prepared(), delivered(), answered()], "answered", undefined],
+    ["is inserted by reconciliation without being held", [inserted], "inserted", undefined],
+    ["is prepared even when its insertion was not reported", [held, prepared()], "prepared", undefined],
+    ["stays prepared while pi retries", [held, inserted, prepared(), failed()], "prepared", undefined],
+    ["is answered by a retry", [inserted, prepared(), failed(), prepared("r2"), delivered("r2"), answered("r2")], "answered", undefined],
+    ["is parked when the run fails", [inserted, prepared(), failed("r1", 400), settled({ failed: true })], "parked", "run_failed"],
+    ["is parked by an abort before headers", [inserted, prepared(), aborted(), settled({ aborted: true })], "parked", "abort"],
+    ["is delivered from parked by a later run", [inserted, prepared(), aborted(), settled({ aborted: true }), prepared("r2"), delivered("r2")], "delivered", undefined],
+    ["is parked when its payload lacked it", [inserted, prepared(), delivered("r1", "unverified")], "parked", "unverified"],
+    ["is delivered without a payload check where there is none", [inserted, prepared(), delivered("r1", "unchecked")], "delivered", undefined],
+    ["is not answered by the answer to a request that lacked it", [inserted, prepared(), delivered("r1", "unverified"), answered()], "parked", "unverified"],
+    ["stays delivered when its run ends without an answer", [inserted, prepared(), delivered(), settled({ failed: true })], "delivered", "unanswered_error"],
+    ["stays delivered when its run is aborted", [inserted, prepared(), delivered(), settled({ aborted: true })], "delivered", "unanswered_aborted"],
+    ["stays delivered when its child dies", [inserted, prepared(), delivered(), childEnded], "delivered", "interrupted"],
+    ["is parked when its child dies during the attempt", [inserted, prepared(), childEnded], "parked", "interrupted"],
+    ["stays inserted when its child dies before any attempt", [inserted, childEnded], "inserted", undefined],
+    ["stays held when its child dies", [held, childEnded], "held", undefined],
+    ["is parked while held when the run is aborted", [held, settled({ aborted: true, held: true })], "parked", "abort"],
+    ["fails when its session is closed before it is inserted", [held, sessionClosed], "failed", "session_closed"],
+    ["is unknown when its session is closed behind its insertion", [inserted, prepared(), sessionClosed], "unknown", "session_closed"],
+    ["is dropped when it leaves the transcript", [inserted, { kind: "dropped", at, reason: { code: "compacted", message: "" } }], "dropped", "compacted"],
+    ["is not dropped once it is delivered", [inserted, prepared(), delivered(), { kind: "dropped", at, reason: { code: "compacted", message: "" } }], "delivered", undefined],
+  ])("%s", (_title, inputs, state, reason) => {
+    const delivery = run(inputs);
+    expect([delivery.state, delivery.reason?.code]).toEqual([state, reason]);
+  });
+
+  test("keeps waiting for the next prompt when it is nextTurn and the run is aborted", () => {
+    expect(run([held, settled({ aborted: true, held: true })], { ...accepted, deliverAs: "nextTurn" }).state).toBe("held");
+  });
+
+  test("names its evidence, and counts its attempts", () => {
+    const delivery = run([inserted, prepared(), failed(), prepared("r2"), delivered("r2"), answered("r2")]);
+    expect(delivery.evidence).toBe("message");
+    expect(delivery.attempts).toMatchObject([
+      { n: 1, requestId: "r1", outcome: "failed", status: 529, error: "overloaded" },
+      { n: 2, requestId: "r2", outcome: "delivered", evidence: "headers", status: 200 },
+    ]);
+    expect(delivery.history.map(({ state }) => state)).toEqual(["accepted", "inserted", "prepared", "prepared", "delivered", "answered"]);
+    expect(delivery.redelivered).toBeUndefined();
+  });
+
+  test("says redelivered when an earlier attempt's verdict died with its child", () => {
+    const delivery = run([inserted, prepared(), childEnded, prepared("r2"), delivered("r2")]);
+    expect(delivery.redelivered).toBe(true);
+    expect(delivery.attempts[0]?.outcome).toBe("unknown");
+  });
+
+  test.each<[string, readonly DeliveryInput[], DeliveryInput]>([
+    ["a verdict on a request that it was not in", [inserted], delivered("other")],
+    ["a second verdict on the same attempt", [inserted, prepared(), failed()], delivered()],
+    ["an answer to a request that it was not in", [inserted, prepared(), delivered()], answered("other")],
+  ])("takes %s as impossible", (_title, inputs, input) => {
+    expect(transition(run(inputs), input)).toEqual({ kind: "impossible" });
+  });
+
+  test("never says delivered without a verdict for it, never changes once it is over, and never loses its history", () => {
+    const inputs = fc.constantFrom<DeliveryInput>(
+      held, inserted, prepared(), prepared("r2"), delivered(), delivered("r2"), delivered("r2", "unverified"), failed(),
+      failed("r2"), aborted(), answered(), answered("r2"), settled(), settled({ aborted: true, held: true }),
+      settled({ failed: true }), childEnded, sessionClosed,
+    );
+    fc.assert(
+      fc.property(fc.array(inputs, { maxLength: 25 }), (sequence) => {
+        let delivery = accepted;
+        for (const input of sequence) {
+          const before = delivery;
+          const result = transition(delivery, input);
+          if (isTerminal(before)) expect(result.kind).toBe("ignored");
+          if (result.kind !== "changed") continue;
+          delivery = result.delivery;
+          if (delivery.state === "delivered" || delivery.state === "answered") {
+            expect(delivery.attempts.some(({ outcome, payload }) => outcome === "delivered" && payload !== "unverified")).toBe(true);
+            expect(delivery.settledAt).toBeDefined();
+          }
+          if (before.state === "delivered") expect(["delivered", "answered"]).toContain(delivery.state);
+          expect(delivery.history.length).toBeGreaterThanOrEqual(before.history.length);
+          expect(delivery.history.at(-1)?.state).toBe(delivery.state);
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { SerialQueue } from "../../../server/lib/serial-queue.ts";
+
+describe("SerialQueue", () => {
+  test("runs jobs one at a time in their order, and gives each its outcome", async () => {
+    const queue = new SerialQueue();
+    const trace: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    const first = queue.run(async () => {
+      trace.push("first begins");
+      await gate.promise;
+      trace.push("first ends");
+      return 1;
+    });
+    const second = queue.run(async () => {
+      trace.push("second");
+      return 2;
+    });
+    expect(queue.length).toBe(1);
+    gate.resolve();
+    expect(await Promise.all([first, second])).toEqual([1, 2]);
+    expect(trace).toEqual(["first begins", "first ends", "second"]);
+  });
+
+  test("goes on behind a job that fails", async () => {
+    const queue = new SerialQueue();
+    const failing = queue.run(() => Promise.reject(new Error("no")));
+    const next = queue.run(async () => "yes");
+    await expect(failing).rejects.toThrow("no");
+    expect(await next).toBe("yes");
+  });
+
+  test("lets a job overtake those that wait, but not the one that runs", async () => {
+    const queue = new SerialQueue();
+    const trace: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    const jobs = [
+      queue.run(async () => {
+        await gate.promise;
+        trace.push("running");
+      }),
+      queue.run(async () => void trace.push("waiting")),
+      queue.overtake(async () => void trace.push("overtaking")),
+    ];
+    gate.resolve();
+    await Promise.all(jobs);
+    expect(trace).toEqual(["running", "overtaking", "waiting"]);
+  });
+});

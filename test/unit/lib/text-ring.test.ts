@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { TextRing } from "../../../server/lib/text-ring.ts";
+
+test("a TextRing keeps the end of what was pushed, within its bound, whatever the cuts", () => {
+  const ring = new TextRing(100);
+  const text = "ä€😀x".repeat(200);
+  for (const byte of Buffer.from(text)) ring.push(Buffer.from([byte]));
+  const kept = ring.toString();
+  expect(Buffer.byteLength(kept)).toBeLessThanOrEqual(100);
+  expect(text.endsWith(kept)).toBe(true);
+  expect(kept.length).toBeGreaterThan(10);
+});
+
+test("a TextRing takes a chunk far over its bound", () => {
+  const ring = new TextRing(10);
+  ring.push(Buffer.from(`${"a".repeat(10_000)}the end`));
+  expect(ring.toString()).toBe("aaathe end");
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import type { PiEvent } from "../../../server/pi/records.ts";
+import { type RecordDiagnostic, Router } from "../../../server/pi/router.ts";
+
+interface Routed {
+  readonly events: { readonly text: string; readonly parsed: boolean }[];
+  readonly diagnostics: RecordDiagnostic[];
+  readonly responses: unknown[];
+  readonly statuses: string[];
+}
+
+function route(...records: (string | Buffer)[]): Routed {
+  const routed: Routed = { events: [], diagnostics: [], responses: [], statuses: [] };
+  const router = new Router({
+    response: (response) => {
+      routed.responses.push(response);
+      return response.id === "d1";
+    },
+    status: (key, text) => {
+      if (key !== "link") return false;
+      routed.statuses.push(text);
+      return true;
+    },
+    event: (record: Buffer, event: PiEvent | undefined) =>
+      routed.events.push({ text: record.toString("utf8"), parsed: event !== undefined }),
+    diagnostic: (diagnostic) => routed.diagnostics.push(diagnostic),
+  });
+  for (const record of records) router.route(Buffer.from(record as string));
+  return routed;
+}
+
+describe("Router", () => {
+  test("passes high-rate records on unparsed and all others parsed, both with pi's own bytes", () => {
+    const delta = '{"type":"message_update","usage":{ },"assistantMessageEvent":{"type":"text_delta","delta":"a\u2028"}}';
+    const end = '{"type":"message_end" , "message":{}}';
+    expect(route(delta, end).events).toEqual([
+      { text: delta, parsed: false },
+      { text: end, parsed: true },
+    ]);
+  });
+
+  test("knows a high-rate type only as a whole word at the start of an object that ends", () => {
+    const cases = [
+      '{"type":"message_updates"}',
+      '{"usage":1,"type":"message_update"}',
+      '{"type": "message_update"}',
+    ];
+    expect(route(...cases).events.every(({ parsed }) => parsed)).toBe(true);
+    expect(route('{"type":"message_update","usage":').diagnostics[0]?.kind).toBe("unparsable");
+  });
+
+  test("gives responses to who waits, and reports those that nobody waits for", () => {
+    const routed = route('{"id":"d1","type":"response","command":"x","success":true}', '{"type":"response","command":"parse","success":false}');
+    expect(routed.responses).toHaveLength(2);
+    expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unknown_response"]);
+    expect(routed.events).toEqual([]);
+  });
+
+  test("takes the link's status records out of the events, and no others", () => {
+    const status = (key: string) =>
+      JSON.stringify({ type: "extension_ui_request", id: "u", method: "setStatus", statusKey: key, statusText: "t" });
+    const routed = route(status("link"), status("other"));
+    expect(routed.statuses).toEqual(["t"]);
+    expect(routed.events.map(({ text }) => text)).toEqual([status("other")]);
+  });
+
+  test.each([
+    ["{oops", "unparsable"],
+    ["\u0000", "unparsable"],
+    ["\ufeff{}", "unparsable"],
+    ['{"type":7}', "unparsable"],
+    ["{}", "unparsable"],
+    ["null", "not_an_object"],
+    ["[1]", "not_an_object"],
+    ['"text"', "not_an_object"],
+    ["7", "not_an_object"],
+  ] as const)("reports %j as %s, and passes it to nobody", (record, kind) => {
+    const routed = route(record);
+    expect(routed.diagnostics).toEqual([expect.objectContaining({ kind, bytes: Buffer.byteLength(record) })]);
+    expect(routed.events).toEqual([]);
+  });
+
+  test("replaces invalid UTF-8, reports it, and passes the record on", () => {
+    const routed = route(Buffer.concat([Buffer.from('{"type":"message_update","delta":"'), Buffer.from([0xff, 0xc3]), Buffer.from('"}')]));
+    expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["invalid_utf8"]);
+    expect(routed.events[0]?.text).toBe('{"type":"message_update","delta":"\ufffd\ufffd"}');
+  });
+});

@@ -1,0 +1,79 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { errorCatalogue, errorNameOf, WireError } from "../../../protocol/errors.ts";
+import { isMethodName, methods } from "../../../protocol/methods.ts";
+import { notifications } from "../../../protocol/notifications.ts";
+import { openRpcDocument } from "../../../protocol/openrpc.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+
+const root = new URL("../../../", import.meta.url);
+
+describe("the method table", () => {
+  test("names methods as noun/verb in camelCase, and notifications as noun/pastParticiple", () => {
+    for (const name of Object.keys(methods)) expect(name).toMatch(/^(rpc\.discover|[a-z]+\/[a-z][A-Za-z]*)$/);
+    for (const name of Object.keys(notifications)) expect(name).toMatch(/^[a-z]+\/[a-z][A-Za-z]*$/);
+  });
+
+  test("lets no unknown parameter pass in any method", () => {
+    const validator = createValidator();
+    for (const name of Object.keys(methods)) {
+      if (!isMethodName(name)) throw new Error(name);
+      const findings = validator.params(name, { surprise: 1 });
+      expect(findings, name).toContainEqual({ path: "/surprise", message: "is not a known parameter" });
+    }
+  });
+
+  test("knows no method by an inherited name", () => {
+    for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", ""]) expect(isMethodName(name)).toBe(false);
+  });
+
+  test("is what the checked-in OpenRPC document says", () => {
+    const { version } = JSON.parse(readFileSync(new URL("package.json", root), "utf8")) as { version: string };
+    const pinned = readFileSync(new URL("protocol/schema/openrpc.json", root), "utf8");
+    expect(JSON.parse(pinned), "run: npm run schema").toEqual(JSON.parse(JSON.stringify(openRpcDocument(version))));
+  });
+});
+
+describe("the error catalogue", () => {
+  test("gives each name a code of its own within the range that JSON-RPC leaves to servers", () => {
+    const codes = Object.values(errorCatalogue).map(({ code }) => code);
+    expect(new Set(codes).size).toBe(codes.length);
+    for (const [name, { code }] of Object.entries(errorCatalogue)) {
+      expect(code >= -32099 && code <= -32000 ? "server" : "specification", name).toBe(
+        ["parse_error", "invalid_request", "method_not_found", "invalid_params", "internal_error"].includes(name) ? "specification" : "server",
+      );
+      expect(errorNameOf(code)).toBe(name);
+    }
+  });
+
+  test("lets no detail hide an error's name", () => {
+    expect(new WireError("conflict", "m", { name: "other", retryable: true, x: 1 }).data).toEqual({ name: "conflict", retryable: false, x: 1 });
+  });
+});
+
+describe("the validator", () => {
+  const validator = createValidator();
+
+  test("gives each finding with its path", () => {
+    expect(validator.params("delivery/push", { sessionId: "s", content: [{ type: "text" }], deliverAs: "later" })).toEqual(
+      expect.arrayContaining([
+        { path: "/customType", message: "is required" },
+        { path: "/content/0/text", message: "is required" },
+        { path: "/deliverAs", message: 'must be one of "steer", "followUp", "nextTurn"' },
+      ]),
+    );
+  });
+
+  test("gives one finding of a value with very many, in little time and memory", () => {
+    const content = Array.from({ length: 500_000 }, () => ({ type: "nothing" }));
+    expect(validator.params("delivery/push", { sessionId: "s", customType: "t", content }).length).toBeLessThan(10);
+  });
+
+  test.each(["-model", "--tools", " x", "", "a b"])("refuses the model %j, which could become an option", (model) => {
+    expect(validator.params("session/create", { cwd: "/", model })).not.toEqual([]);
+  });
+
+  test.each([["-x"], ["a,b"], ["a b"], [""]])("refuses the tool %j", (tool) => {
+    expect(validator.params("session/create", { cwd: "/", tools: [tool] })).not.toEqual([]);
+  });
+});
