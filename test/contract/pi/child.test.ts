@@ -1,0 +1,202 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { WireError } from "../../../protocol/errors.ts";
+import type { OutwardFrame } from "../../../protocol/link.ts";
+import { limits } from "../../../server/config.ts";
+import { type Child, type ChildOptions, startPi } from "../../../server/pi/child.ts";
+import { locatePi } from "../../../server/pi/locate.ts";
+import { exists, marked } from "../../../server/pi/processes.ts";
+import type { PiEvent } from "../../../server/pi/records.ts";
+import type { RecordDiagnostic } from "../../../server/pi/router.ts";
+
+const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
+
+let root: string;
+const children: Child[] = [];
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "child-"));
+});
+afterEach(async () => {
+  await Promise.all(children.splice(0).map(async (child) => [await child.stop(), await child.cleaned]));
+  expect(readdirSync(root)).toEqual([]);
+  rmSync(root, { recursive: true });
+});
+
+interface Heard {
+  readonly events: { readonly text: string; readonly event: PiEvent | undefined }[];
+  readonly frames: OutwardFrame[];
+  readonly diagnostics: RecordDiagnostic[];
+  /** Resolves with the first event of a type, now or later. */
+  next(type: string): Promise<PiEvent>;
+}
+
+async function start(behaviours: string, overrides: Partial<ChildOptions["limits"]> = {}, env: NodeJS.ProcessEnv = {}) {
+  const waiting = new Map<string, (event: PiEvent) => void>();
+  const heard: Heard = {
+    events: [],
+    frames: [],
+    diagnostics: [],
+    next: (type) => {
+      const found = heard.events.find(({ event }) => event?.type === type)?.event;
+      const { promise, resolve } = Promise.withResolvers<PiEvent>();
+      if (found !== undefined) resolve(found);
+      else waiting.set(type, resolve);
+      return promise;
+    },
+  };
+  const { child, ready } = await startPi({
+    program: await locatePi({ option: fakePi, env: {} }),
+    helper: "unused",
+    runDirectory: root,
+    sessionFile: join(root, "unused.jsonl"),
+    cwd: root,
+    pi: {},
+    env: { ...process.env, ...env, FAKE_PI: behaviours },
+    limits: { ...limits.child, afterEofMs: 5_000, afterTermMs: 5_000, ...overrides },
+    log: pino({ level: "silent" }),
+    onEvent: (record, event) => {
+      heard.events.push({ text: record.toString("utf8"), event });
+      if (event !== undefined) waiting.get(event.type)?.(event);
+    },
+    onFrame: (frame) => heard.frames.push(frame),
+    onDiagnostic: (diagnostic) => heard.diagnostics.push(diagnostic),
+  });
+  children.push(child);
+  return { child, ready, heard };
+}
+
+async function failure(attempt: Promise<unknown>): Promise<WireError> {
+  return await attempt.then(
+    () => expect.unreachable("it succeeded"),
+    (error: unknown) => error as WireError,
+  );
+}
+
+describe("a child", () => {
+  test("is ready with its helper's hello heard and its model known", async () => {
+    const { child, ready, heard } = await start("");
+    expect(child.state.kind).toBe("ready");
+    expect(ready.model).toEqual({ provider: "fake", id: "model" });
+    expect(heard.frames.map(({ kind }) => kind)).toEqual(["hello"]);
+    expect(heard.events).toEqual([]);
+  });
+
+  test("answers commands by id, and rejects those that wait when it ends", async () => {
+    const { child } = await start("");
+    expect((await child.send({ type: "echo", n: 1 })).data).toMatchObject({ type: "echo", n: 1 });
+    process.kill(child.pid, "SIGSTOP");
+    const waiting = [child.send({ type: "get_state" }), child.send({ type: "echo" })].map(failure);
+    process.kill(child.pid, "SIGKILL");
+    for (const error of await Promise.all(waiting)) expect(error.kind).toBe("child_exited");
+    expect((await failure(child.send({ type: "get_state" }))).kind).toBe("child_exited");
+    expect(await child.exited).toMatchObject({ signal: "SIGKILL", code: null, expected: false });
+  });
+
+  test.each([
+    ["exit-at-start", "start_failed", /code 1 while it started.*fake pi has no wish to start/s],
+    ["no-hello", "link_failed", /helper extension did not load/],
+    ["other-link", "link_failed", /version 99/],
+    ["command-taken", "link_failed", /helper extension did not load/],
+    ["startup-dialog,hang-at-start", "start_failed", /asked "May I\?" while pi started/],
+  ])("that does %j fails to start with %s", async (behaviours, kind, message) => {
+    const error = await failure(start(behaviours, { afterEofMs: 100 }));
+    expect(error.kind).toBe(kind);
+    expect(error.message).toMatch(message);
+  });
+
+  test("that never answers fails to start when its time is up", async () => {
+    const error = await failure(start("hang-at-start", { startTimeoutMs: 300, afterEofMs: 100, afterTermMs: 5_000 }));
+    expect([error.kind, error.message]).toEqual(["start_failed", expect.stringContaining("did not answer within 300 ms")]);
+  });
+
+  test("reports what is malformed once each, and goes on", async () => {
+    const { child, heard } = await start("malformed");
+    await child.send({ type: "prompt", message: "x" });
+    await heard.next("agent_settled");
+    expect(heard.diagnostics.map(({ kind }) => kind)).toEqual([
+      "unparsable", "not_an_object", "not_an_object", "not_an_object", "unparsable", "unparsable", "unparsable",
+    ]);
+    expect(heard.events.filter(({ text }) => text.includes("text_delta"))).toHaveLength(3);
+  });
+
+  test("has a record over the limit skipped and reported, and lives", async () => {
+    const { child, heard } = await start("oversize", { maxRecordBytes: 1024 * 1024 });
+    await child.send({ type: "prompt", message: "x" });
+    await heard.next("agent_settled");
+    expect(heard.diagnostics).toMatchObject([{ kind: "record_too_large", excerpt: expect.stringContaining("message_end") }]);
+    expect(heard.diagnostics[0]?.bytes).toBeGreaterThan(70 * 1024 * 1024);
+  });
+
+  test("keeps the end of a flood of stderr, and is not stalled by it", async () => {
+    const { child } = await start("stderr-flood");
+    await child.send({ type: "get_state" });
+    expect(Buffer.byteLength(child.stderrTail)).toBeLessThanOrEqual(limits.child.maxStderrBytes);
+  });
+
+  test("gives the callback of a response its exact place among the records", async () => {
+    const { child, heard } = await start("");
+    let eventsBefore = -1;
+    await child.send({ type: "prompt", message: "x" }, { onResponse: () => (eventsBefore = heard.events.length) });
+    await heard.next("agent_settled");
+    expect(eventsBefore).toBe(0);
+  });
+
+  test("refuses commands when its stdin's backlog is full, and takes them when it reads again", async () => {
+    const { child } = await start("", { maxStdinBacklogBytes: 1024 * 1024 });
+    process.kill(child.pid, "SIGSTOP");
+    const big = { type: "echo", data: "x".repeat(600_000) };
+    const taken = [child.send(big), child.send(big)];
+    expect((await failure(child.send(big))).kind).toBe("overloaded");
+    process.kill(child.pid, "SIGCONT");
+    expect(await Promise.all(taken)).toHaveLength(2);
+    expect((await child.send(big)).success).toBe(true);
+  });
+
+  test("ends by the end of its stdin", async () => {
+    const { child } = await start("");
+    expect(await child.stop()).toMatchObject({ code: 0, signal: null, expected: true });
+    expect(child.stop()).toBe(child.stop());
+  });
+
+  test("ends by SIGTERM when it does not heed the end of stdin", async () => {
+    const { child } = await start("ignore-eof", { afterEofMs: 100 });
+    expect(await child.stop()).toMatchObject({ signal: "SIGTERM", expected: true });
+  });
+
+  test("ends by SIGKILL when it heeds nothing", async () => {
+    const { child } = await start("ignore-eof,ignore-sigterm", { afterEofMs: 100, afterTermMs: 100 });
+    expect(await child.stop()).toMatchObject({ signal: "SIGKILL", expected: true });
+  });
+
+  test.each(["close-stdin", "close-stdout"])("that does %j is ended, and not as one that was asked to", async (behaviour) => {
+    const { child } = await start(`${behaviour},ignore-eof`, { afterEofMs: 100 });
+    // What is written behind the prompt finds nobody who reads or answers.
+    await Promise.allSettled([child.send({ type: "prompt", message: "x" })]);
+    child.post({ type: "late" });
+    expect(await child.exited).toMatchObject({ expected: false });
+  });
+
+  test.each(["stop", "SIGKILL"])("leaves nothing behind after %s, not even what has a session of its own", async (how) => {
+    const { child } = await start("leave-a-process");
+    expect(await marked(child.id)).toHaveLength(2);
+    if (how === "stop") await child.stop();
+    else process.kill(child.pid, "SIGKILL");
+    await child.cleaned;
+    expect(await marked(child.id)).toEqual([]);
+    expect(exists(child.pid)).toBe(false);
+  });
+
+  test("rejects a frame to a helper that acknowledges nothing, though pi says success", async () => {
+    const { child } = await start("silent-helper");
+    const error = await failure(child.link.send({ kind: "ping" }));
+    expect([error.kind, error.message]).toEqual(["link_failed", expect.stringContaining("ended without a reply")]);
+  });
+
+  test("carries frames both ways, large ones by a file that is gone afterwards", async () => {
+    const { child } = await start("");
+    expect(await child.link.send({ kind: "ping" })).toEqual({ running: false, held: [] });
+  });
+});

@@ -1,0 +1,126 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { limits } from "../../server/config.ts";
+import { DeliveryTracker } from "../../server/delivery/tracker.ts";
+import { locatePi } from "../../server/pi/locate.ts";
+import { Registry } from "../../server/session/registry.ts";
+import { Database } from "../../server/store/database.ts";
+import { DeliveryStore } from "../../server/store/deliveries.ts";
+import { PromptStore } from "../../server/store/prompts.ts";
+import { SessionStore } from "../../server/store/sessions.ts";
+
+export const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
+
+/** The daemon's core without its edge, on a fake pi: what sessions and deliveries do by themselves. */
+export interface Core extends AsyncDisposable {
+  readonly root: string;
+  readonly cwd: string;
+  readonly registry: Registry;
+  readonly tracker: DeliveryTracker;
+  /** Sets how children that start from now on misbehave. */
+  behave(...behaviours: readonly string[]): void;
+  /** As a daemon that was killed: its children die, and another begins on the same store. */
+  restart(): Promise<void>;
+}
+
+/** A subscriber that keeps every notification. */
+export interface Recorder {
+  readonly id: string;
+  readonly gone: AbortSignal;
+  send(frame: Buffer): void;
+  readonly heard: readonly Heard[];
+  /** The first notification that fits, heard already or later. */
+  until(fits: (heard: Heard) => boolean): Promise<Heard>;
+}
+
+export interface Heard {
+  readonly method: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into notifications of every shape
+  readonly params: any;
+}
+
+export function recorder(id = "recorder"): Recorder {
+  const heard: Heard[] = [];
+  const waiting: { fits: (heard: Heard) => boolean; resolve: (heard: Heard) => void }[] = [];
+  return {
+    id,
+    gone: new AbortController().signal,
+    heard,
+    send: (frame) => {
+      const notification = JSON.parse(frame.toString("utf8")) as Heard;
+      heard.push(notification);
+      for (const { fits, resolve } of waiting) if (fits(notification)) resolve(notification);
+    },
+    until: (fits) => {
+      const found = heard.find(fits);
+      if (found !== undefined) return Promise.resolve(found);
+      const { promise, resolve } = Promise.withResolvers<Heard>();
+      waiting.push({ fits, resolve });
+      return promise;
+    },
+  };
+}
+
+export async function startCore(): Promise<Core> {
+  const root = mkdtempSync(join(tmpdir(), "core-"));
+  const cwd = join(root, "cwd");
+  const runDirectory = join(root, "run");
+  for (const directory of [cwd, runDirectory]) mkdirSync(directory);
+  const env: NodeJS.ProcessEnv = { ...process.env, PI_CODING_AGENT_DIR: join(root, "agent") };
+  const log = pino({ level: "silent" });
+
+  function open() {
+    const database = new Database(join(root, "store.db"), () => {});
+    const tracker: DeliveryTracker = new DeliveryTracker({
+      store: new DeliveryStore(database),
+      maxPushBytes: limits.maxPushBytes,
+      maxSettledInMemory: 10,
+      log,
+      onChange: (delivery) => registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
+    });
+    const registry: Registry = new Registry({
+      locate: () => locatePi({ option: fakePi, env: {} }),
+      helper: "unused",
+      runDirectory,
+      env,
+      sessions: new SessionStore(database),
+      prompts: new PromptStore(database),
+      tracker,
+      limits,
+      log,
+    });
+    return { database, tracker, registry };
+  }
+
+  let current = open();
+  return {
+    root,
+    cwd,
+    get registry() {
+      return current.registry;
+    },
+    get tracker() {
+      return current.tracker;
+    },
+    behave: (...behaviours) => {
+      env["FAKE_PI"] = behaviours.join(",");
+    },
+    restart: async () => {
+      for (const { state } of current.registry.all()) {
+        if (state.kind !== "idle" && state.kind !== "running") continue;
+        process.kill(state.child.pid, "SIGKILL");
+        await state.child.cleaned;
+      }
+      current.database.close();
+      current = open();
+      await current.registry.recover();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await current.registry.shutdown();
+      current.database.close();
+      rmSync(root, { recursive: true });
+    },
+  };
+}
