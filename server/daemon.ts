@@ -1,4 +1,3 @@
-import { chmodSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon.ts";
@@ -18,7 +17,7 @@ import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
-import { StateDirectory } from "./state-directory.ts";
+import { createPrivate, StateDirectory } from "./state-directory.ts";
 import { Database } from "./store/database.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
@@ -125,9 +124,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
 function openStore(path: string, log: Logger): Database {
   try {
-    const database = new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"));
-    chmodSync(path, 0o600);
-    return database;
+    createPrivate(path);
+    return new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"));
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new StartError("store_unusable", `The store ${path} cannot be opened: ${why}`, { cause });

@@ -108,10 +108,16 @@ function makePrivate(path: string): void {
   }
 }
 
+/** Makes the file with mode 0600 if it is not there. SQLite gives its side files the mode of the main one. */
+export function createPrivate(file: string): void {
+  closeSync(openSync(file, "a", 0o600));
+}
+
 /** A lock that the kernel releases with the process: no file that a killed daemon leaves can keep the next one out. */
 function takeLock(path: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
   try {
+    createPrivate(join(path, "lock.db"));
     lock = new DatabaseSync(join(path, "lock.db"));
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
     return lock;

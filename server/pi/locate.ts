@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
+import { findPackageJSON } from "node:module";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { PiInfo } from "../../protocol/daemon.ts";
@@ -67,8 +67,8 @@ function candidate({ option, env }: LocateOptions): { path: string; source: PiIn
 
 function bundledCli(): string | undefined {
   try {
-    const main = createRequire(import.meta.url).resolve(packageName);
-    const cli = join(dirname(main), "bundle", "cli.js");
+    const manifest = findPackageJSON(packageName, import.meta.url);
+    const cli = manifest === undefined ? "" : join(dirname(manifest), "dist", "bundle", "cli.js");
     return existsSync(cli) ? realpathSync(cli) : undefined;
   } catch {
     return undefined;

@@ -1,0 +1,52 @@
+import { RPC_PATH, WEBSOCKET_PATH } from "../protocol/wire.ts";
+
+/** Where a daemon listens. */
+export type Address =
+  | { readonly kind: "unix"; readonly socketPath: string }
+  | { readonly kind: "url"; readonly url: string };
+
+/** An address in words, for messages. Never has credentials in it. */
+export function nameOf(address: Address): string {
+  if (address.kind === "unix") return address.socketPath;
+  return URL.parse(address.url)?.origin ?? "an address that is not a URL";
+}
+
+/** The WebSocket endpoint below a base URL (`http:`, `https:`, `ws:` or `wss:`). Throws a `TypeError` for any other. */
+export function webSocketUrl(base: string): string {
+  return endpoint(base, WEBSOCKET_PATH, { secure: "wss:", plain: "ws:" });
+}
+
+/** The URL of JSON-RPC over HTTP below a base URL. */
+export function rpcUrl(base: string): string {
+  return endpoint(base, RPC_PATH, { secure: "https:", plain: "http:" });
+}
+
+/** Whether a URL's host is this machine's loopback interface, by name or number. */
+export function isLoopback(url: string): boolean {
+  const host = URL.parse(url)?.hostname;
+  return host !== undefined && (host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
+}
+
+/** Whether two addresses are the same; the names of the loopback interface count as one. */
+export function isSameAddress(a: Address, b: Address): boolean {
+  if (a.kind === "unix" || b.kind === "unix") {
+    return a.kind === "unix" && b.kind === "unix" && a.socketPath === b.socketPath;
+  }
+  const [left, right] = [URL.parse(a.url), URL.parse(b.url)];
+  if (left === null || right === null || isSecure(left) !== isSecure(right)) return false;
+  const sameHost = left.hostname === right.hostname || (isLoopback(a.url) && isLoopback(b.url));
+  return sameHost && left.port === right.port;
+}
+
+function endpoint(base: string, path: string, scheme: { readonly secure: string; readonly plain: string }): string {
+  const url = new URL(base);
+  if (!/^(https?|wss?):$/.test(url.protocol)) {
+    throw new TypeError(`A daemon's URL starts with http:, https:, ws: or wss:, not with ${url.protocol}`);
+  }
+  const prefix = url.pathname.replace(/\/+$/, "");
+  return `${isSecure(url) ? scheme.secure : scheme.plain}//${url.host}${prefix}${path}`;
+}
+
+function isSecure(url: URL): boolean {
+  return url.protocol === "https:" || url.protocol === "wss:";
+}

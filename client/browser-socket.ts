@@ -1,0 +1,72 @@
+import { TOKEN_SUBPROTOCOL_PREFIX, WEBSOCKET_SUBPROTOCOL } from "../protocol/wire.ts";
+import { webSocketUrl } from "./address.ts";
+import { ConnectionFailedError } from "./local-errors.ts";
+import { closeTimeoutMs, type OpenSocket, type Socket, type SocketEnd } from "./socket.ts";
+
+export interface BrowserSocketOptions {
+  /** The daemon's base URL. */
+  readonly url: string;
+  readonly token: string;
+  /** Gives the opening up; does nothing to an open socket. */
+  readonly signal: AbortSignal;
+}
+
+/** A socket through the platform's own WebSocket. The token travels as a subprotocol, since headers cannot be set. */
+export function browserSocket({ url, token, signal }: BrowserSocketOptions): OpenSocket {
+  return (listener) =>
+    new Promise<Socket>((resolve, reject) => {
+      signal.throwIfAborted();
+      const endpoint = webSocketUrl(url);
+      const ws = new WebSocket(endpoint, [WEBSOCKET_SUBPROTOCOL, TOKEN_SUBPROTOCOL_PREFIX + token]);
+      let state: "opening" | "open" | "ended" = "opening";
+      const abort = (): void => {
+        state = "ended";
+        reject(signal.reason);
+        ws.close();
+      };
+      const end = (how: SocketEnd): void => {
+        signal.removeEventListener("abort", abort);
+        if (state === "open") listener.onEnd(how);
+        if (state === "opening") reject(new ConnectionFailedError(unopened(endpoint)));
+        state = "ended";
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      ws.addEventListener("open", () => {
+        if (state !== "opening") return;
+        state = "open";
+        signal.removeEventListener("abort", abort);
+        resolve(socketOf(ws, end));
+      });
+      ws.addEventListener("message", ({ data }: { readonly data: unknown }) => {
+        if (state === "ended") return;
+        if (typeof data === "string") listener.onText(data);
+        else listener.onBinary(data instanceof ArrayBuffer ? data.byteLength : ((data as { size?: number }).size ?? 0));
+      });
+      ws.addEventListener("close", ({ code, reason }) => end({ code, reason }));
+      // `error` says nothing that the `close` behind it does not say; Node's own WebSocket wants it handled all the same.
+      ws.addEventListener("error", () => {});
+    });
+}
+
+/** Browsers tell a page neither the HTTP status nor the cause. */
+function unopened(endpoint: string): string {
+  return (
+    `The WebSocket to ${endpoint} did not open. Check that the daemon runs (\`pi-rpcd status\`), that the token is right, ` +
+    "and that the daemon allows this page's origin."
+  );
+}
+
+function socketOf(ws: WebSocket, end: (how: SocketEnd) => void): Socket {
+  return {
+    send: (text) => {
+      if (ws.readyState === WebSocket.OPEN) ws.send(text);
+    },
+    close: (code, reason) => {
+      AbortSignal.timeout(closeTimeoutMs).addEventListener("abort", () => end({ code: 1006, reason: "" }), {
+        once: true,
+      });
+      // Scripts in browsers may send 1000 and 3000 to 4999 only.
+      ws.close(code === 1000 ? 1000 : 3000 + (code % 1000), reason);
+    },
+  };
+}

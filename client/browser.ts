@@ -1,0 +1,63 @@
+/** pi-rpcd's client for browsers: the objects of `index.ts` over the platform's own WebSocket. Needs nothing of Node. */
+import { browserSocket } from "./browser-socket.ts";
+import { Client, requireProtocol } from "./client.ts";
+import type { OnDiagnostic } from "./diagnostic.ts";
+import { TimeoutError } from "./local-errors.ts";
+
+export interface ConnectToOptions {
+  /** The daemon's base URL. The daemon must allow the page's origin. */
+  readonly url: string;
+  /** A token of the daemon's. It travels as a WebSocket subprotocol, never in the URL. */
+  readonly token: string;
+  /** Gives connecting up; does nothing to the client once there is one. */
+  readonly signal?: AbortSignal;
+  /** Default: 10000. Ends with `TimeoutError`. */
+  readonly connectTimeoutMs?: number;
+  /** Hears of what was odd and ignored, such as a frame that is not JSON. */
+  readonly onDiagnostic?: OnDiagnostic;
+}
+
+/**
+ * Connects to a daemon. Browsers do not say why a WebSocket did not open: no daemon, a wrong token and a foreign origin
+ * are one `ConnectionFailedError`. Also rejects with `ProtocolMismatchError`, `TimeoutError` or the reason of `signal`.
+ */
+export async function connectTo(options: ConnectToOptions): Promise<Client> {
+  const { url, token, connectTimeoutMs = 10_000, onDiagnostic } = options;
+  const deadline = AbortSignal.timeout(connectTimeoutMs);
+  const signal = options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]);
+  try {
+    const open = browserSocket({ url, token, signal });
+    const client = await Client.open(open, onDiagnostic === undefined ? {} : { onDiagnostic });
+    await requireProtocol(client, { signal });
+    return client;
+  } catch (error) {
+    if (error !== deadline.reason || !deadline.aborted) throw error;
+    throw new TimeoutError(`Connecting to the daemon took longer than ${connectTimeoutMs} ms.`, { cause: error });
+  }
+}
+
+export type { DaemonInfo } from "../protocol/daemon.ts";
+export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
+export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
+export type { Gap } from "../protocol/event.ts";
+export type { MethodName, Params, Result } from "../protocol/methods.ts";
+export type { PromptResult, SessionInfo } from "../protocol/session.ts";
+export type { ConnectionEnd } from "./channel.ts";
+export type { Client } from "./client.ts";
+export type { CallOptions } from "./daemon-peer.ts";
+export type { DeliveryHandle } from "./delivery.ts";
+export type { DeliveryUpdates } from "./delivery-updates.ts";
+export type { Diagnostic, OnDiagnostic } from "./diagnostic.ts";
+export type { EventStream, EventsOptions } from "./event-stream.ts";
+export * from "./local-errors.ts";
+export * from "./pi-events.ts";
+export type { SettledRun } from "./run-watch.ts";
+export type { FeedStart } from "./session-feed.ts";
+export type {
+  CommandOptions,
+  MessageOptions,
+  PiCommand,
+  PromptOptions,
+  PushParams,
+  SessionHandle,
+} from "./session-handle.ts";

@@ -1,0 +1,161 @@
+import { JSONRPCClient, type JSONRPCResponse } from "json-rpc-2.0";
+import type { RpcRequest } from "../protocol/wire.ts";
+import { daemonError, isErrorObject } from "./daemon-error.ts";
+import type { OnDiagnostic } from "./diagnostic.ts";
+import { ConnectionClosedError, ProtocolViolationError } from "./local-errors.ts";
+import type { OpenSocket, Socket, SocketEnd } from "./socket.ts";
+
+/** How a connection ended. `closed`: by `close()` here; `ended`: by the daemon or the network; `failed`: given up here. */
+export type ConnectionEnd = SocketEnd & { readonly kind: "closed" | "ended" | "failed" };
+
+export interface ChannelOptions {
+  /** Called for each notification, in the order of arrival. `frameLength` is that of its frame, in UTF-16 units. */
+  readonly onNotification: (method: string, params: unknown, frameLength: number) => void;
+  /** Called once, with the first reason, before pending requests are rejected. */
+  readonly onEnd: (end: ConnectionEnd, error: Error) => void;
+  readonly onDiagnostic: OnDiagnostic;
+}
+
+/** Tells the daemon that nobody waits for an answer any more (as in LSP). */
+const cancelMethod = "$/cancelRequest";
+const maxDiagnosticChars = 256;
+
+/** An answer that was made here: the request was abandoned, or the connection ended. */
+class LocalAnswer {
+  readonly error: unknown;
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+/** JSON-RPC over one socket. It dies with its socket; a client that outlives a socket opens another channel. */
+export class Channel {
+  readonly #options: ChannelOptions;
+  readonly #rpc = new JSONRPCClient<void>((request) => this.#send(request));
+  readonly #pending = new Set<number>();
+  readonly #gone = Promise.withResolvers<ConnectionEnd>();
+  #socket: Socket | undefined;
+  #lastId = 0;
+  #ending: { readonly end: ConnectionEnd; readonly error: Error } | undefined;
+
+  private constructor(options: ChannelOptions) {
+    this.#options = options;
+  }
+
+  static async open(openSocket: OpenSocket, options: ChannelOptions): Promise<Channel> {
+    const channel = new Channel(options);
+    await channel.#open(openSocket);
+    return channel;
+  }
+
+  /** Resolves when the socket has gone, with the first reason. */
+  get closed(): Promise<ConnectionEnd> {
+    return this.#gone.promise;
+  }
+
+  /**
+   * Sends a request. Rejects with what the daemon answered, with `signal`'s reason (the daemon is told that nobody
+   * waits; the call may have taken effect), or with a `ConnectionClosedError`.
+   */
+  async request(method: string, params: unknown, signal?: AbortSignal): Promise<unknown> {
+    signal?.throwIfAborted();
+    if (this.#ending !== undefined) throw this.#ending.error;
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const abandon = (): void => {
+      this.#answer(id, signal?.reason);
+      this.#send({ jsonrpc: "2.0", method: cancelMethod, params: { id } });
+    };
+    this.#pending.add(id);
+    signal?.addEventListener("abort", abandon, { once: true });
+    try {
+      const response = await this.#rpc.requestAdvanced({ jsonrpc: "2.0", id, method, params });
+      if (response.error === undefined || response.error === null) return response.result;
+      if (response.error.data instanceof LocalAnswer) throw response.error.data.error;
+      throw daemonError(response.error);
+    } finally {
+      this.#pending.delete(id);
+      signal?.removeEventListener("abort", abandon);
+    }
+  }
+
+  /** Ends the connection with close code 1000. Idempotent. */
+  close(): Promise<ConnectionEnd> {
+    this.#end({ kind: "closed", code: 1000, reason: "closed by the client" });
+    return this.closed;
+  }
+
+  /** Gives the connection up because of an error of the peer's; everything pending rejects with that error. */
+  fail(error: Error): void {
+    this.#end({ kind: "failed", code: 1002, reason: "the client gave up", error }, error);
+  }
+
+  async #open(openSocket: OpenSocket): Promise<void> {
+    this.#socket = await openSocket({
+      onText: (text) => this.#receive(text),
+      onBinary: (byteLength) => this.#options.onDiagnostic({ kind: "binary_frame", byteLength }),
+      onEnd: (end) => this.#end({ kind: "ended", ...end }),
+    });
+  }
+
+  #send(message: Partial<RpcRequest>): void {
+    let text: string;
+    try {
+      text = JSON.stringify(message);
+    } catch (error) {
+      this.#answer(message.id, error);
+      return;
+    }
+    this.#socket?.send(text);
+  }
+
+  #answer(id: unknown, error: unknown): void {
+    if (typeof id !== "number") return;
+    this.#rpc.receive({ jsonrpc: "2.0", id, error: { code: 0, message: "", data: new LocalAnswer(error) } });
+  }
+
+  #receive(text: string): void {
+    if (this.#ending !== undefined) return;
+    let message: unknown;
+    try {
+      message = JSON.parse(text);
+    } catch (error) {
+      this.#options.onDiagnostic({ kind: "unparsable_frame", text: text.slice(0, maxDiagnosticChars), error });
+      return;
+    }
+    if (!Array.isArray(message)) this.#dispatch(message, text.length);
+    else for (const item of message) this.#dispatch(item, text.length);
+  }
+
+  #dispatch(message: unknown, frameLength: number): void {
+    if (typeof message === "object" && message !== null) {
+      const { id, method, params } = message as { id?: unknown; method?: unknown; params?: unknown };
+      if (typeof method === "string" && id === undefined) {
+        this.#options.onNotification(method, params, frameLength);
+        return;
+      }
+      // An answer to a request that was abandoned meanwhile is no surprise: the library drops it.
+      if (method === undefined && typeof id === "number" && id > 0 && id <= this.#lastId) {
+        if (isAnswer(message)) this.#rpc.receive(message);
+        else
+          this.#answer(id, new ProtocolViolationError("answer", [{ path: "", message: "has no result and no error" }]));
+        return;
+      }
+    }
+    this.#options.onDiagnostic({ kind: "unexpected_message", message });
+  }
+
+  #end(end: ConnectionEnd, error: Error = new ConnectionClosedError(end)): void {
+    if (this.#ending === undefined) {
+      this.#ending = { end, error };
+      this.#options.onEnd(end, error);
+      for (const id of this.#pending) this.#answer(id, error);
+      if (end.kind !== "ended") this.#socket?.close(end.code, end.reason);
+    }
+    if (end.kind === "ended") this.#gone.resolve(this.#ending.end);
+  }
+}
+
+function isAnswer(message: object): message is JSONRPCResponse {
+  return "error" in message ? isErrorObject(message.error) : "result" in message;
+}

@@ -1,0 +1,147 @@
+import type { ParamsFinding } from "../protocol/errors.ts";
+import type { MethodName, Params, Result } from "../protocol/methods.ts";
+import type { NotificationName } from "../protocol/notifications.ts";
+import { Channel, type ConnectionEnd } from "./channel.ts";
+import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
+import { KnownDeliveries } from "./known-delivery.ts";
+import { InvalidParamsError, ProtocolViolationError } from "./local-errors.ts";
+import { type FeedListener, SessionFeed, type SessionNotification } from "./session-feed.ts";
+import type { OpenSocket } from "./socket.ts";
+
+/** Checks against the wire's schemas, each optional. They are handed in, so that a browser need not load a compiler. */
+export interface Checks {
+  readonly params?: (method: MethodName, value: unknown) => readonly ParamsFinding[];
+  readonly result?: (method: MethodName, value: unknown) => readonly ParamsFinding[];
+  readonly notification?: (name: NotificationName, value: unknown) => readonly ParamsFinding[];
+}
+
+export interface PeerOptions {
+  readonly checks?: Checks;
+  /** Hears of what was odd and ignored. Default: nobody does. */
+  readonly onDiagnostic?: OnDiagnostic;
+}
+
+export interface CallOptions {
+  /** Ends the wait for the answer by rejecting with the signal's reason. The call may have taken effect. */
+  readonly signal?: AbortSignal;
+}
+
+const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
+  "session/event",
+  "session/updated",
+  "delivery/updated",
+]);
+
+/** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
+export class DaemonPeer {
+  readonly deliveries = new KnownDeliveries();
+  readonly diagnose: (diagnostic: Diagnostic) => void;
+  readonly #checks: Checks;
+  readonly #feeds = new Map<string, SessionFeed>();
+  #channel!: Channel;
+
+  private constructor({ checks = {}, onDiagnostic }: PeerOptions) {
+    this.#checks = checks;
+    this.diagnose = guarded(onDiagnostic);
+  }
+
+  static async open(openSocket: OpenSocket, options: PeerOptions): Promise<DaemonPeer> {
+    const peer = new DaemonPeer(options);
+    await peer.#connect(openSocket);
+    return peer;
+  }
+
+  get closed(): Promise<ConnectionEnd> {
+    return this.#channel.closed;
+  }
+
+  close(): Promise<ConnectionEnd> {
+    return this.#channel.close();
+  }
+
+  async call<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}): Promise<Result<M>> {
+    const wrong = this.#checks.params?.(method, params) ?? [];
+    if (wrong.length > 0) throw new InvalidParamsError(method, wrong);
+    const result = await this.#channel.request(method, params, options.signal);
+    const odd = this.#checks.result?.(method, result) ?? [];
+    if (odd.length > 0) throw new ProtocolViolationError(`result of ${method}`, odd);
+    return result as Result<M>;
+  }
+
+  /** Adds a reader of a session's notifications, as `SessionFeed.join` does. */
+  joinFeed(sessionId: string, listener: FeedListener, after?: number): void {
+    let feed = this.#feeds.get(sessionId);
+    if (feed === undefined) {
+      feed = this.#createFeed(sessionId);
+      this.#feeds.set(sessionId, feed);
+    }
+    feed.join(listener, after);
+  }
+
+  leaveFeed(sessionId: string, listener: FeedListener): void {
+    this.#feeds.get(sessionId)?.leave(listener);
+  }
+
+  /** The session was closed by a call of this client's. */
+  closeFeed(sessionId: string): void {
+    this.#feeds.get(sessionId)?.closeSession();
+  }
+
+  async #connect(openSocket: OpenSocket): Promise<void> {
+    this.#channel = await Channel.open(openSocket, {
+      onNotification: (method, params, frameLength) => this.#notify(method, params, frameLength),
+      onEnd: (end, error) => this.#endFeeds(end, error),
+      onDiagnostic: this.diagnose,
+    });
+  }
+
+  #createFeed(sessionId: string): SessionFeed {
+    return new SessionFeed({
+      subscribe: (after) => this.call("session/subscribe", after === undefined ? { sessionId } : { sessionId, after }),
+      unsubscribe: () => void this.call("session/unsubscribe", { sessionId }).catch(() => {}),
+      onIdle: () => this.#feeds.delete(sessionId),
+    });
+  }
+
+  #notify(method: string, params: unknown, frameLength: number): void {
+    if (!notificationNames.has(method)) {
+      this.diagnose({ kind: "unknown_notification", method });
+      return;
+    }
+    const odd = this.#checks.notification?.(method as NotificationName, params) ?? [];
+    if (odd.length > 0) {
+      this.#channel.fail(new ProtocolViolationError(`notification ${method}`, odd));
+      return;
+    }
+    const notification = { name: method, params } as SessionNotification;
+    if (!isWellFormed(notification)) {
+      this.diagnose({ kind: "malformed_notification", method, params });
+      return;
+    }
+    if (notification.name === "delivery/updated") this.deliveries.learn(notification.params.delivery);
+    this.#feeds.get(notification.params.sessionId)?.receive(notification, frameLength);
+  }
+
+  #endFeeds(end: ConnectionEnd, error: Error): void {
+    const feeds = [...this.#feeds.values()];
+    for (const feed of feeds)
+      feed.end(end.kind === "closed" ? { kind: "client_closed", error } : { kind: "failed", error });
+  }
+}
+
+/** As much of the shape as this library relies on. */
+function isWellFormed({ name, params }: SessionNotification): boolean {
+  if (!isObject(params) || typeof params.sessionId !== "string" || typeof params.seq !== "number") return false;
+  switch (name) {
+    case "session/event":
+      return isObject(params.event) && typeof params.event.type === "string";
+    case "session/updated":
+      return isObject(params.session);
+    case "delivery/updated":
+      return isObject(params.delivery) && Array.isArray(params.delivery.history);
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,183 @@
+import type { Delivery, DeliveryState, WaitUntil } from "../protocol/delivery.ts";
+import { WireError } from "../protocol/errors.ts";
+import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
+import { DeliveryUpdates } from "./delivery-updates.ts";
+import { type KnownDelivery, verdict } from "./known-delivery.ts";
+import { DeliveryError } from "./local-errors.ts";
+
+export interface DeliveryHandleOptions {
+  readonly peer: DaemonPeer;
+  readonly sessionId: string;
+  readonly id: string;
+  /** The daemon's word that it has the delivery. */
+  readonly accepted: Promise<Delivery>;
+  /** Ends every wait of the handle's own promises. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How long one `delivery/wait` runs before it is asked again. Not a deadline: a wait has none but its signal. */
+const waitTimeoutMs = 600_000;
+
+/**
+ * One push on its way to the model.
+ *
+ * It is no promise itself: `session.push()` gives it at once, and `await session.push()` gives the same object without
+ * waiting for anything. Await what you need: `accepted` (the daemon has stored it), `inserted`, `prepared`,
+ * `delivered` (the provider has accepted a request that carries it) or `answered`. Each can be used, or ignored,
+ * without the others, begins to wait when it is first read, and resolves at once if the state was reached before.
+ *
+ * They resolve with the delivery's record; its `state` may be a later one. They reject with `DeliveryError` when the
+ * delivery is parked, or ends, without the state; with the daemon's `WireError` when the push was refused; with
+ * `ConnectionClosedError` when the connection ends first. A push whose answer was lost can be repeated with the same
+ * `deliveryId`: it is stored once.
+ *
+ * A parked delivery is carried by a later run. A promise that was rejected for it starts afresh when it is read again.
+ */
+export class DeliveryHandle {
+  /** The delivery's id: the one given, else a UUIDv7 that was made here. */
+  readonly id: string;
+  readonly sessionId: string;
+  /** The record as the daemon stored it. */
+  readonly accepted: Promise<Delivery>;
+  readonly #peer: DaemonPeer;
+  readonly #known: KnownDelivery;
+  readonly #signal: AbortSignal | undefined;
+  readonly #promises = new Map<WaitUntil, Promise<Delivery>>();
+
+  /** Use `SessionHandle.push()` or `SessionHandle.delivery()`. */
+  constructor({ peer, sessionId, id, accepted, signal }: DeliveryHandleOptions) {
+    this.id = id;
+    this.sessionId = sessionId;
+    this.#peer = peer;
+    this.#signal = signal;
+    const known = peer.deliveries.of(id);
+    this.#known = known;
+    this.accepted = accepted.then((delivery) => {
+      known.learn(delivery);
+      return delivery;
+    });
+    this.accepted.catch(() => {});
+  }
+
+  /** The newest record that this client has. Kept up to date while the session is subscribed or a promise is waited for. */
+  get current(): Delivery | undefined {
+    return this.#known.current;
+  }
+
+  /** The state in {@link current}; undefined until the daemon has answered the push. */
+  get state(): DeliveryState | undefined {
+    return this.current?.state;
+  }
+
+  /** It stands in the session's transcript. */
+  get inserted(): Promise<Delivery> {
+    return this.#promise("inserted");
+  }
+
+  /** It is in a request that is about to leave for the provider. */
+  get prepared(): Promise<Delivery> {
+    return this.#promise("prepared");
+  }
+
+  /** The provider accepted a request that carries it: `evidence` says what that rests on. */
+  get delivered(): Promise<Delivery> {
+    return this.#promise("delivered");
+  }
+
+  /** The model has answered that request in full. */
+  get answered(): Promise<Delivery> {
+    return this.#promise("answered");
+  }
+
+  /** A wait of its own, as the promises above do it. `signal` ends the wait; the delivery goes on. */
+  async wait(until: WaitUntil = "delivered", options: CallOptions = {}): Promise<Delivery> {
+    await unlessAborted(this.accepted, options.signal);
+    const known = this.current;
+    // What is known to be parked may have been taken up since: the daemon is asked.
+    if (known !== undefined && known.state !== "parked") {
+      const now = verdict(known, until);
+      if (now === "reached") return known;
+      if (now === "unmet") throw new DeliveryError(known, until);
+    }
+    return this.#outcome(until, options);
+  }
+
+  /** Asks the daemon for the record as it is now. */
+  async get(options: CallOptions = {}): Promise<Delivery> {
+    const delivery = await this.#peer.call("delivery/get", { deliveryId: this.id }, options);
+    this.#known.learn(delivery);
+    return delivery;
+  }
+
+  /**
+   * The records as they change, beginning with the present one, until the delivery never changes again. Subscribes to
+   * the session meanwhile. Steps that were too quick to be seen one by one are in the records' `history`.
+   */
+  updates(options: CallOptions = {}): DeliveryUpdates {
+    return new DeliveryUpdates({
+      peer: this.#peer,
+      sessionId: this.sessionId,
+      known: this.#known,
+      accepted: this.accepted,
+      get: () => this.get(options),
+      signal: options.signal,
+    });
+  }
+
+  #promise(until: WaitUntil): Promise<Delivery> {
+    const existing = this.#promises.get(until);
+    if (existing !== undefined) return existing;
+    const promise = this.wait(until, this.#signal === undefined ? {} : { signal: this.#signal });
+    this.#promises.set(until, promise);
+    promise.catch((error: unknown) => {
+      if (error instanceof DeliveryError && error.delivery.state === "parked") this.#promises.delete(until);
+    });
+    return promise;
+  }
+
+  /** Whichever tells first: a notification of a subscribed session, or the answer to `delivery/wait`. */
+  async #outcome(until: WaitUntil, options: CallOptions): Promise<Delivery> {
+    const { promise, resolve, reject } = Promise.withResolvers<Delivery>();
+    let open = true;
+    const settle = (delivery: Delivery, last: boolean): void => {
+      const now = verdict(delivery, until);
+      if (now === "reached") resolve(delivery);
+      else if (now === "unmet" || last) reject(new DeliveryError(delivery, until));
+      else return;
+      open = false;
+    };
+    const unwatch = this.#known.watch((delivery) => settle(delivery, false));
+    const ask = async (): Promise<void> => {
+      while (open) {
+        try {
+          const params = { deliveryId: this.id, until, timeoutMs: waitTimeoutMs };
+          const delivery = await this.#peer.call("delivery/wait", params, options);
+          this.#known.learn(delivery);
+          settle(delivery, true);
+        } catch (error) {
+          if (!(error instanceof WireError) || error.kind !== "deadline_exceeded") throw error;
+        }
+      }
+    };
+    ask().catch(reject);
+    try {
+      return await promise;
+    } finally {
+      unwatch();
+    }
+  }
+}
+
+/** The promise's outcome, or the signal's reason if that comes first. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,80 @@
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon.ts";
+import { PROTOCOL_VERSION } from "../protocol/wire.ts";
+import { isLoopback } from "./address.ts";
+import { DaemonNotRunningError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";
+
+const maxFileChars = 65_536;
+
+/**
+ * The daemon's state directory: the one given, else `PI_RPCD_STATE_DIR`, else `$XDG_STATE_HOME/pi-rpcd`, else
+ * `~/.local/state/pi-rpcd`. Empty values count as absent; so does a relative `XDG_STATE_HOME`, as its specification says.
+ */
+export function stateDirectory(stateDir?: string, env: NodeJS.ProcessEnv = process.env): string {
+  const given = stateDir || env["PI_RPCD_STATE_DIR"];
+  if (given) return resolve(given);
+  const stateHome = env["XDG_STATE_HOME"];
+  if (stateHome && isAbsolute(stateHome)) return join(stateHome, "pi-rpcd");
+  return join(env["HOME"] || homedir(), ".local", "state", "pi-rpcd");
+}
+
+/**
+ * Reads the `daemon.json` of a state directory. Throws `DaemonNotRunningError` if it is missing, unreadable or malformed
+ * (an address beyond the loopback interface counts as that), `ProtocolMismatchError` if its daemon speaks another version.
+ */
+export async function readDaemonFile(stateDir: string): Promise<DaemonFile> {
+  const path = join(stateDir, DAEMON_FILE_NAME);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT" || code === "ENOTDIR") throw failure("missing", `${path} does not exist`, error);
+    throw failure("unreadable", `${path} cannot be read (${code ?? String(error)})`, error);
+  }
+  return parse(text, path);
+}
+
+/** Whether the process that wrote the file still runs, as far as this process can see. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    // EPERM is another user's process: the daemon has ended and its number was given away.
+    return false;
+  }
+}
+
+function parse(text: string, path: string): DaemonFile {
+  let value: unknown;
+  try {
+    if (text.length > maxFileChars) throw new RangeError("it is too large");
+    value = JSON.parse(text);
+  } catch (error) {
+    throw failure("malformed", `${path} is not a daemon file (${(error as Error).message})`, error);
+  }
+  const file = (typeof value === "object" && value !== null ? value : {}) as { readonly [key: string]: unknown };
+  const { pid, version, protocol, url, socketPath, token } = file;
+  // Before anything else: a file of another version may have other fields.
+  if (Number.isInteger(protocol) && typeof version === "string" && protocol !== PROTOCOL_VERSION) {
+    throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol as number, daemonVersion: version });
+  }
+  const checks: readonly (readonly [field: string, good: boolean])[] = [
+    ["pid", Number.isInteger(pid) && (pid as number) > 0],
+    ["version", typeof version === "string"],
+    ["protocol", Number.isInteger(protocol)],
+    ["url", typeof url === "string" && isLoopback(url)],
+    ["socketPath", typeof socketPath === "string" && isAbsolute(socketPath)],
+    ["token", typeof token === "string" && /^[!-~]+$/.test(token)],
+  ];
+  const wrong = checks.find(([, good]) => !good);
+  if (wrong !== undefined) throw failure("malformed", `${path} has no usable "${wrong[0]}"`);
+  return { pid, version, protocol, url, socketPath, token } as DaemonFile;
+}
+
+function failure(reason: NotRunningReason, detail: string, cause?: unknown): DaemonNotRunningError {
+  return new DaemonNotRunningError(reason, detail, cause === undefined ? undefined : { cause });
+}

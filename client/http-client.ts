@@ -1,0 +1,99 @@
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { MethodName, Params, Result } from "../protocol/methods.ts";
+import { RPC_PATH } from "../protocol/wire.ts";
+import { nameOf, rpcUrl } from "./address.ts";
+import { daemonError, isErrorObject } from "./daemon-error.ts";
+import { ConnectionFailedError } from "./local-errors.ts";
+import { type Candidate, type ReachOptions, reachDaemon } from "./reach.ts";
+import { refusal } from "./refusal.ts";
+
+export interface HttpCallOptions extends ReachOptions {
+  /** Ends the call by rejecting with the signal's reason. The call may have taken effect. */
+  readonly signal?: AbortSignal;
+  /** A longer answer is refused with `ConnectionFailedError`. Default: 134217728. */
+  readonly maxAnswerBytes?: number;
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly body: string;
+}
+
+/**
+ * One call over HTTP (`POST /v1/rpc`), for scripts that make one call and end. The daemon is found as `connect` finds it,
+ * and errors are those of `connect` and `Client.call`. Methods that need a connection (`session/subscribe`) are refused.
+ */
+export async function httpCall<M extends MethodName>(
+  method: M,
+  params: Params<M>,
+  options: HttpCallOptions = {},
+): Promise<Result<M>> {
+  options.signal?.throwIfAborted();
+  const request = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  return reachDaemon({
+    options,
+    signal: options.signal,
+    attempt: async (candidate) => resultOf(await post(candidate, request, options), candidate) as Result<M>,
+  });
+}
+
+function resultOf({ status, body }: Answer, { address, token }: Candidate): unknown {
+  const refused = { where: nameOf(address), sentToken: token !== undefined, status, body };
+  if (status === 401) throw refusal(refused);
+  let answer: unknown;
+  try {
+    answer = JSON.parse(body);
+  } catch {
+    throw refusal(refused);
+  }
+  if (typeof answer === "object" && answer !== null) {
+    if ("error" in answer && isErrorObject(answer.error)) throw daemonError(answer.error);
+    if ("result" in answer) return answer.result;
+  }
+  throw refusal(refused);
+}
+
+function post({ address, token }: Candidate, body: string, options: HttpCallOptions): Promise<Answer> {
+  const { signal, maxAnswerBytes = 134_217_728 } = options;
+  const target: RequestOptions = {
+    method: "POST",
+    agent: false,
+    headers: {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    ...(signal !== undefined && { signal }),
+  };
+  return new Promise<Answer>((resolve, reject) => {
+    const onError = (error: Error): void => reject(signal?.aborted === true ? signal.reason : error);
+    const onResponse = (response: IncomingMessage): void => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on("data", (chunk: Buffer) => {
+        size += chunk.length;
+        chunks.push(chunk);
+        if (size > maxAnswerBytes) {
+          response.destroy(new ConnectionFailedError(`The answer is longer than maxAnswerBytes (${maxAnswerBytes}).`));
+        }
+      });
+      response.on("end", () => resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString() }));
+      response.on("error", onError);
+    };
+    const request =
+      address.kind === "unix"
+        ? httpRequest({ ...target, socketPath: address.socketPath, path: RPC_PATH }, onResponse)
+        : requestUrl(rpcUrl(address.url), target, onResponse);
+    request.on("error", onError);
+    request.end(body);
+  });
+}
+
+function requestUrl(
+  url: string,
+  target: RequestOptions,
+  onResponse: (response: IncomingMessage) => void,
+): ReturnType<typeof httpRequest> {
+  return (url.startsWith("https:") ? httpsRequest : httpRequest)(url, target, onResponse);
+}

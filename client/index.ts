@@ -1,0 +1,31 @@
+/** pi-rpcd's client for Node: finds the running daemon and talks to it. `browser.ts` is the entry for browsers. */
+
+export type { DaemonFile, DaemonInfo } from "../protocol/daemon.ts";
+export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
+export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
+export type { Gap } from "../protocol/event.ts";
+export type { MethodName, Params, Result } from "../protocol/methods.ts";
+export type { PromptResult, SessionInfo } from "../protocol/session.ts";
+export type { ConnectionEnd } from "./channel.ts";
+export type { Client } from "./client.ts";
+export { type ConnectOptions, connect } from "./connect.ts";
+export type { CallOptions } from "./daemon-peer.ts";
+export type { DeliveryHandle } from "./delivery.ts";
+export type { DeliveryUpdates } from "./delivery-updates.ts";
+export type { Diagnostic, OnDiagnostic } from "./diagnostic.ts";
+export { readDaemonFile, stateDirectory } from "./discovery.ts";
+export type { EventStream, EventsOptions } from "./event-stream.ts";
+export { type HttpCallOptions, httpCall } from "./http-client.ts";
+export * from "./local-errors.ts";
+export * from "./pi-events.ts";
+export type { ReachOptions } from "./reach.ts";
+export type { SettledRun } from "./run-watch.ts";
+export type { FeedStart } from "./session-feed.ts";
+export type {
+  CommandOptions,
+  MessageOptions,
+  PiCommand,
+  PromptOptions,
+  PushParams,
+  SessionHandle,
+} from "./session-handle.ts";

@@ -1,0 +1,214 @@
+import type { Delivery, WaitUntil } from "../protocol/delivery.ts";
+import type { ParamsFinding } from "../protocol/errors.ts";
+import type { Gap } from "../protocol/event.ts";
+import type { SessionInfo } from "../protocol/session.ts";
+import type { SettledRun } from "./run-watch.ts";
+import type { SocketEnd } from "./socket.ts";
+
+/**
+ * What went wrong on this side of the wire. Never serialised. What the daemon refused arrives as a `WireError`.
+ * `kind` is for programs, `message` reads as help.
+ */
+export abstract class LocalError extends Error {
+  abstract readonly kind: string;
+}
+
+/** The connection ended, so what was under way on it has no answer. A call may or may not have taken effect. */
+export class ConnectionClosedError extends LocalError {
+  override readonly name = "ConnectionClosedError";
+  readonly kind = "connection_closed";
+  /** WebSocket close code: 1000 after `close()`, 1006 when the socket broke, 1013 when this client read too slowly. */
+  readonly code: number;
+  readonly reason: string;
+
+  constructor(end: SocketEnd) {
+    const why = end.reason === "" ? `code ${end.code}` : `code ${end.code}: ${end.reason}`;
+    super(`The connection to the daemon ended (${why}).`, end.error === undefined ? {} : { cause: end.error });
+    this.code = end.code;
+    this.reason = end.reason;
+  }
+}
+
+/** Something answered at the address, but no connection came about. */
+export class ConnectionFailedError extends LocalError {
+  override readonly name = "ConnectionFailedError";
+  readonly kind = "connection_failed";
+  /** HTTP status of the refusal, where there was one. */
+  readonly status: number | undefined;
+
+  constructor(message: string, options: { readonly status?: number; readonly cause?: unknown } = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : {});
+    this.status = options.status;
+  }
+}
+
+/**
+ * Why no daemon was found. `missing`, `unreadable`, `malformed`: what is wrong with `daemon.json`; `stale`: it is
+ * there but its daemon has ended; `refused`: nothing listens at the address.
+ */
+export type NotRunningReason = "missing" | "unreadable" | "malformed" | "stale" | "refused";
+
+export class DaemonNotRunningError extends LocalError {
+  override readonly name = "DaemonNotRunningError";
+  readonly kind = "daemon_not_running";
+  readonly reason: NotRunningReason;
+
+  constructor(reason: NotRunningReason, detail: string, options?: ErrorOptions) {
+    super(`No pi-rpcd daemon was found: ${detail}. Start one with \`pi-rpcd start\`.`, options);
+    this.reason = reason;
+  }
+}
+
+/** The daemon wants a token, and the one that was sent (if any) is not it. */
+export class UnauthorizedError extends LocalError {
+  override readonly name = "UnauthorizedError";
+  readonly kind = "unauthorized";
+
+  constructor(where: string, sentToken: boolean) {
+    super(
+      sentToken
+        ? `The daemon at ${where} does not accept the token. It may have been rotated: read daemon.json again.`
+        : `The daemon at ${where} wants a token. Give \`token\`, or the \`stateDir\` whose daemon.json names this address.`,
+    );
+  }
+}
+
+/** Daemon and client speak different versions of the protocol. */
+export class ProtocolMismatchError extends LocalError {
+  override readonly name = "ProtocolMismatchError";
+  readonly kind = "protocol_mismatch";
+  readonly clientProtocol: number;
+  readonly daemonProtocol: number;
+
+  constructor(versions: { readonly client: number; readonly daemon: number; readonly daemonVersion: string }) {
+    const mend =
+      versions.daemon < versions.client ? "restart the daemon from the newer package" : "upgrade this package";
+    super(
+      `The daemon (pi-rpcd ${versions.daemonVersion}) speaks protocol ${versions.daemon}, ` +
+        `this client protocol ${versions.client}: ${mend}.`,
+    );
+    this.clientProtocol = versions.client;
+    this.daemonProtocol = versions.daemon;
+  }
+}
+
+/** A limit of time that this library set itself. An `AbortSignal` of the caller's rejects with its own reason instead. */
+export class TimeoutError extends LocalError {
+  override readonly name = "TimeoutError";
+  readonly kind = "timeout";
+}
+
+/** The params were not sent because they do not match the method's schema. */
+export class InvalidParamsError extends LocalError {
+  override readonly name = "InvalidParamsError";
+  readonly kind = "invalid_params";
+  readonly method: string;
+  readonly findings: readonly ParamsFinding[];
+
+  constructor(method: string, findings: readonly ParamsFinding[]) {
+    super(`${method} was not sent: ${sentence(findings)}.`);
+    this.method = method;
+    this.findings = findings;
+  }
+}
+
+/** The daemon sent something that is not what the protocol says (looked for with `validateResults`). */
+export class ProtocolViolationError extends LocalError {
+  override readonly name = "ProtocolViolationError";
+  readonly kind = "protocol_violation";
+  /** The method or notification. */
+  readonly subject: string;
+  readonly findings: readonly ParamsFinding[];
+
+  constructor(subject: string, findings: readonly ParamsFinding[]) {
+    super(`The daemon's ${subject} breaks the protocol: ${sentence(findings)}.`);
+    this.subject = subject;
+    this.findings = findings;
+  }
+}
+
+/** The daemon's error is not in this client's catalogue: the daemon is newer. */
+export class UnknownDaemonError extends LocalError {
+  override readonly name = "UnknownDaemonError";
+  readonly kind = "unknown_daemon_error";
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(error: { readonly code: number; readonly message: string; readonly data?: unknown }) {
+    super(error.message);
+    this.code = error.code;
+    this.data = error.data;
+  }
+}
+
+/** The reader of a stream was too slow. All that was buffered has been read; go on with `{ after: resumeAfter }`. */
+export class BufferOverflowError extends LocalError {
+  override readonly name = "BufferOverflowError";
+  readonly kind = "buffer_overflow";
+  /** The seq of the last envelope that was kept, in a stream of events. */
+  readonly resumeAfter: number | undefined;
+
+  constructor(limit: string, resumeAfter?: number) {
+    const resume = resumeAfter === undefined ? "" : ` Resume with { after: ${resumeAfter} }.`;
+    super(`They came faster than they were read: ${limit} was reached.${resume}`);
+    this.resumeAfter = resumeAfter;
+  }
+}
+
+/** Events between the cursor asked for and now can no longer be replayed. `onGap` accepts that beforehand. */
+export class EventGapError extends LocalError {
+  override readonly name = "EventGapError";
+  readonly kind = "event_gap";
+  readonly gap: Gap;
+
+  constructor(gap: Gap) {
+    super(`Events ${gap.from} to ${gap.to} cannot be replayed (${gap.reason}). Give onGap to go on without them.`);
+    this.gap = gap;
+  }
+}
+
+/** A delivery ended, or was parked, without the state that was waited for. `delivery` is its whole record. */
+export class DeliveryError extends LocalError {
+  override readonly name = "DeliveryError";
+  readonly kind = "delivery";
+  readonly delivery: Delivery;
+  readonly until: WaitUntil;
+
+  constructor(delivery: Delivery, until: WaitUntil) {
+    const { reason } = delivery;
+    const why = reason === undefined ? "" : ` (${reason.code}: ${reason.message})`;
+    super(`Delivery ${delivery.deliveryId} is not "${until}": it is ${delivery.state}${why}`);
+    this.delivery = delivery;
+    this.until = until;
+  }
+}
+
+/** The session's pi ended, or the session was closed, while a prompt's run was waited for. */
+export class RunInterruptedError extends LocalError {
+  override readonly name = "RunInterruptedError";
+  readonly kind = "run_interrupted";
+  readonly session: SessionInfo | undefined;
+
+  constructor(sessionId: string, session: SessionInfo | undefined) {
+    super(
+      `Session ${sessionId} ${session === undefined ? "was closed" : `is ${session.state}`} before the run settled.`,
+    );
+    this.session = session;
+  }
+}
+
+/** The run settled, but its last answer is an error or was aborted. */
+export class RunFailedError extends LocalError {
+  override readonly name = "RunFailedError";
+  readonly kind = "run_failed";
+  readonly run: SettledRun;
+
+  constructor(run: SettledRun) {
+    super(`The run ended with "${run.stopReason}"${run.errorMessage === undefined ? "" : `: ${run.errorMessage}`}`);
+    this.run = run;
+  }
+}
+
+function sentence(findings: readonly ParamsFinding[]): string {
+  return findings.map(({ path, message }) => `${path === "" ? "the value" : path} ${message}`).join("; ");
+}

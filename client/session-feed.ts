@@ -1,0 +1,171 @@
+import type { Gap } from "../protocol/event.ts";
+import type { NotificationParams } from "../protocol/notifications.ts";
+import { BufferOverflowError } from "./local-errors.ts";
+import type { SessionEnvelope } from "./pi-events.ts";
+
+/** A notification about one session. */
+export type SessionNotification =
+  | { readonly name: "session/event"; readonly params: SessionEnvelope }
+  | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
+  | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> };
+
+/** Where a reader's notifications begin. */
+export interface FeedStart {
+  /** The session's newest seq when the subscription began. */
+  readonly cursor: number;
+  /** What was asked for and cannot be replayed. */
+  readonly gap?: Gap;
+}
+
+/** Why a reader gets nothing more. */
+export type FeedEnd =
+  | { readonly kind: "session_closed" }
+  | { readonly kind: "client_closed"; readonly error: Error }
+  | { readonly kind: "failed"; readonly error: unknown };
+
+/** One reader of a session's notifications. `begin` comes first and once, `end` last and once; neither may throw. */
+export interface FeedListener {
+  begin(start: FeedStart): void;
+  /** Each notification once, in the order of `seq`. `size`: the length of its frame. */
+  receive(notification: SessionNotification, size: number): void;
+  end(end: FeedEnd): void;
+}
+
+export interface FeedOptions {
+  readonly subscribe: (after: number | undefined) => Promise<FeedStart>;
+  readonly unsubscribe: () => void;
+  /** Called when the last reader has left. */
+  readonly onIdle: () => void;
+}
+
+interface Reader {
+  readonly listener: FeedListener;
+  readonly after: number | undefined;
+  /** The newest seq it has; before it has begun, the newest that had arrived when it joined. */
+  position: number;
+  /** What arrived before it has begun; `undefined` afterwards. */
+  held: { readonly notification: SessionNotification; readonly size: number }[] | undefined;
+  closing: boolean;
+}
+
+type Subscription =
+  | { readonly kind: "none" }
+  | { readonly kind: "pending"; readonly waiting: Reader[] }
+  | { readonly kind: "live"; readonly cursor: number };
+
+/** A backstop: what a daemon queues for one connection is far below it. */
+const maxHeld = 1_000_000;
+
+/**
+ * The notifications of one session for any number of readers over the one subscription that a connection can have.
+ * A reader with a cursor of its own makes the daemon replay; the others skip by `seq` what they have already.
+ */
+export class SessionFeed {
+  readonly #options: FeedOptions;
+  readonly #readers = new Map<FeedListener, Reader>();
+  #subscription: Subscription = { kind: "none" };
+  #highest = 0;
+
+  constructor(options: FeedOptions) {
+    this.#options = options;
+  }
+
+  /** Adds a reader: from `after` on, else from now on. The request to subscribe is on its way when this returns. */
+  join(listener: FeedListener, after?: number): void {
+    const reader: Reader = { listener, after, position: this.#highest, held: [], closing: false };
+    this.#readers.set(listener, reader);
+    if (after === undefined && this.#subscription.kind === "live") {
+      this.#begin(reader, this.#subscription);
+    } else if (after === undefined && this.#subscription.kind === "pending") {
+      this.#subscription.waiting.push(reader);
+    } else {
+      this.#subscribe(reader);
+    }
+  }
+
+  /** Removes a reader; it hears nothing more, not even an end. */
+  leave(listener: FeedListener): void {
+    if (!this.#readers.delete(listener) || this.#readers.size > 0) return;
+    if (this.#subscription.kind !== "none") this.#options.unsubscribe();
+    this.#subscription = { kind: "none" };
+    this.#options.onIdle();
+  }
+
+  receive(notification: SessionNotification, size: number): void {
+    this.#highest = Math.max(this.#highest, notification.params.seq);
+    for (const reader of this.#readers.values()) this.#give(reader, notification, size);
+    if (notification.name === "session/updated" && notification.params.session.state === "closed") this.closeSession();
+  }
+
+  /** The session is closed: readers end after what they have got. */
+  closeSession(): void {
+    this.#subscription = { kind: "none" };
+    for (const reader of [...this.#readers.values()]) {
+      if (reader.held === undefined) this.#finish(reader, { kind: "session_closed" });
+      else reader.closing = true;
+    }
+  }
+
+  /** Ends all readers at once. */
+  end(end: FeedEnd): void {
+    this.#subscription = { kind: "none" };
+    for (const reader of [...this.#readers.values()]) this.#finish(reader, end);
+  }
+
+  #subscribe(reader: Reader): void {
+    const waiting = [reader];
+    const pending: Subscription = { kind: "pending", waiting };
+    if (this.#subscription.kind === "none") this.#subscription = pending;
+    // A daemon that begins a subscription anew at a later cursor would leave out what other readers still wait for.
+    const begun = [...this.#readers.values()].flatMap((other) => (other.held === undefined ? [other.position] : []));
+    const after = reader.after === undefined ? undefined : Math.max(0, Math.min(reader.after, ...begun));
+    this.#options.subscribe(after).then(
+      (start) => {
+        if (this.#subscription === pending) this.#subscription = { kind: "live", cursor: start.cursor };
+        for (const each of waiting) this.#begin(each, start);
+      },
+      (error: unknown) => {
+        if (this.#subscription === pending) this.#subscription = { kind: "none" };
+        for (const each of waiting)
+          this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
+      },
+    );
+  }
+
+  #begin(reader: Reader, { cursor: answered, gap }: FeedStart): void {
+    if (this.#readers.get(reader.listener) !== reader) return;
+    // A reader that joined another's request may have come behind the first events that follow its answer.
+    const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
+    const concerned =
+      gap !== undefined && reader.after !== undefined && (gap.reason === "log_reset" || gap.to > reader.after);
+    // After a reset the log counts anew, so the reader's own cursor says nothing about what follows.
+    reader.position = concerned && gap.reason === "log_reset" ? -1 : (reader.after ?? cursor);
+    reader.listener.begin(concerned ? { cursor, gap } : { cursor });
+    // The tail of another reader's replay may have come before this reader's own.
+    const held = (reader.held ?? []).sort((a, b) => a.notification.params.seq - b.notification.params.seq);
+    reader.held = undefined;
+    for (const { notification, size } of held) this.#give(reader, notification, size);
+    if (reader.closing) this.#finish(reader, { kind: "session_closed" });
+  }
+
+  #give(reader: Reader, notification: SessionNotification, size: number): void {
+    if (this.#readers.get(reader.listener) !== reader) return;
+    if (reader.held !== undefined) {
+      if (reader.held.length < maxHeld) reader.held.push({ notification, size });
+      else
+        this.#finish(reader, {
+          kind: "failed",
+          error: new BufferOverflowError(`${maxHeld} events`, reader.after ?? 0),
+        });
+    } else if (notification.params.seq > reader.position) {
+      reader.position = notification.params.seq;
+      reader.listener.receive(notification, size);
+    }
+  }
+
+  #finish(reader: Reader, end: FeedEnd): void {
+    if (this.#readers.get(reader.listener) !== reader) return;
+    this.leave(reader.listener);
+    reader.listener.end(end);
+  }
+}

@@ -1,0 +1,150 @@
+import { v7 as uuidv7 } from "uuid";
+import type { Params, Result } from "../protocol/methods.ts";
+import type { PromptResult, SessionInfo } from "../protocol/session.ts";
+import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
+import { DeliveryHandle } from "./delivery.ts";
+import { EventStream, type EventsOptions } from "./event-stream.ts";
+import { RunFailedError } from "./local-errors.ts";
+import { RunWatch, type SettledRun } from "./run-watch.ts";
+
+/** What a user's message may have beside its text. */
+export type MessageOptions = Omit<Params<"session/steer">, "sessionId" | "text"> & CallOptions;
+export type PromptOptions = Omit<Params<"session/prompt">, "sessionId" | "text"> & CallOptions;
+export type PushParams = Omit<Params<"delivery/push">, "sessionId">;
+/** One of pi's RPC commands without `id` (docs/rpc-commands.md of pi). */
+export interface PiCommand {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+export type CommandOptions = Omit<Params<"session/command">, "sessionId" | "command"> & CallOptions;
+
+/**
+ * One session of the daemon's. The object holds nothing but the id: making one costs no call, and dropping it changes
+ * nothing for the session.
+ *
+ * Calls reject with the daemon's `WireError`, with `ConnectionClosedError`, or with the reason of their `signal`.
+ */
+export class SessionHandle {
+  readonly id: string;
+  readonly #peer: DaemonPeer;
+  #info: SessionInfo | undefined;
+
+  /** Use `Client.createSession()` or `Client.session()`. */
+  constructor(peer: DaemonPeer, id: string, info?: SessionInfo) {
+    this.#peer = peer;
+    this.id = id;
+    this.#info = info;
+  }
+
+  /** What the daemon last said about the session to this object, by `createSession` or {@link get}. */
+  get info(): SessionInfo | undefined {
+    return this.#info;
+  }
+
+  /** The session as it is now. */
+  async get(options: CallOptions = {}): Promise<SessionInfo> {
+    this.#info = await this.#peer.call("session/get", { sessionId: this.id }, options);
+    return this.#info;
+  }
+
+  /**
+   * Gives pi a user's prompt; resolves when pi has taken it, not when the run has ended. While a run is on it rejects
+   * with `session_busy`, unless `ifRunning` says `steer` or `followUp`.
+   */
+  prompt(text: string, options: PromptOptions = {}): Promise<PromptResult> {
+    const { signal, ...rest } = options;
+    return this.#peer.call("session/prompt", { ...rest, sessionId: this.id, text }, callOptions(signal));
+  }
+
+  /** Puts a user's message into the run before its next request. While idle it acts as a prompt. */
+  steer(text: string, options: MessageOptions = {}): Promise<PromptResult> {
+    const { signal, ...rest } = options;
+    return this.#peer.call("session/steer", { ...rest, sessionId: this.id, text }, callOptions(signal));
+  }
+
+  /** Gives the agent a user's message for when it would stop. While idle it acts as a prompt. */
+  followUp(text: string, options: MessageOptions = {}): Promise<PromptResult> {
+    const { signal, ...rest } = options;
+    return this.#peer.call("session/followUp", { ...rest, sessionId: this.id, text }, callOptions(signal));
+  }
+
+  /** Aborts the run and resolves when the session is idle; `aborted` is false if there was none. */
+  abort(options: CallOptions = {}): Promise<Result<"session/abort">> {
+    return this.#peer.call("session/abort", { sessionId: this.id }, options);
+  }
+
+  /** Sends any other command of pi's RPC (docs/rpc-commands.md of pi) and resolves with its `data`. */
+  async command(command: PiCommand, options: CommandOptions = {}): Promise<unknown> {
+    const { signal, ...rest } = options;
+    const params = { ...rest, sessionId: this.id, command };
+    return (await this.#peer.call("session/command", params, callOptions(signal))).data;
+  }
+
+  /** Ends the session's pi and forgets the session. Its event streams here end. */
+  async close(options: CallOptions = {}): Promise<Result<"session/close">> {
+    const result = await this.#peer.call("session/close", { sessionId: this.id }, options);
+    this.#peer.closeFeed(this.id);
+    return result;
+  }
+
+  /**
+   * Sends a custom message to the agent; the handle it gives at once tells how far the message has come. Nothing has
+   * to be awaited: a refused push rejects `accepted` and is told to `onDiagnostic`, and is never an unhandled rejection.
+   *
+   * `signal` ends the handle's waits (the push may be stored all the same).
+   */
+  push(params: PushParams, options: CallOptions = {}): DeliveryHandle {
+    const id = params.deliveryId ?? uuidv7();
+    const accepted = this.#peer.call("delivery/push", { ...params, sessionId: this.id, deliveryId: id }, options);
+    accepted.catch((error: unknown) => this.#peer.diagnose({ kind: "push_failed", deliveryId: id, error }));
+    return new DeliveryHandle({ peer: this.#peer, sessionId: this.id, id, accepted, signal: options.signal });
+  }
+
+  /** A delivery that was pushed before, by this client or another. `accepted` tells whether the daemon knows it. */
+  delivery(deliveryId: string, options: CallOptions = {}): DeliveryHandle {
+    const accepted = this.#peer.call("delivery/get", { deliveryId }, options);
+    return new DeliveryHandle({
+      peer: this.#peer,
+      sessionId: this.id,
+      id: deliveryId,
+      accepted,
+      signal: options.signal,
+    });
+  }
+
+  /** The session's events from now on, or from a cursor. The subscription is requested by this call. */
+  events(options: EventsOptions = {}): EventStream {
+    return new EventStream(this.#peer, this.id, options);
+  }
+
+  /**
+   * Prompts and resolves with the text of the last assistant message when pi has settled: through tool calls, retries
+   * and compaction. Rejects with `RunFailedError` if that message is an error or was aborted, with
+   * `RunInterruptedError` if pi ends or the session is closed first. `signal` ends the wait, not the run: see {@link abort}.
+   */
+  async promptAndWait(text: string, options: PromptOptions = {}): Promise<string> {
+    const run = await this.runUntilSettled(text, options);
+    if (run.stopReason === "error" || run.stopReason === "aborted") throw new RunFailedError(run);
+    return run.text;
+  }
+
+  /** As {@link promptAndWait}, with all there is to know of the run; a failed run resolves too. */
+  async runUntilSettled(text: string, options: PromptOptions = {}): Promise<SettledRun> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const watch = new RunWatch(this.#peer, this.id);
+    const abort = (): void => watch.stop(signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      await watch.ready;
+      return await watch.settled(await this.prompt(text, options));
+    } finally {
+      signal?.removeEventListener("abort", abort);
+      watch.stop(undefined);
+    }
+  }
+}
+
+function callOptions(signal: AbortSignal | undefined): CallOptions {
+  return signal === undefined ? {} : { signal };
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
+import type { Logger } from "pino";
+import type { RawData, WebSocket } from "ws";
+import type { Peer } from "../rpc/call.ts";
+import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
+import { answerText } from "./answer.ts";
+import type { EdgeLimits } from "./limits.ts";
+import { Outbox } from "./outbox.ts";
+
+export interface ConnectionOptions {
+  readonly webSocket: WebSocket;
+  readonly socket: Socket;
+  readonly dispatcher: Dispatcher;
+  readonly limits: EdgeLimits;
+  readonly log: Logger;
+}
+
+/** Why the daemon closes a WebSocket. The reason goes with it as text. */
+export const closeCodes = {
+  shuttingDown: 1001,
+  binaryFrame: 1003,
+  slowReader: 1013,
+} as const;
+
+/** One WebSocket: texts in, answers and notifications out. */
+export class Connection implements Peer {
+  readonly id = randomUUID();
+  readonly #gone = new AbortController();
+  readonly #options: ConnectionOptions;
+  readonly #outbox: Outbox;
+  readonly #conversation: Conversation;
+  #alive = true;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    const { webSocket, socket, limits, log } = options;
+    this.#outbox = new Outbox({
+      webSocket,
+      socket,
+      maxBufferedBytes: limits.maxBufferedBytes,
+      onOverflow: () => {
+        log.warn({ connectionId: this.id }, "a connection does not read what is sent to it");
+        // The close frame stands behind all that waits; a peer that does not read will not see it.
+        this.#close(closeCodes.slowReader, "slow reader");
+        setTimeout(() => webSocket.terminate(), limits.closeTimeoutMs).unref();
+      },
+    });
+    this.#conversation = options.dispatcher.converse(this);
+    webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
+    webSocket.on("pong", () => {
+      this.#alive = true;
+    });
+    webSocket.on("close", () => this.#end());
+    webSocket.on("error", (error) => log.debug({ err: error, connectionId: this.id }, "a WebSocket failed"));
+  }
+
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  send(frame: Buffer): void {
+    this.#outbox.send(frame);
+  }
+
+  /** Called at each interval: a peer that has not answered the ping before is half open. */
+  ping(): void {
+    const { webSocket } = this.#options;
+    if (!this.#alive) {
+      webSocket.terminate();
+      return;
+    }
+    this.#alive = false;
+    webSocket.ping();
+  }
+
+  shutDown(): void {
+    this.#close(closeCodes.shuttingDown, "shutting down");
+  }
+
+  terminate(): void {
+    this.#options.webSocket.terminate();
+  }
+
+  #message(data: RawData, isBinary: boolean): void {
+    if (isBinary) {
+      this.#close(closeCodes.binaryFrame, "messages are text");
+      return;
+    }
+    void this.#conversation.receive(data as Buffer).then((answer) => {
+      if (answer !== undefined) this.#outbox.send(answerText(answer, this.#options.log));
+    });
+  }
+
+  #close(code: number, reason: string): void {
+    this.#outbox.close();
+    this.#options.webSocket.close(code, reason);
+  }
+
+  #end(): void {
+    this.#outbox.close();
+    this.#gone.abort();
+    this.#conversation.end();
+  }
+}

@@ -1,0 +1,40 @@
+/** Every bound of the edge, with its unit. */
+export interface EdgeLimits {
+  /** A larger WebSocket message closes its connection with 1009. */
+  readonly maxFrameBytes: number;
+  /** A larger HTTP body is answered with 413. */
+  readonly maxBodyBytes: number;
+  readonly maxHeaderBytes: number;
+  /** Sockets of each transport; further ones are closed as they come. */
+  readonly maxSockets: number;
+  /** WebSocket connections; further upgrades are answered with 503. */
+  readonly maxConnections: number;
+  /** What may wait for one connection that does not read; over it, it is closed with 1013. */
+  readonly maxBufferedBytes: number;
+  /** Until a request's headers have come. */
+  readonly headersTimeoutMs: number;
+  /** Until the whole request has come. */
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  /** A connection that has not answered a ping when the next is due is ended. */
+  readonly pingIntervalMs: number;
+  /** Refused tokens a minute that still get an answer; beyond, the socket is closed. */
+  readonly maxRefusedTokensPerMinute: number;
+  /** How long connections may take to close when the daemon ends. */
+  readonly closeTimeoutMs: number;
+}
+
+export const defaultEdgeLimits: EdgeLimits = {
+  maxFrameBytes: 16 * 1024 * 1024,
+  maxBodyBytes: 16 * 1024 * 1024,
+  maxHeaderBytes: 16 * 1024,
+  maxSockets: 2_048,
+  maxConnections: 1_024,
+  maxBufferedBytes: 32 * 1024 * 1024,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 60_000,
+  pingIntervalMs: 15_000,
+  maxRefusedTokensPerMinute: 60,
+  closeTimeoutMs: 2_000,
+};

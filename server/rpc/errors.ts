@@ -1,0 +1,17 @@
+import type { Logger } from "pino";
+import { type ErrorData, WireError } from "../../protocol/errors.ts";
+import type { RpcErrorObject } from "../../protocol/wire.ts";
+
+/** The one place where strangers are looked at: what is no WireError is an `internal_error`, and tells nobody its text. */
+export function toWireError(error: unknown, log: Logger): WireError {
+  if (error instanceof WireError) {
+    if (error.kind === "internal_error") log.error({ err: error }, "a call failed");
+    return error;
+  }
+  log.error({ err: error }, "a call failed unexpectedly");
+  return new WireError("internal_error", "The daemon failed; its log has the cause.", {}, { cause: error });
+}
+
+export function errorObject(error: WireError): RpcErrorObject & { readonly data: ErrorData } {
+  return { code: error.code, message: error.message, data: error.data };
+}

@@ -1,0 +1,47 @@
+import sjson from "secure-json-parse";
+import { WireError } from "../../protocol/errors.ts";
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBracket = 0x5b;
+const openBrace = 0x7b;
+const closeBracket = 0x5d;
+const closeBrace = 0x7d;
+
+/**
+ * JSON of a stranger. Throws `parse_error` for what is no JSON, `invalid_request` for what is nested deeper than
+ * `maxDepth` (a value so deep cannot be written again) and for the keys that would reach a prototype.
+ */
+export function parseJson(text: Buffer, maxDepth: number): unknown {
+  if (exceedsDepth(text, maxDepth)) {
+    throw new WireError("invalid_request", `The JSON is nested deeper than ${maxDepth}.`, { maxDepth });
+  }
+  try {
+    return sjson.parse(text.toString("utf8"), undefined, { protoAction: "error", constructorAction: "error" });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    if (/forbidden prototype/i.test(why)) {
+      throw new WireError("invalid_request", "The JSON holds a key that is not allowed (__proto__, constructor.prototype).", {}, { cause });
+    }
+    throw new WireError("parse_error", "The text is not JSON.", {}, { cause });
+  }
+}
+
+/** Counts brackets outside strings, in one pass over the bytes. */
+function exceedsDepth(text: Buffer, maxDepth: number): boolean {
+  if (text.length <= maxDepth) return false;
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i += 1) {
+    const byte = text[i];
+    if (inString) {
+      if (byte === backslash) i += 1;
+      else if (byte === quote) inString = false;
+    } else if (byte === quote) inString = true;
+    else if (byte === openBrace || byte === openBracket) {
+      depth += 1;
+      if (depth > maxDepth) return true;
+    } else if (byte === closeBrace || byte === closeBracket) depth -= 1;
+  }
+  return false;
+}

@@ -1,0 +1,375 @@
+import { describe, expect, it } from "vitest";
+import type { EventStream } from "../../../client/event-stream.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { Gap } from "../../../protocol/event.ts";
+import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
+import { delivery, envelope, sessionId, sessionInfo } from "./fixtures.ts";
+
+/** A daemon whose session is at this cursor; `after` is answered by a replay of one event per seq. */
+async function startAt(cursor: number): Promise<FakeDaemon> {
+  const daemon = await FakeDaemon.start();
+  daemon.answer("session/subscribe", ({ after }) => {
+    for (let seq = (after ?? cursor) + 1; seq <= cursor; seq += 1) daemon.notify("session/event", envelope(seq));
+    return { cursor };
+  });
+  daemon.answer("session/unsubscribe", () => ({ subscribed: false }));
+  return daemon;
+}
+
+function send(daemon: FakeDaemon, ...seqs: readonly number[]): void {
+  for (const seq of seqs) daemon.notify("session/event", envelope(seq));
+}
+
+function close(daemon: FakeDaemon, seq: number): void {
+  daemon.notify("session/updated", { sessionId, seq, at: 1, session: sessionInfo({ state: "closed" }) });
+}
+
+/** The next n seqs of a stream. */
+async function take(stream: EventStream, n: number): Promise<readonly number[]> {
+  const seqs: number[] = [];
+  for (let count = 0; count < n; count += 1) {
+    const { value } = await stream.next();
+    if (value === undefined) throw new Error(`The stream ended after ${seqs}.`);
+    seqs.push(value.seq);
+  }
+  return seqs;
+}
+
+/** All seqs to the end of a stream, and the error it ended with. */
+async function rest(stream: EventStream): Promise<{ readonly seqs: readonly number[]; readonly error?: unknown }> {
+  const seqs: number[] = [];
+  try {
+    for await (const { seq } of stream) seqs.push(seq);
+    return { seqs };
+  } catch (error) {
+    return { seqs, error };
+  }
+}
+
+describe("events()", () => {
+  it("subscribes once it is called and gives what follows the cursor, as pi said it", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    expect(stream.lastSeq).toBeUndefined();
+    expect(await stream.ready).toEqual({ cursor: 5 });
+    expect(daemon.seen("session/subscribe")[0]?.params).toEqual({ sessionId });
+    const event = {
+      type: "message_update",
+      assistantMessageEvent: { type: "text_delta", contentIndex: 0, delta: "hi" },
+    };
+    daemon.notify("session/event", envelope(6, event));
+    expect(await stream.next()).toEqual({ done: false, value: envelope(6, event) });
+    expect(stream.lastSeq).toBe(6);
+  });
+
+  it("misses nothing of a call that is made right behind it", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    daemon.answer("session/prompt", () => {
+      send(daemon, 6, 7);
+      return { promptId: "p", disposition: "started" };
+    });
+    const stream = session.events();
+    await session.prompt("go");
+    expect(await take(stream, 2)).toEqual([6, 7]);
+  });
+
+  it("replays from `after`, and holds what comes before the answer", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events({ after: 2 });
+    expect(stream.lastSeq).toBe(2);
+    expect(await take(stream, 3)).toEqual([3, 4, 5]);
+    expect(daemon.seen("session/subscribe")[0]?.params).toEqual({ sessionId, after: 2 });
+  });
+
+  it("gives each reader its own events once, in order, over one subscription", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    const live = session.events();
+    await live.ready;
+    send(daemon, 6);
+    expect(await take(live, 1)).toEqual([6]);
+    const second = session.events();
+    expect(await second.ready).toEqual({ cursor: 6 });
+    expect(daemon.seen("session/subscribe")).toHaveLength(1);
+    daemon.answer("session/subscribe", ({ after = 0 }) => {
+      for (let seq = after + 1; seq <= 6; seq += 1) send(daemon, seq);
+      return { cursor: 6 };
+    });
+    const replayed = session.events({ after: 3 });
+    expect(await take(replayed, 3)).toEqual([4, 5, 6]);
+    send(daemon, 7, 8);
+    expect(await take(live, 2)).toEqual([7, 8]);
+    expect(await take(second, 2)).toEqual([7, 8]);
+    expect(await take(replayed, 2)).toEqual([7, 8]);
+  });
+
+  it("asks for no later cursor than other readers are at", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    await session.events().ready;
+    await session.events({ after: 9 }).ready;
+    expect(daemon.seen("session/subscribe")[1]?.params).toEqual({ sessionId, after: 5 });
+  });
+
+  it("puts its own replay in front of the tail of another reader's", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    daemon.answer("session/subscribe", async ({ after = 0 }) => {
+      if (after === 4) return { cursor: 5 };
+      send(daemon, 5);
+      for (let seq = after + 1; seq <= 5; seq += 1) send(daemon, seq);
+      return { cursor: 5 };
+    });
+    const stream = session.events({ after: 1 });
+    expect(await take(stream, 4)).toEqual([2, 3, 4, 5]);
+  });
+
+  it("shares a subscription that is still under way", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    const [first, second] = [session.events(), session.events()];
+    expect([await first.ready, await second.ready]).toEqual([{ cursor: 5 }, { cursor: 5 }]);
+    send(daemon, 6);
+    expect([await take(first, 1), await take(second, 1)]).toEqual([[6], [6]]);
+    expect(daemon.seen("session/subscribe")).toHaveLength(1);
+  });
+
+  it("keeps sessions apart", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const [mine, other] = [client.session(sessionId).events(), client.session("s-2").events()];
+    await Promise.all([mine.ready, other.ready]);
+    send(daemon, 6);
+    daemon.notify("session/event", { ...envelope(7), sessionId: "s-2" });
+    daemon.notify("session/event", { ...envelope(8), sessionId: "s-3" });
+    expect(await take(mine, 1)).toEqual([6]);
+    expect(await take(other, 1)).toEqual([7]);
+  });
+
+  it("gives events alone; other notifications of the session only count", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    await stream.ready;
+    daemon.notify("session/updated", { sessionId, seq: 6, at: 1, session: sessionInfo() });
+    daemon.notify("delivery/updated", { sessionId, seq: 7, at: 1, delivery: delivery("d", ["accepted"]) });
+    send(daemon, 8);
+    expect(await take(stream, 1)).toEqual([8]);
+  });
+});
+
+describe("an event stream ends", () => {
+  it("when the loop is left: the subscription ends with its last reader, and can begin again", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    const other = session.events();
+    const stream = session.events();
+    await Promise.all([stream.ready, other.ready]);
+    send(daemon, 6, 7);
+    for await (const { seq } of stream) {
+      expect(seq).toBe(6);
+      break;
+    }
+    expect(await stream.next()).toEqual({ done: true, value: undefined });
+    expect(daemon.seen("session/unsubscribe")).toEqual([]);
+    await other[Symbol.asyncDispose]();
+    await daemon.called("session/unsubscribe");
+    expect(await session.events().ready).toEqual({ cursor: 5 });
+    expect(daemon.seen("session/subscribe")).toHaveLength(2);
+  });
+
+  it("before it has begun: what is waited for ends too", async () => {
+    await using daemon = await FakeDaemon.start();
+    await using client = await daemon.connect();
+    daemon.answer("session/subscribe", () => noAnswer);
+    const stream = client.session(sessionId).events();
+    const next = stream.next();
+    await stream.return();
+    expect(await next).toEqual({ done: true, value: undefined });
+    await expect(stream.ready).rejects.toThrow("closed before its subscription began");
+    await daemon.called("session/unsubscribe");
+  });
+
+  it("when the session is closed, behind what was buffered", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    await stream.ready;
+    send(daemon, 6, 7);
+    close(daemon, 8);
+    expect(await rest(stream)).toEqual({ seqs: [6, 7] });
+    expect(daemon.seen("session/unsubscribe")).toEqual([]);
+  });
+
+  it("when the session is closed before the subscription was answered", async () => {
+    await using daemon = await FakeDaemon.start();
+    await using client = await daemon.connect();
+    daemon.answer("session/subscribe", () => {
+      send(daemon, 6);
+      close(daemon, 7);
+      return { cursor: 7 };
+    });
+    expect(await rest(client.session(sessionId).events({ after: 5 }))).toEqual({ seqs: [6] });
+  });
+
+  it("when this client closes the session", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    daemon.answer("session/close", () => ({}));
+    const stream = session.events();
+    await stream.ready;
+    send(daemon, 6);
+    expect(await session.close()).toEqual({});
+    expect(await rest(stream)).toEqual({ seqs: [6] });
+  });
+
+  it("when the client is closed, without an error", async () => {
+    await using daemon = await startAt(5);
+    const client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    await stream.ready;
+    send(daemon, 6);
+    await take(stream, 1);
+    const waiting = rest(stream);
+    await client.close();
+    expect(await waiting).toEqual({ seqs: [] });
+    expect((await rest(client.session(sessionId).events())).error).toMatchObject({ kind: "connection_closed" });
+  });
+
+  it("by throwing when the socket dies, behind what was buffered, once", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    await stream.ready;
+    send(daemon, 6, 7);
+    await client.info();
+    daemon.breakSockets();
+    await client.closed;
+    expect(await rest(stream)).toMatchObject({ seqs: [6, 7], error: { kind: "connection_closed", code: 1006 } });
+    expect(stream.lastSeq).toBe(7);
+    expect(await rest(stream)).toEqual({ seqs: [] });
+  });
+
+  it("by throwing to a reader that waits, and to one whose subscription is not answered", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    await stream.ready;
+    daemon.answer("session/subscribe", () => noAnswer);
+    const unanswered = client.session("s-2").events();
+    const ends = [rest(stream), rest(unanswered)];
+    await daemon.called("session/subscribe", 2);
+    daemon.breakSockets();
+    for (const end of await Promise.all(ends)) expect(end.error).toMatchObject({ kind: "connection_closed" });
+    await expect(unanswered.ready).rejects.toMatchObject({ kind: "connection_closed" });
+  });
+
+  it("by throwing what the subscription was refused with", async () => {
+    await using daemon = await FakeDaemon.start();
+    await using client = await daemon.connect();
+    daemon.answer("session/subscribe", () => {
+      throw new WireError("session_not_found", "No session has this id.");
+    });
+    const stream = client.session(sessionId).events();
+    expect((await rest(stream)).error).toMatchObject({ kind: "session_not_found" });
+    await expect(stream.ready).rejects.toBeInstanceOf(WireError);
+  });
+
+  it("by throwing its signal's reason at once, whatever is buffered", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const controller = new AbortController();
+    const session = client.session(sessionId);
+    const stream = session.events({ signal: controller.signal });
+    await stream.ready;
+    send(daemon, 6);
+    await client.info();
+    controller.abort(new Error("enough"));
+    expect(await rest(stream)).toMatchObject({ seqs: [], error: { message: "enough" } });
+    await daemon.called("session/unsubscribe");
+    expect((await rest(session.events({ signal: controller.signal }))).error).toMatchObject({ message: "enough" });
+    expect(daemon.seen("session/subscribe")).toHaveLength(1);
+  });
+
+  it("by throwing where to resume when it is read too slowly; other readers go on", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    const slow = session.events({ maxBufferedEvents: 3 });
+    const heavy = session.events({ maxBufferedChars: 200 });
+    const other = session.events();
+    await Promise.all([slow.ready, heavy.ready, other.ready]);
+    send(daemon, 6, 7, 8, 9, 10);
+    expect(await take(other, 5)).toEqual([6, 7, 8, 9, 10]);
+    expect(await rest(slow)).toMatchObject({ seqs: [6, 7, 8], error: { kind: "buffer_overflow", resumeAfter: 8 } });
+    expect(await rest(heavy)).toMatchObject({ seqs: [6], error: { kind: "buffer_overflow", resumeAfter: 6 } });
+    daemon.answer("session/subscribe", () => {
+      send(daemon, 9, 10);
+      return { cursor: 10 };
+    });
+    expect(await take(session.events({ after: 8 }), 2)).toEqual([9, 10]);
+  });
+});
+
+describe("a gap", () => {
+  const gap: Gap = { from: 3, to: 4, reason: "not_retained" };
+
+  async function startWith(answered: Gap, replay: readonly number[]): Promise<FakeDaemon> {
+    const daemon = await startAt(5);
+    daemon.answer("session/subscribe", () => {
+      send(daemon, ...replay);
+      return { cursor: 5, gap: answered };
+    });
+    return daemon;
+  }
+
+  it("is an error before the first event, so that nothing is skipped silently", async () => {
+    await using daemon = await startWith(gap, [5]);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events({ after: 2 });
+    expect(await rest(stream)).toMatchObject({ seqs: [], error: { kind: "event_gap", gap } });
+    expect(await stream.ready).toEqual({ cursor: 5, gap });
+  });
+
+  it("is accepted by onGap", async () => {
+    await using daemon = await startWith(gap, [5]);
+    const failing: unknown[] = [];
+    await using client = await daemon.connect({ onDiagnostic: (diagnostic) => failing.push(diagnostic) });
+    const gaps: Gap[] = [];
+    const onGap = (seen: Gap): void => {
+      gaps.push(seen);
+      throw new Error("not the stream's trouble");
+    };
+    expect(await take(client.session(sessionId).events({ after: 2, onGap }), 1)).toEqual([5]);
+    expect(gaps).toEqual([gap]);
+    expect(failing).toMatchObject([{ kind: "listener_failed" }]);
+  });
+
+  it("does not concern a reader that has those events, or asked for none", async () => {
+    await using daemon = await startWith(gap, [5]);
+    await using client = await daemon.connect();
+    const session = client.session(sessionId);
+    const [later, live] = [session.events({ after: 4 }), session.events()];
+    expect(await take(later, 1)).toEqual([5]);
+    expect(await live.ready).toEqual({ cursor: 5 });
+  });
+
+  it("of a log that counts anew lets smaller numbers through", async () => {
+    await using daemon = await startWith({ from: 0, to: 900, reason: "log_reset" }, []);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events({ after: 900, onGap: () => {} });
+    await stream.ready;
+    send(daemon, 6);
+    expect(await take(stream, 1)).toEqual([6]);
+  });
+});

@@ -1,0 +1,136 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type FeedListener, type FeedStart, SessionFeed } from "../../../client/session-feed.ts";
+import { envelope } from "./fixtures.ts";
+
+type Frame = { readonly seq: number } | { readonly answer: () => void };
+
+/** The daemon's end of one connection: a log, one subscription, and frames that are on their way in order. */
+class Wire {
+  readonly frames: Frame[] = [];
+  head = 0;
+  #subscribed = false;
+  readonly feed = new SessionFeed({
+    subscribe: (after) => {
+      for (let seq = (after ?? this.head) + 1; seq <= this.head; seq += 1) this.frames.push({ seq });
+      this.#subscribed = true;
+      const { promise, resolve } = Promise.withResolvers<FeedStart>();
+      const cursor = this.head;
+      this.frames.push({ answer: () => resolve({ cursor }) });
+      return promise;
+    },
+    unsubscribe: () => {
+      this.#subscribed = false;
+    },
+    onIdle: () => {},
+  });
+
+  emit(): void {
+    this.head += 1;
+    if (this.#subscribed) this.frames.push({ seq: this.head });
+  }
+
+  deliver(): void {
+    const frame = this.frames.shift();
+    if (frame === undefined) return;
+    if ("answer" in frame) frame.answer();
+    else this.feed.receive({ name: "session/event", params: envelope(frame.seq) }, 1);
+  }
+}
+
+class Reader implements FeedListener {
+  readonly seqs: number[] = [];
+  readonly after: number | undefined;
+  readonly headAtJoin: number;
+  start: FeedStart | undefined;
+
+  constructor(after: number | undefined, headAtJoin: number) {
+    this.after = after;
+    this.headAtJoin = headAtJoin;
+  }
+
+  begin(start: FeedStart): void {
+    this.start = start;
+  }
+
+  receive({ params }: { readonly params: { readonly seq: number } }): void {
+    this.seqs.push(params.seq);
+  }
+
+  end(): void {
+    throw new Error("Nothing ends a reader here.");
+  }
+}
+
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.constant({ kind: "emit" } as const) },
+  { weight: 5, arbitrary: fc.constant({ kind: "deliver" } as const) },
+  { weight: 2, arbitrary: fc.constant({ kind: "turn" } as const) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("join" as const), back: fc.option(fc.nat(12), { nil: undefined }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("leave" as const), which: fc.nat() }) },
+);
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** Lets all that promises have in store happen. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Readers that come and go while events are written and frames arrive. */
+class World {
+  readonly wire = new Wire();
+  readonly readers: Reader[] = [];
+  readonly joined = new Set<Reader>();
+
+  async run(steps: readonly Step[]): Promise<void> {
+    for (const each of steps) await this.#step(each);
+    while (this.wire.frames.length > 0) this.wire.deliver();
+    await turn();
+  }
+
+  async #step(step: Step): Promise<void> {
+    switch (step.kind) {
+      case "emit":
+        return this.wire.emit();
+      case "deliver":
+        return this.wire.deliver();
+      case "turn":
+        return turn();
+      case "join": {
+        const after = step.back === undefined ? undefined : Math.max(0, this.wire.head - step.back);
+        const reader = new Reader(after, this.wire.head);
+        this.readers.push(reader);
+        this.joined.add(reader);
+        return this.wire.feed.join(reader, after);
+      }
+      case "leave": {
+        const leaver = [...this.joined][step.which % Math.max(1, this.joined.size)];
+        if (leaver === undefined) return;
+        this.joined.delete(leaver);
+        this.wire.feed.leave(leaver);
+      }
+    }
+  }
+}
+
+describe("SessionFeed", () => {
+  it("gives every reader all seqs from its cursor on, once and in order, however readers come and go", async () => {
+    const steps = fc.array(step, { maxLength: 80 });
+    const property = fc.asyncProperty(steps, async (taken) => {
+      const world = new World();
+      await world.run(taken);
+      for (const reader of world.readers) {
+        const first = reader.after ?? reader.start?.cursor ?? 0;
+        const last = world.joined.has(reader) ? world.wire.head : first + reader.seqs.length;
+        expect(reader.seqs).toEqual(Array.from({ length: last - first }, (_, index) => first + 1 + index));
+        // A reader without a cursor misses nothing that happens once it has joined.
+        if (reader.after === undefined) expect(reader.start?.cursor ?? 0).toBeLessThanOrEqual(reader.headAtJoin);
+      }
+    });
+    await fc.assert(property, { numRuns: 2_000 });
+  });
+});
