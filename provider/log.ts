@@ -1,0 +1,182 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Violation } from "./dialect.ts";
+import type { JsonObject } from "./json.ts";
+import { countText, type RequestMessage, type TextScope } from "./messages.ts";
+
+export type ApiName = "openai" | "anthropic" | "google";
+
+/**
+ * - `answered`: all of an answer with status 200 was handed to the system.
+ * - `refused`: a whole response with an error status was.
+ * - `reset`: the provider reset the connection. `broken`: it cut the answer short or sent an error event in it.
+ * - `closed_by_client`: the client closed the connection first, before or after the headers.
+ * - `hung`: it had no whole response when the provider was closed.
+ */
+export type Outcome = "answered" | "refused" | "reset" | "broken" | "hung" | "closed_by_client";
+
+/** A model request as it came. */
+export interface ReceivedRequest {
+  /** Ordinal of the request, from 1, in the order in which their bodies were complete. */
+  readonly n: number;
+  readonly api: ApiName;
+  /** Path and query; an API key in the query is redacted. */
+  readonly path: string;
+  /** When the request's headers had come. */
+  readonly receivedAt: number;
+  /** Names in lower case; the values of credentials are `[redacted]`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The parsed body; empty when it was no JSON object, was too large or did not come whole. */
+  readonly body: JsonObject;
+  readonly bodyBytes: number;
+  readonly model: string | undefined;
+  readonly stream: boolean;
+  /** The request's own limit for the answer. */
+  readonly maxTokens: number | undefined;
+  /** The system prompt (as the first message, for every API) and the conversation. */
+  readonly messages: readonly RequestMessage[];
+  readonly toolNames: readonly string[];
+}
+
+/** One model request and what became of it. Times are milliseconds since the epoch. */
+export interface LogEntry extends ReceivedRequest {
+  /** Why it was refused, in the words of a real provider (the response has the first), or what failed in the script. */
+  readonly violations: readonly string[];
+  /** Asks for at most one token, as pi does to keep a prompt cache warm. */
+  readonly isWarming: boolean;
+  readonly status: number | undefined;
+  readonly headersSentAt: number | undefined;
+  readonly clientClosedAt: number | undefined;
+  readonly endedAt: number | undefined;
+  /** Undefined until the request has ended. */
+  readonly outcome: Outcome | undefined;
+  /** Resolves with true when status and headers were handed to the system, with false when it ended without. */
+  readonly headersSent: Promise<boolean>;
+  /** Resolves when the request has ended, with how. */
+  readonly ended: Promise<Outcome>;
+
+  /** Whether a text stands in the messages or tool results. */
+  hasText(text: string, scope?: TextScope): boolean;
+  /** How often it does. */
+  countText(text: string, scope?: TextScope): number;
+}
+
+/** The log entry and the pen for it. */
+export class RecordedRequest implements LogEntry {
+  readonly n: number;
+  readonly api: ApiName;
+  readonly path: string;
+  readonly receivedAt: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: JsonObject;
+  readonly bodyBytes: number;
+  readonly model: string | undefined;
+  readonly stream: boolean;
+  readonly maxTokens: number | undefined;
+  readonly messages: readonly RequestMessage[];
+  readonly toolNames: readonly string[];
+  /** With what the request must be refused. */
+  readonly refusal: Violation | undefined;
+  readonly #violations: string[];
+  readonly #headersSent = Promise.withResolvers<boolean>();
+  readonly #ended = Promise.withResolvers<Outcome>();
+  #sent: { readonly status: number; readonly at: number } | undefined;
+  #end: { readonly outcome: Outcome; readonly at: number } | undefined;
+  #clientClosedAt: number | undefined;
+
+  constructor(received: ReceivedRequest, violations: readonly Violation[]) {
+    this.n = received.n;
+    this.api = received.api;
+    this.path = received.path;
+    this.receivedAt = received.receivedAt;
+    this.headers = received.headers;
+    this.body = received.body;
+    this.bodyBytes = received.bodyBytes;
+    this.model = received.model;
+    this.stream = received.stream;
+    this.maxTokens = received.maxTokens;
+    this.messages = received.messages;
+    this.toolNames = received.toolNames;
+    this.refusal = violations[0];
+    this.#violations = violations.map((violation) => violation.message);
+  }
+
+  get isWarming(): boolean {
+    return this.maxTokens === 1;
+  }
+  get violations(): readonly string[] {
+    return this.#violations;
+  }
+  get status(): number | undefined {
+    return this.#sent?.status;
+  }
+  get headersSentAt(): number | undefined {
+    return this.#sent?.at;
+  }
+  get clientClosedAt(): number | undefined {
+    return this.#clientClosedAt;
+  }
+  get endedAt(): number | undefined {
+    return this.#end?.at;
+  }
+  get outcome(): Outcome | undefined {
+    return this.#end?.outcome;
+  }
+  get headersSent(): Promise<boolean> {
+    return this.#headersSent.promise;
+  }
+  get ended(): Promise<Outcome> {
+    return this.#ended.promise;
+  }
+
+  hasText(text: string, scope?: TextScope): boolean {
+    return this.countText(text, scope) > 0;
+  }
+
+  countText(text: string, scope?: TextScope): number {
+    return countText(this.messages, text, scope);
+  }
+
+  recordViolation(violation: string): void {
+    this.#violations.push(violation);
+  }
+
+  recordHeaders(status: number): void {
+    this.#sent ??= { status, at: Date.now() };
+    this.#headersSent.resolve(true);
+  }
+
+  /** For what the script asked and the provider could not do. */
+  recordFailure(error: unknown): void {
+    this.recordViolation(`The provider failed: ${String(error)}`);
+    this.recordEnd("broken");
+  }
+
+  /** The first outcome stays. */
+  recordEnd(outcome: Outcome): void {
+    if (this.#end !== undefined) return;
+    const at = Date.now();
+    if (outcome === "closed_by_client") this.#clientClosedAt = at;
+    this.#end = { outcome, at };
+    this.#headersSent.resolve(false);
+    this.#ended.resolve(outcome);
+  }
+}
+
+/** Header values as one string each, without credentials. */
+export function redactedHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
+  const shown: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined) continue;
+    shown[name] = isCredential(name) ? "[redacted]" : [value].flat().join(", ");
+  }
+  return shown;
+}
+
+/** Path and query, without the API key that Google's clients may put there. */
+export function redactedPath(url: string): string {
+  return url.replace(/([?&](?:key|access_token)=)[^&]*/g, "$1[redacted]");
+}
+
+function isCredential(header: string): boolean {
+  return /^(?:proxy-)?authorization$|^cookie$|api-?key|token|secret/.test(header);
+}

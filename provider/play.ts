@@ -1,0 +1,141 @@
+import type { AnswerHead, AnswerPiece, Dialect, StreamEncoder } from "./dialect.ts";
+import type { Exchange } from "./exchange.ts";
+import { countCharacters } from "./messages.ts";
+import type { AnswerReply, Break, OverflowReply, Part, Piece, Reply, StatusReply, StopReason, Usage } from "./reply.ts";
+
+export interface Scene {
+  readonly exchange: Exchange;
+  readonly dialect: Dialect;
+  /** For the ids of the answer; no other answer has it. */
+  readonly answerId: string;
+}
+
+/** Sends a reply. Rejects when the connection or the provider ends before; otherwise the entry has its outcome. */
+export async function play(reply: Reply, scene: Scene): Promise<void> {
+  for (const pause of reply.before ?? []) await scene.exchange.pause(pause);
+  switch (reply.kind) {
+    case "status":
+      return await playStatus(reply, scene);
+    case "overflow":
+      return await playStatus(overflowStatus(reply, scene.dialect), scene);
+    case "reset":
+      return scene.exchange.reset();
+    case "hang":
+      return await scene.exchange.hang();
+    case "answer":
+      return await (scene.exchange.entry.stream ? playStream(reply, scene) : playWhole(reply, scene));
+  }
+}
+
+async function playStatus(reply: StatusReply, { exchange, dialect }: Scene): Promise<void> {
+  const body = reply.body === undefined ? dialect.errorBody(reply) : reply.body;
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const type = typeof body === "string" ? "text/plain" : "application/json";
+  exchange.sendHeaders(reply.status, {
+    "content-type": type,
+    "content-length": String(Buffer.byteLength(text)),
+    ...reply.headers,
+  });
+  await exchange.write(text);
+  await exchange.finish(reply.status >= 200 && reply.status < 300 ? "answered" : "refused");
+}
+
+function overflowStatus({ tokens, limitTokens }: OverflowReply, dialect: Dialect): StatusReply {
+  return { kind: "status", status: 400, body: dialect.overflowBody(tokens, limitTokens) };
+}
+
+async function playStream(reply: AnswerReply, scene: Scene): Promise<void> {
+  const { exchange, dialect } = scene;
+  const encoder = dialect.encoder(headOf(reply, scene), exchange.entry.body);
+  exchange.sendHeaders(200, {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    ...reply.headers,
+  });
+  await exchange.write(encoder.start());
+  for (const part of identified(reply.parts, scene)) {
+    if (isPause(part)) await exchange.pause(part);
+    else if (isBreak(part)) return await breakOff(part, exchange, encoder);
+    else await exchange.write(part.kind === "raw" ? part.data : encoder.piece(part));
+  }
+  await exchange.write(encoder.finish(stopOf(reply)));
+  await exchange.finish("answered");
+}
+
+/** Headers first, then the pauses, then the body in one piece; a break lets half of it through. */
+async function playWhole(reply: AnswerReply, scene: Scene): Promise<void> {
+  const { exchange, dialect } = scene;
+  const parts = identified(reply.parts, scene);
+  const pieces = parts.filter(isPiece);
+  const text = JSON.stringify(dialect.whole({ head: headOf(reply, scene), pieces, stop: stopOf(reply) }));
+  exchange.sendHeaders(200, { "content-type": "application/json", ...reply.headers });
+  for (const part of parts) {
+    if (isPause(part)) await exchange.pause(part);
+    if (!isBreak(part)) continue;
+    await exchange.write(text.slice(0, Math.ceil(text.length / 2)));
+    return await breakOff(part, exchange, undefined);
+  }
+  await exchange.write(text);
+  await exchange.finish("answered");
+}
+
+async function breakOff(part: Break, exchange: Exchange, encoder: StreamEncoder | undefined): Promise<void> {
+  switch (part.kind) {
+    case "reset":
+      return exchange.reset();
+    case "hang":
+      return await exchange.hang();
+    case "error":
+      await exchange.write(encoder?.error(part.error) ?? "");
+      return await exchange.finish("broken");
+    case "cut":
+      return await exchange.finish("broken");
+  }
+}
+
+type IdentifiedPart = Exclude<Part, Piece> | AnswerPiece;
+
+function identified(parts: readonly Part[], { answerId }: Scene): readonly IdentifiedPart[] {
+  return parts.map((part, index) => (part.kind === "toolCall" ? { id: `call_${answerId}_${index}`, ...part } : part));
+}
+
+function isPause(part: IdentifiedPart): part is Extract<IdentifiedPart, { readonly kind: "hold" | "delay" }> {
+  return part.kind === "hold" || part.kind === "delay";
+}
+
+function isBreak(part: IdentifiedPart): part is Break {
+  return part.kind === "reset" || part.kind === "hang" || part.kind === "cut" || part.kind === "error";
+}
+
+function isPiece(part: IdentifiedPart): part is AnswerPiece {
+  return part.kind === "text" || part.kind === "thinking" || part.kind === "toolCall";
+}
+
+function stopOf(reply: AnswerReply): StopReason {
+  return reply.stop ?? (reply.parts.some((part) => part.kind === "toolCall") ? "toolUse" : "stop");
+}
+
+function headOf(reply: AnswerReply, { exchange, answerId }: Scene): AnswerHead {
+  const { entry } = exchange;
+  return {
+    id: answerId,
+    model: entry.model ?? "",
+    createdAt: Date.now(),
+    usage: usageOf(reply, countCharacters(entry.messages)),
+  };
+}
+
+function usageOf(reply: AnswerReply, charactersRead: number): Usage {
+  const written = reply.parts.map((part) => {
+    if (part.kind === "text" || part.kind === "thinking") return part.text;
+    return part.kind === "toolCall" ? JSON.stringify(part.arguments ?? {}) : "";
+  });
+  return {
+    inputTokens: Math.ceil(charactersRead / 4),
+    outputTokens: Math.ceil(written.join("").length / 4),
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    ...reply.usage,
+  };
+}

@@ -1,0 +1,64 @@
+import { timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Body } from "./body.ts";
+import type { StrictRules, Violation } from "./dialect.ts";
+import { isObject, parsedOrText } from "./json.ts";
+import { redactedHeaders, redactedPath } from "./log.ts";
+import type { Received } from "./request-log.ts";
+import type { Route } from "./route.ts";
+
+export interface Arrival {
+  readonly request: IncomingMessage;
+  readonly route: Route;
+  readonly body: Body;
+  readonly receivedAt: number;
+}
+
+/** What requests must be like. */
+export interface Admission {
+  /** Undefined: anything goes. */
+  readonly rules: StrictRules | undefined;
+  readonly apiKey: string | undefined;
+  readonly maxBodyBytes: number;
+}
+
+/** A request for the log, and why it must be refused. */
+export function receive({ request, route, body, receivedAt }: Arrival, admission: Admission): Received {
+  const parsed = body.kind === "whole" ? parsedOrText(body.text) : undefined;
+  const content = isObject(parsed) ? parsed : {};
+  return {
+    request: {
+      api: route.dialect.api,
+      path: redactedPath(request.url ?? ""),
+      receivedAt,
+      headers: redactedHeaders(request.headers),
+      body: content,
+      bodyBytes: body.bytes,
+      ...route.dialect.read(content, route.target),
+    },
+    violations: violations(),
+  };
+
+  function violations(): readonly Violation[] {
+    if (body.kind === "cutOff") return [];
+    if (!isAuthorised(request.headers, admission.apiKey))
+      return [{ message: "Incorrect API key provided", status: 401 }];
+    if (body.kind === "tooLarge") {
+      const message = `Request exceeds the maximum size: ${body.bytes} bytes > ${admission.maxBodyBytes}`;
+      return [{ message, status: 413 }];
+    }
+    if (!isObject(parsed)) return [{ message: "The request body is not a JSON object", status: 400 }];
+    return admission.rules === undefined ? [] : route.dialect.violations(content, route.target, admission.rules);
+  }
+}
+
+function isAuthorised(headers: IncomingHttpHeaders, apiKey: string | undefined): boolean {
+  if (apiKey === undefined) return true;
+  const shown = [headers.authorization?.replace(/^Bearer /i, ""), headers["x-api-key"], headers["x-goog-api-key"]];
+  return shown.some((key) => typeof key === "string" && isEqual(key, apiKey));
+}
+
+function isEqual(shown: string, expected: string): boolean {
+  const [left, right] = [Buffer.from(shown), Buffer.from(expected)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

@@ -1,0 +1,33 @@
+import type { Dialect, Target } from "./dialect.ts";
+import { anthropic } from "./dialects/anthropic.ts";
+import { google } from "./dialects/google.ts";
+import { openai } from "./dialects/openai.ts";
+
+export interface Route {
+  readonly dialect: Dialect;
+  readonly target: Target;
+}
+
+/** What the 404 for any other path says. */
+export const routesHelp =
+  "POST …/chat/completions, POST …/v1/messages, POST …/models/{id}:streamGenerateContent?alt=sse";
+
+/** Which API a request speaks, by the end of its path: any base path will do. */
+export function routeOf(method: string | undefined, url: string): Route | undefined {
+  if (method !== "POST") return undefined;
+  const [path = "", query = ""] = url.split("?", 2);
+  if (path.endsWith("/chat/completions")) return { dialect: openai, target: {} };
+  if (path.endsWith("/v1/messages")) return { dialect: anthropic, target: {} };
+  const match = /\/models\/([^/]+):(generateContent|streamGenerateContent)$/.exec(path);
+  if (match?.[1] === undefined) return undefined;
+  const stream = match[2] === "streamGenerateContent" && new URLSearchParams(query).get("alt") === "sse";
+  return { dialect: google, target: { model: decoded(match[1]), stream } };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
