@@ -106,7 +106,9 @@ export const Delivery = Type.Object(
     evidence: Type.Optional(Evidence),
     reason: Type.Optional(Reason),
     redelivered: Type.Optional(
-      Type.Boolean({ description: "An earlier attempt's verdict died with its child, so the model may have seen it before." }),
+      Type.Boolean({
+        description: "An earlier attempt's verdict died with its child, so the model may have seen it before.",
+      }),
     ),
     history: Type.Array(HistoryStep, { description: "The states it went through, at most the 64 newest." }),
     createdAt: Timestamp,

@@ -21,9 +21,19 @@ export const errorCatalogue = {
   invalid_params: row(-32602, 400, false, "The params do not match the method's schema; each finding names its path."),
   internal_error: row(-32603, 500, false, "The daemon failed; its log has the cause."),
   unauthorized: row(-32001, 401, false, "No token, or a wrong one."),
-  forbidden: row(-32002, 403, false, "Understood and refused: a foreign Host or Origin, or a command that is not for clients."),
+  forbidden: row(
+    -32002,
+    403,
+    false,
+    "Understood and refused: a foreign Host or Origin, or a command that is not for clients.",
+  ),
   session_not_found: row(-32010, 404, false, "No session has this id."),
-  session_busy: row(-32011, 409, true, "The session is running (or compacting) and the call did not say what to do then."),
+  session_busy: row(
+    -32011,
+    409,
+    true,
+    "The session is running (or compacting) and the call did not say what to do then.",
+  ),
   session_closed: row(-32012, 410, false, "The session was closed while the call was under way."),
   child_exited: row(-32013, 502, true, "The session's pi process ended before it answered."),
   start_failed: row(-32014, 502, false, "pi could not be started for this session; data has its last words."),
@@ -81,7 +91,12 @@ export class WireError extends Error {
   readonly code: number;
   readonly data: ErrorData;
 
-  constructor(name: ErrorName, message: string, details: Readonly<Record<string, unknown>> = {}, options?: ErrorOptions) {
+  constructor(
+    name: ErrorName,
+    message: string,
+    details: Readonly<Record<string, unknown>> = {},
+    options?: ErrorOptions,
+  ) {
     super(message, options);
     const { code, retryable } = errorCatalogue[name];
     this.code = code;

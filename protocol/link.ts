@@ -119,7 +119,12 @@ export type OutwardFrame =
   /** These pushes now stand in the transcript. */
   | { readonly kind: "inserted"; readonly at: number; readonly deliveryIds: readonly string[] }
   /** An attempt: a request to the provider is being made, and these pushes are in its message list. */
-  | { readonly kind: "prepared"; readonly at: number; readonly requestId: string; readonly deliveryIds: readonly string[] }
+  | {
+      readonly kind: "prepared";
+      readonly at: number;
+      readonly requestId: string;
+      readonly deliveryIds: readonly string[];
+    }
   /** How an attempt ended. Exactly one for each `prepared`. */
   | {
       readonly kind: "verdict";
@@ -151,6 +156,12 @@ export type OutwardFrame =
   /** Held pushes that are given up (`onAbort: "drop"`). */
   | { readonly kind: "dropped"; readonly at: number; readonly deliveryIds: readonly string[]; readonly reason: "abort" }
   /** pi will not go on by itself. Held pushes that an abort has left wait for the next run. */
-  | { readonly kind: "settled"; readonly at: number; readonly aborted: boolean; readonly failed: boolean; readonly held: readonly string[] }
+  | {
+      readonly kind: "settled";
+      readonly at: number;
+      readonly aborted: boolean;
+      readonly failed: boolean;
+      readonly held: readonly string[];
+    }
   /** A part of the helper threw. The model call went on without it. */
   | { readonly kind: "fault"; readonly at: number; readonly where: string; readonly error: string };

@@ -234,7 +234,9 @@ export const methods = {
       ),
       deliveryId: Type.Optional(DeliveryId),
       onAbort: Type.Optional(
-        Type.Enum(["park", "drop"], { description: "What an abort does to it while it is not inserted. Default: park." }),
+        Type.Enum(["park", "drop"], {
+          description: "What an abort does to it while it is not inserted. Default: park.",
+        }),
       ),
     }),
     result: Delivery,

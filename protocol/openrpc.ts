@@ -1,4 +1,4 @@
-import { errorCatalogue, type ErrorName } from "./errors.ts";
+import { type ErrorName, errorCatalogue } from "./errors.ts";
 import { type MethodRow, methods } from "./methods.ts";
 import { notifications } from "./notifications.ts";
 import { PROTOCOL_VERSION, WEBSOCKET_PATH } from "./wire.ts";

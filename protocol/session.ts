@@ -1,10 +1,9 @@
 import { type Static, Type } from "typebox";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
 
-export const SessionState = Type.Enum(
-  ["starting", "idle", "running", "hibernated", "crashed", "closing", "closed"],
-  { description: "`hibernated` and `crashed` sessions have no child; the next prompt or push starts one." },
-);
+export const SessionState = Type.Enum(["starting", "idle", "running", "hibernated", "crashed", "closing", "closed"], {
+  description: "`hibernated` and `crashed` sessions have no child; the next prompt or push starts one.",
+});
 export type SessionState = Static<typeof SessionState>;
 
 /** How a child ended. */

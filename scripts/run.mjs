@@ -1,9 +1,10 @@
 // Runs a TypeScript file of this checkout with a Node that pi accepts, after installing what is missing.
 // Plain JavaScript on purpose: the Node that starts it may be too old for everything else here.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { isatty } from "node:tty";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -14,39 +15,42 @@ function fail(message) {
   process.exit(1);
 }
 
-/** npm writes node_modules/.package-lock.json last, so it is newer than the lock file once an install has ended well. */
+/**
+ * Whether node_modules is what package-lock.json asks for. npm writes its own list last, so an install that was
+ * interrupted has none. Packages for other platforms are optional, and are not looked for.
+ */
 function installed() {
   try {
-    const done = statSync(join(root, "node_modules", ".package-lock.json"));
-    const wanted = readFileSync(join(root, "package-lock.json"), "utf8");
-    const have = JSON.parse(readFileSync(join(root, "node_modules", ".package-lock.json"), "utf8"));
-    const packages = JSON.parse(wanted).packages;
-    return (
-      done.isFile() &&
-      Object.entries(packages).every(
-        ([path, entry]) => path === "" || entry.optional || have.packages[path]?.version === entry.version,
-      )
+    const have = JSON.parse(readFileSync(join(root, "node_modules", ".package-lock.json"), "utf8")).packages;
+    const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
+    return Object.entries(wanted).every(
+      ([path, { version, optional, devOptional }]) =>
+        path === "" ||
+        optional ||
+        devOptional ||
+        (have[path]?.version === version && existsSync(join(root, path, "package.json"))),
     );
   } catch {
     return false;
   }
 }
 
-function install() {
+async function install() {
   process.stderr.write("pi-rpcd: installing dependencies (once)\n");
-  const npm = spawnSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], {
-    cwd: root,
-    stdio: ["ignore", 2, 2],
-  });
-  if (npm.error !== undefined) fail(`npm could not be started (${npm.error.message}). Install npm, then run this again.`);
-  if (npm.status !== 0) {
+  // A user's npm may be told to leave out development dependencies, or to refuse an old Node: neither is meant here.
+  const options = ["--include=dev", "--no-engine-strict", "--no-audit", "--no-fund", "--loglevel=error"];
+  const { code, error } = await run("npm", ["ci", ...options], { cwd: root, stdio: ["ignore", 2, 2] });
+  if (error !== undefined) fail(`npm could not be started (${error.message}). Install npm, then run this again.`);
+  if (code >= 128) process.exit(code);
+  if (code !== 0) {
     fail("npm ci failed (its messages are above). Check that the npm registry can be reached, then run this again.");
   }
 }
 
+/** Node 23 is no release that is maintained, and its first versions do not run TypeScript. */
 function supported(version) {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 19);
+  return major >= 24 || (major === 22 && minor >= 19);
 }
 
 /** The Node to run with: this one if pi accepts it, else the one that the devDependency `node` brings. */
@@ -63,19 +67,30 @@ function chooseNode() {
   return bundledNode;
 }
 
-const [script, ...args] = process.argv.slice(2);
-if (script === undefined) fail("usage: node scripts/run.mjs FILE [ARGUMENTS]");
-if (!installed()) install();
-
-const node = chooseNode();
-const child = spawn(node, ["--disable-warning=ExperimentalWarning", resolve(root, script), ...args], {
-  stdio: "inherit",
-});
-// A terminal sends its signals to the whole group; this process stays until the child has had its say.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-  process.on(signal, () => {
-    if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+/** Runs a command to its end, passing signals on: whoever stops this process means the command. */
+function run(command, args, options) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, options);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+      process.on(signal, () => {
+        // A terminal sends SIGINT to the whole group: the child has it already, and this process waits for its answer.
+        if (signal !== "SIGINT" || !isatty(0)) child.kill(signal);
+      });
+    }
+    child.on("error", (error) => resolve({ code: 1, error }));
+    child.on("exit", (code, signal) => resolve({ code: code ?? 128 + (constants.signals[signal] ?? 0) }));
   });
 }
-child.on("error", (error) => fail(`${node} could not be started: ${error.message}`));
-child.on("exit", (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
+
+const [script, ...args] = process.argv.slice(2);
+if (script === undefined) fail("usage: node scripts/run.mjs FILE [ARGUMENTS]");
+if (!installed()) await install();
+
+const node = chooseNode();
+const { code, error } = await run(node, ["--disable-warning=ExperimentalWarning", resolve(root, script), ...args], {
+  stdio: "inherit",
+  // What is started by name, such as a `pi` on PATH, is to run with the same Node.
+  env: { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ""}` },
+});
+if (error !== undefined) fail(`${node} could not be started: ${error.message}`);
+process.exit(code);

@@ -54,7 +54,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { env, log } = options;
   const resources = new ResourceStack();
   try {
-    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) => held.release());
+    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
+      held.release(),
+    );
     const locate = () => locatePi({ option: options.pi, env });
     const pi = await locate();
     const database = resources.add(openStore(state.store, log), (open) => open.close());

@@ -5,7 +5,10 @@ import { dirname, join } from "node:path";
 export function packageVersion(): string {
   for (let directory = import.meta.dirname; directory !== dirname(directory); directory = dirname(directory)) {
     try {
-      const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as { name?: string; version?: string };
+      const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as {
+        name?: string;
+        version?: string;
+      };
       if (manifest.name === "pi-rpcd" && manifest.version !== undefined) return manifest.version;
     } catch {
       // Not here; one up.

@@ -1,5 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, closeSync, constants, existsSync, fstatSync, lstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon.ts";
@@ -60,11 +73,16 @@ export class StateDirectory {
   token(): string {
     const file = join(this.path, "token");
     try {
-      if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
+      if (!existsSync(file))
+        writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600, flag: "wx" });
       return readToken(file);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new StartError("token_unusable", `The token ${file} cannot be used: ${why}. Delete it; the next start makes another.`, { cause });
+      throw new StartError(
+        "token_unusable",
+        `The token ${file} cannot be used: ${why}. Delete it; the next start makes another.`,
+        { cause },
+      );
     }
   }
 
@@ -104,7 +122,11 @@ function makePrivate(path: string): void {
     if ((found.mode & 0o077) !== 0) chmodSync(path, 0o700);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new StartError("state_dir_unusable", `The state directory ${path} cannot be used: ${why}. Choose another with --state-dir.`, { cause });
+    throw new StartError(
+      "state_dir_unusable",
+      `The state directory ${path} cannot be used: ${why}. Choose another with --state-dir.`,
+      { cause },
+    );
   }
 }
 
@@ -127,7 +149,11 @@ function takeLock(path: string): DatabaseSync {
     if (!/locked|busy/i.test(why)) {
       throw new StartError("state_dir_unusable", `The state directory ${path} cannot be locked: ${why}.`, { cause });
     }
-    throw new StartError("daemon_already_running", `A daemon runs on ${path} already${whoIsThere(path)}. Stop it with: pi-rpcd stop`, { cause });
+    throw new StartError(
+      "daemon_already_running",
+      `A daemon runs on ${path} already${whoIsThere(path)}. Stop it with: pi-rpcd stop`,
+      { cause },
+    );
   }
 }
 

@@ -1,4 +1,12 @@
-import { type Attempt, type Delivery, type DeliveryState, type Evidence, isTerminal, type PayloadCheck, type Reason } from "../../protocol/delivery.ts";
+import {
+  type Attempt,
+  type Delivery,
+  type DeliveryState,
+  type Evidence,
+  isTerminal,
+  type PayloadCheck,
+  type Reason,
+} from "../../protocol/delivery.ts";
 
 /** What can happen to a delivery. `at` is Unix milliseconds. */
 export type DeliveryInput =
@@ -17,7 +25,13 @@ export type DeliveryInput =
     }
   | { readonly kind: "answered"; readonly at: number; readonly requestId: string }
   /** The run has ended; nothing goes on by itself. */
-  | { readonly kind: "settled"; readonly at: number; readonly aborted: boolean; readonly failed: boolean; readonly held: boolean }
+  | {
+      readonly kind: "settled";
+      readonly at: number;
+      readonly aborted: boolean;
+      readonly failed: boolean;
+      readonly held: boolean;
+    }
   /** The push will never reach the model: it left the transcript, or was given up before it was in it. */
   | { readonly kind: "dropped"; readonly at: number; readonly reason: Reason }
   | { readonly kind: "childEnded"; readonly at: number }
@@ -51,7 +65,9 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
     case "settled":
       return settled(delivery, input);
     case "dropped":
-      return delivery.state === "delivered" ? ignored : move(delivery, "dropped", { at: input.at, reason: input.reason });
+      return delivery.state === "delivered"
+        ? ignored
+        : move(delivery, "dropped", { at: input.at, reason: input.reason });
     case "childEnded":
       return childEnded(delivery, input.at);
     case "sessionClosed":
@@ -134,7 +150,9 @@ function settled(delivery: Delivery, input: Extract<DeliveryInput, { kind: "sett
     case "inserted":
       return stopped ? move(delivery, "parked", { at, reason: why }) : ignored;
     case "held":
-      return stopped && held && delivery.deliverAs !== "nextTurn" ? move(delivery, "parked", { at, reason: why }) : ignored;
+      return stopped && held && delivery.deliverAs !== "nextTurn"
+        ? move(delivery, "parked", { at, reason: why })
+        : ignored;
     case "delivered": {
       const unanswered = aborted
         ? reason("unanswered_aborted", "The model got it; the run was aborted before the answer was complete.")
@@ -157,11 +175,16 @@ function childEnded(delivery: Delivery, at: number): Transition {
       return move(next, "parked", { at, reason: interrupted });
     case "inserted":
       // One that wants a run and has had none gets it from the next child.
-      return delivery.triggerTurn && attempts.length === 0 ? ignored : move(next, "parked", { at, reason: interrupted });
+      return delivery.triggerTurn && attempts.length === 0
+        ? ignored
+        : move(next, "parked", { at, reason: interrupted });
     case "delivered":
       return {
         kind: "changed",
-        delivery: { ...next, reason: reason("interrupted", "The model got it; pi ended before the answer was complete.") },
+        delivery: {
+          ...next,
+          reason: reason("interrupted", "The model got it; pi ended before the answer was complete."),
+        },
       };
     default:
       return ignored;
@@ -170,14 +193,17 @@ function childEnded(delivery: Delivery, at: number): Transition {
 
 function sessionClosed(delivery: Delivery, at: number): Transition {
   const closed = reason("session_closed", "The session was closed.");
-  if (delivery.state === "delivered") return { kind: "changed", delivery: { ...delivery, reason: closed, updatedAt: at } };
+  if (delivery.state === "delivered")
+    return { kind: "changed", delivery: { ...delivery, reason: closed, updatedAt: at } };
   const inTranscript = delivery.history.some(({ state }) => state === "inserted");
   return move(delivery, inTranscript ? "unknown" : "failed", { at, reason: closed });
 }
 
 function beforeInsertion({ state, history }: Delivery): boolean {
   return (
-    state === "accepted" || state === "held" || (state === "parked" && !history.some((step) => step.state === "inserted"))
+    state === "accepted" ||
+    state === "held" ||
+    (state === "parked" && !history.some((step) => step.state === "inserted"))
   );
 }
 

@@ -32,7 +32,8 @@ export function* inputsOf(
       for (const id of frame.deliveryIds) yield [id, { kind: "answered", at: frame.at, requestId: frame.requestId }];
       return;
     case "gone":
-      for (const id of frame.deliveryIds) yield [id, { kind: "dropped", at: frame.at, reason: goneBecause[frame.reason] }];
+      for (const id of frame.deliveryIds)
+        yield [id, { kind: "dropped", at: frame.at, reason: goneBecause[frame.reason] }];
       return;
     case "dropped":
       for (const id of frame.deliveryIds) yield [id, { kind: "dropped", at: frame.at, reason: droppedByAbort }];

@@ -73,7 +73,8 @@ export class DeliveryTracker {
   /** Throws `delivery_not_found`. */
   get(deliveryId: string): Delivery {
     const found = this.#find(deliveryId);
-    if (found === undefined) throw new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
+    if (found === undefined)
+      throw new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
     return found.delivery;
   }
 
@@ -87,7 +88,9 @@ export class DeliveryTracker {
   /** What a helper has to hold for a session: all that do not stand in the transcript yet, the oldest first. */
   toHold(sessionId: string): readonly HeldPush[] {
     return this.#of(sessionId)
-      .filter(({ delivery }) => delivery.state === "accepted" || delivery.state === "held" || parkedBeforeInsertion(delivery))
+      .filter(
+        ({ delivery }) => delivery.state === "accepted" || delivery.state === "held" || parkedBeforeInsertion(delivery),
+      )
       .map(({ push }) => push);
   }
 
@@ -114,7 +117,10 @@ export class DeliveryTracker {
 
   /** Takes what a helper reports. */
   receive(sessionId: string, frame: OutwardFrame): void {
-    for (const [deliveryId, input] of inputsOf(frame, this.#of(sessionId).map(({ push }) => push.deliveryId))) {
+    for (const [deliveryId, input] of inputsOf(
+      frame,
+      this.#of(sessionId).map(({ push }) => push.deliveryId),
+    )) {
       this.apply(sessionId, deliveryId, input);
     }
   }
@@ -126,7 +132,10 @@ export class DeliveryTracker {
     const result = transition(tracked.delivery, input);
     if (result.kind === "ignored") return;
     if (result.kind === "impossible") {
-      this.#options.log.error({ deliveryId, state: tracked.delivery.state, input }, "a receipt contradicts the delivery's state");
+      this.#options.log.error(
+        { deliveryId, state: tracked.delivery.state, input },
+        "a receipt contradicts the delivery's state",
+      );
       return;
     }
     tracked.delivery = result.delivery;
@@ -158,7 +167,9 @@ export class DeliveryTracker {
 
   async #again(existing: StoredDelivery, push: HeldPush, sessionId: string): Promise<Delivery> {
     if (existing.delivery.sessionId !== sessionId || canonicalJson(existing.push) !== canonicalJson(push)) {
-      throw new WireError("conflict", `The id "${push.deliveryId}" was used before for another push.`, { deliveryId: push.deliveryId });
+      throw new WireError("conflict", `The id "${push.deliveryId}" was used before for another push.`, {
+        deliveryId: push.deliveryId,
+      });
     }
     // The first call with this id may still be waiting for the disk.
     await this.#open.get(push.deliveryId)?.stored;

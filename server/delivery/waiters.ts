@@ -29,7 +29,11 @@ export class Waiters {
     const timer = setTimeout(() => {
       const delivery = now();
       reject(
-        new WireError("deadline_exceeded", `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`, { delivery }),
+        new WireError(
+          "deadline_exceeded",
+          `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`,
+          { delivery },
+        ),
       );
     }, timeoutMs);
     const onAbort = (): void => reject(signal.reason);

@@ -1,13 +1,15 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { WireError } from "../../protocol/errors.ts";
-import { TOKEN_SUBPROTOCOL_PREFIX } from "../../protocol/wire.ts";
+import { HEALTH_PATH, TOKEN_SUBPROTOCOL_PREFIX } from "../../protocol/wire.ts";
+import { RateWindow } from "./rate-window.ts";
+import { type Refusal, refusal } from "./refusal.ts";
 
 export type Transport = "tcp" | "unix";
 
 export interface AdmissionOptions {
   readonly token: string;
-  /** Further host names (with port, if any) that a request may name. */
+  /** Further values of `Host` that a request may name, with the port if there is one. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may connect: scheme, host and port, compared exactly. */
   readonly allowedOrigins: readonly string[];
@@ -22,60 +24,73 @@ const minuteMs = 60_000;
  * for HTTP and WebSocket, so that neither is a way around the other.
  */
 export class Admission {
-  readonly #options: AdmissionOptions;
   readonly #digest: Buffer;
   readonly #origins: ReadonlySet<string>;
-  #tcpHosts: ReadonlySet<string> = new Set();
-  #refusals: number[] = [];
+  readonly #allowedHosts: readonly string[];
+  readonly #hosts: Record<Transport, ReadonlySet<string>>;
+  readonly #refusedTokens: Record<Transport, RateWindow>;
 
-  constructor(options: AdmissionOptions) {
-    this.#options = options;
-    this.#digest = sha256(options.token);
-    this.#origins = new Set(options.allowedOrigins);
+  constructor({ token, allowedHosts, allowedOrigins, maxRefusedTokensPerMinute }: AdmissionOptions) {
+    this.#digest = sha256(token);
+    this.#origins = new Set(allowedOrigins);
+    this.#allowedHosts = allowedHosts.map((host) => host.toLowerCase());
+    this.#hosts = { tcp: new Set(), unix: new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]) };
+    const window = (): RateWindow => new RateWindow({ max: maxRefusedTokensPerMinute, windowMs: minuteMs });
+    // A web page can make TCP refuse tokens; a client on the Unix socket is not to notice.
+    this.#refusedTokens = { tcp: window(), unix: window() };
   }
 
-  /** The port is known once the daemon listens. */
+  /** The port is known once the daemon listens. Until then TCP takes nobody. */
   listensOn(port: number): void {
-    const own = loopbackNames.map((name) => `${name}:${port}`);
-    this.#tcpHosts = new Set([...own, ...this.#options.allowedHosts.map((host) => host.toLowerCase())]);
+    const own = loopbackNames.flatMap((name) => (port === 80 ? [name, `${name}:80`] : [`${name}:${port}`]));
+    this.#hosts.tcp = new Set([...own, ...this.#allowedHosts]);
   }
 
-  /** What speaks against the request; `undefined` lets it in. A web page fails here even where no token is asked. */
-  refuseForeign(request: IncomingMessage, transport: Transport): WireError | undefined {
-    const host = request.headers.host?.toLowerCase();
-    if (host === undefined || !this.#knowsHost(host, transport)) {
-      return new WireError("forbidden", "The Host header names another host than this daemon's.");
+  /** What speaks against the request; `undefined` lets it in. Only the health check needs no token. */
+  refuse(request: IncomingMessage, transport: Transport): Refusal | undefined {
+    if (!this.#knowsHost(request.headers.host, transport)) {
+      return refusal(
+        new WireError("forbidden", "The Host header is missing, or names another host than this daemon's."),
+      );
     }
     const { origin } = request.headers;
     if (origin !== undefined && !this.#origins.has(origin)) {
-      return new WireError("forbidden", "Web pages may not connect: the request has an Origin that is not allowed.");
+      return refusal(
+        new WireError("forbidden", "Web pages may not connect: the request has an Origin that is not allowed."),
+      );
     }
-    return undefined;
-  }
-
-  /** The same, and the token. */
-  refuse(request: IncomingMessage, transport: Transport): WireError | undefined {
-    const foreign = this.refuseForeign(request, transport);
-    if (foreign !== undefined) return foreign;
+    if (request.url === HEALTH_PATH && !isUpgrade(request)) return undefined;
     const token = bearer(request) ?? subprotocolToken(request);
     if (token !== undefined && timingSafeEqual(sha256(token), this.#digest)) return undefined;
-    this.#refusals.push(Date.now());
+    return this.#refuseToken(token, transport);
+  }
+
+  #refuseToken(token: string | undefined, transport: Transport): Refusal {
+    const retryAfterMs = this.#refusedTokens[transport].add(Date.now());
+    if (retryAfterMs > 0) {
+      const message = "Too many requests came without the token or with a wrong one. A right one is still let in.";
+      const error = new WireError("overloaded", message, { retryAfterMs });
+      return refusal(error, { status: 429, headers: { connection: "close" } });
+    }
     const why = token === undefined ? "The request has no token" : "The token is wrong";
-    return new WireError("unauthorized", `${why}. It stands in daemon.json in the state directory; send it as "Authorization: Bearer".`);
+    return refusal(
+      new WireError(
+        "unauthorized",
+        `${why}. It stands in daemon.json in the state directory; send it as "Authorization: Bearer".`,
+      ),
+    );
   }
 
-  /** Whether so many tokens were refused that further ones get no answer. */
-  get overrun(): boolean {
-    const since = Date.now() - minuteMs;
-    this.#refusals = this.#refusals.filter((at) => at > since);
-    return this.#refusals.length > this.#options.maxRefusedTokensPerMinute;
+  #knowsHost(host: string | undefined, transport: Transport): boolean {
+    if (host === undefined) return false;
+    const named = host.toLowerCase();
+    return this.#hosts[transport].has(transport === "unix" ? withoutPort(named) : named);
   }
+}
 
-  #knowsHost(host: string, transport: Transport): boolean {
-    if (transport === "tcp") return this.#tcpHosts.has(host);
-    const name = host.replace(/:\d+$/, "");
-    return loopbackNames.includes(name) || this.#options.allowedHosts.includes(host);
-  }
+/** Whether the request wants a WebSocket. Other upgrades (h2c) are offers that HTTP may leave aside. */
+export function isUpgrade(request: IncomingMessage): boolean {
+  return request.headers.upgrade?.toLowerCase() === "websocket";
 }
 
 function bearer(request: IncomingMessage): string | undefined {
@@ -84,9 +99,13 @@ function bearer(request: IncomingMessage): string | undefined {
 
 /** For clients that cannot set headers. Read on upgrades alone: other requests have no business with the header. */
 function subprotocolToken(request: IncomingMessage): string | undefined {
-  if (request.headers.upgrade === undefined) return undefined;
+  if (!isUpgrade(request)) return undefined;
   const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
   return offered.find((name) => name.startsWith(TOKEN_SUBPROTOCOL_PREFIX))?.slice(TOKEN_SUBPROTOCOL_PREFIX.length);
+}
+
+function withoutPort(host: string): string {
+  return host.replace(/:\d+$/, "");
 }
 
 function sha256(text: string): Buffer {

@@ -7,6 +7,7 @@ import { Admission, type Transport } from "./admission.ts";
 import { createHttp } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix } from "./listen.ts";
+import { refuseUnreadable } from "./refusal.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 export interface EdgeOptions {
@@ -48,6 +49,7 @@ export function createEdge(options: EdgeOptions): Edge {
   const webSockets = new WebSockets({ dispatcher, admission, limits, log });
   const tcp = server("tcp");
   const unix = server("unix");
+  const sockets = new Set<Socket>();
   let closed: Promise<void> | undefined;
 
   function server(transport: Transport): Server {
@@ -66,6 +68,13 @@ export function createEdge(options: EdgeOptions): Edge {
       },
     );
     http.maxConnections = limits.maxSockets;
+    http.on("connection", (socket) => {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+    });
+    http.on("clientError", refuseUnreadable);
+    // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
+    http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
     http.on("upgrade", (request, socket, head) => webSockets.upgrade(request, socket as Socket, head, transport));
     return http;
   }
@@ -91,7 +100,8 @@ export function createEdge(options: EdgeOptions): Edge {
     const servers = [tcp, unix];
     const ended = servers.map(end);
     await webSockets.close();
-    for (const http of servers) http.closeAllConnections();
+    // Node forgets the sockets that were upgraded, or refused to be.
+    for (const socket of sockets) socket.destroy();
     await Promise.all(ended);
     await app.close();
   }

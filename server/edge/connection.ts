@@ -41,9 +41,8 @@ export class Connection implements Peer {
       maxBufferedBytes: limits.maxBufferedBytes,
       onOverflow: () => {
         log.warn({ connectionId: this.id }, "a connection does not read what is sent to it");
-        // The close frame stands behind all that waits; a peer that does not read will not see it.
+        // The close frame stands behind all that waits: a peer that does not read until the time-out will not see it.
         this.#close(closeCodes.slowReader, "slow reader");
-        setTimeout(() => webSocket.terminate(), limits.closeTimeoutMs).unref();
       },
     });
     this.#conversation = options.dispatcher.converse(this);
@@ -63,7 +62,7 @@ export class Connection implements Peer {
     this.#outbox.send(frame);
   }
 
-  /** Called at each interval: a peer that has not answered the ping before is half open. */
+  /** Called at each interval: a peer that has said nothing since the ping before is half open. */
   ping(): void {
     const { webSocket } = this.#options;
     if (!this.#alive) {
@@ -83,12 +82,16 @@ export class Connection implements Peer {
   }
 
   #message(data: RawData, isBinary: boolean): void {
+    const { webSocket, log } = this.#options;
+    this.#alive = true;
+    // What stood behind the frame for which it was closed.
+    if (webSocket.readyState !== webSocket.OPEN) return;
     if (isBinary) {
       this.#close(closeCodes.binaryFrame, "messages are text");
       return;
     }
     void this.#conversation.receive(data as Buffer).then((answer) => {
-      if (answer !== undefined) this.#outbox.send(answerText(answer, this.#options.log));
+      if (answer !== undefined) this.#outbox.send(answerText(answer, log));
     });
   }
 

@@ -1,4 +1,4 @@
-import { chmod, lstat, unlink } from "node:fs/promises";
+import { chmod, lstat, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { StartError } from "../lib/start-error.ts";
@@ -12,9 +12,15 @@ export async function listenTcp(server: Server, port: number): Promise<number> {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "EADDRINUSE") {
-      throw new StartError("port_in_use", `Port ${port} on ${loopback} is in use. Choose another with --port, or none to let the system choose.`, { cause });
+      throw new StartError(
+        "port_in_use",
+        `Port ${port} on ${loopback} is in use. Choose another with --port, or none to let the system choose.`,
+        { cause },
+      );
     }
-    throw new StartError("address_unavailable", `The daemon cannot listen on ${loopback}:${port} (${code}).`, { cause });
+    throw new StartError("address_unavailable", `The daemon cannot listen on ${loopback}:${port} (${code}).`, {
+      cause,
+    });
   }
   return (server.address() as AddressInfo).port;
 }
@@ -39,19 +45,23 @@ async function removeStale(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found === undefined) return;
   if (!found.isSocket()) {
-    throw new StartError("address_unavailable", `${path} is in the way of the daemon's socket, and is not a socket. Move it away.`);
+    throw new StartError(
+      "address_unavailable",
+      `${path} is in the way of the daemon's socket, and is not a socket. Move it away.`,
+    );
   }
   if (await answers(path)) {
     throw new StartError("daemon_already_running", `Another process listens on ${path}. Stop it with: pi-rpcd stop`);
   }
-  await unlink(path);
+  await rm(path, { force: true });
 }
 
+/** Only a refusal proves that nobody listens: a socket that is busy, or another user's, fails in other ways. */
 function answers(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path);
   socket.once("connect", () => resolve(true));
-  socket.once("error", () => resolve(false));
+  socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code !== "ECONNREFUSED" && code !== "ENOENT"));
   return promise.finally(() => socket.destroy());
 }
 

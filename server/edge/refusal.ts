@@ -1,48 +1,95 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { errorCatalogue, type ErrorName, WireError } from "../../protocol/errors.ts";
+import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
+import { RPC_PATH, type RpcFailure } from "../../protocol/wire.ts";
 
-/** An HTTP answer that says why a request was not served. */
+/** Why a request is not served: an error of the catalogue, and how HTTP says it. */
 export interface Refusal {
+  readonly error: WireError;
   readonly status: number;
-  readonly contentType: string;
-  readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** A refusal as it goes over the wire. */
+export interface WrittenRefusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface RefusalOptions {
+  /** Default: the catalogue's own; HTTP has a more exact one for some. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function refusal(error: WireError, { status = error.httpStatus, headers = {} }: RefusalOptions = {}): Refusal {
+  const { retryAfterMs } = error.data;
+  return {
+    error,
+    status,
+    headers: {
+      ...(status === 401 && { "www-authenticate": "Bearer" }),
+      ...(typeof retryAfterMs === "number" && { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) }),
+      ...headers,
+    },
+  };
+}
+
+/** A refusal of HTTP's own, under the nearest name of the catalogue. */
+export function httpRefusal(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Refusal {
+  return refusal(new WireError(nameOfStatus(status), message), { status, headers });
+}
+
 /**
- * The problem as `application/problem+json` (RFC 9457), with the catalogue's name. `status` is the name's own unless
- * HTTP has a more exact one.
+ * Who calls `POST /v1/rpc` reads JSON-RPC, so it is refused by an error object with id null. All others get
+ * `application/problem+json` (RFC 9457) with the catalogue's name and what the error has to add.
  */
-export function problem(error: WireError, status: number = error.httpStatus, headers: Readonly<Record<string, string>> = {}): Refusal {
-  const { name, ...details } = error.data;
-  const body = { type: "about:blank", title: STATUS_CODES[status] ?? name, status, detail: error.message, name, ...details };
-  const challenge: Record<string, string> = status === 401 ? { "www-authenticate": "Bearer" } : {};
-  return { status, contentType: "application/problem+json", body: JSON.stringify(body), headers: { ...challenge, ...headers } };
+export function written({ error, status, headers }: Refusal, url: string | undefined): WrittenRefusal {
+  const [contentType, body] = isRpc(url)
+    ? ["application/json; charset=utf-8", JSON.stringify(asRpcFailure(error))]
+    : ["application/problem+json; charset=utf-8", JSON.stringify(asProblem(error, status))];
+  return {
+    status,
+    headers: { ...headers, "content-type": contentType, "content-length": String(Buffer.byteLength(body)) },
+    body,
+  };
 }
 
-/** A problem of HTTP itself, under the nearest name of the catalogue. */
-export function httpProblem(status: number, name: ErrorName, message: string, headers?: Readonly<Record<string, string>>): Refusal {
-  return problem(new WireError(name, message), status, headers);
-}
-
-/** The name for a status that fastify has given. */
-export function nameOfStatus(status: number): ErrorName {
-  if (status === 413) return "too_large";
-  const names = Object.keys(errorCatalogue) as ErrorName[];
-  if (status >= 500) return "internal_error";
-  return names.find((name) => errorCatalogue[name].httpStatus === status) ?? "invalid_request";
-}
-
-/** Answers a request to upgrade that is not granted, and closes its socket. */
-export function refuseUpgrade(socket: Duplex, { status, contentType, body, headers }: Refusal): void {
+/** Refuses on a socket that HTTP has let go of (an upgrade, a head that could not be read), and ends the socket. */
+export function refuseSocket(socket: Duplex, { status, headers, body }: WrittenRefusal): void {
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
-    `content-type: ${contentType}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-    "connection: close",
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    "connection: close",
   ];
-  socket.once("finish", () => socket.destroy());
-  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
+}
+
+/** The path of a request's target, without its query. */
+export function pathOf(url: string | undefined): string {
+  return (url ?? "").split("?", 1)[0] ?? "";
+}
+
+function isRpc(url: string | undefined): boolean {
+  return pathOf(url) === RPC_PATH;
+}
+
+function asRpcFailure({ code, message, data }: WireError): RpcFailure {
+  return { jsonrpc: "2.0", id: null, error: { code, message, data } };
+}
+
+function asProblem({ message, data }: WireError, status: number): object {
+  const { name, ...details } = data;
+  return { ...details, type: "about:blank", title: STATUS_CODES[status] ?? name, status, detail: message, name };
+}
+
+function nameOfStatus(status: number): ErrorName {
+  if (status >= 500) return "internal_error";
+  if (status === 404 || status === 405) return "method_not_found";
+  if (status === 431) return "too_large";
+  const names = Object.keys(errorCatalogue) as ErrorName[];
+  return (
+    names.find((name) => name !== "parse_error" && errorCatalogue[name].httpStatus === status) ?? "invalid_request"
+  );
 }

@@ -29,17 +29,24 @@ export class WebSockets {
   #closing = false;
 
   constructor(options: WebSocketsOptions) {
+    const { limits } = options;
+    // ws ends a peer that does not answer the close frame in time. Its published types lack the option.
+    const closing = { closeTimeout: limits.closeTimeoutMs };
     this.#options = options;
     this.#server = new WebSocketServer({
       noServer: true,
       clientTracking: false,
-      maxPayload: options.limits.maxFrameBytes,
+      maxPayload: limits.maxFrameBytes,
       perMessageDeflate: false,
       handleProtocols: (offered) => (offered.has(WEBSOCKET_SUBPROTOCOL) ? WEBSOCKET_SUBPROTOCOL : false),
+      ...closing,
+    });
+    this.#server.on("wsClientError", ({ message }, socket) => {
+      refuseUpgrade(socket, httpProblem(400, "invalid_request", `${message}.`, { "sec-websocket-version": "13" }));
     });
     this.#pings = setInterval(() => {
       for (const connection of this.#connections) connection.ping();
-    }, options.limits.pingIntervalMs).unref();
+    }, limits.pingIntervalMs).unref();
   }
 
   get count(): number {
@@ -50,16 +57,22 @@ export class WebSockets {
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer, transport: Transport): void {
     const { admission, limits, log } = this.#options;
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed during its upgrade"));
-    const refused = admission.refuse(request, transport);
+    // For a peer that does not read its refusal; ws lifts it where the upgrade is granted.
+    socket.setTimeout(limits.closeTimeoutMs, () => socket.destroy());
+    const refused = admission.refuse(request, transport, "upgrade");
     if (refused !== undefined) {
       if (admission.overrun) socket.destroy();
       else refuseUpgrade(socket, problem(refused));
     } else if ((request.url ?? "").split("?")[0] !== WEBSOCKET_PATH) {
-      refuseUpgrade(socket, httpProblem(404, "method_not_found", "There is nothing at this path."));
+      refuseUpgrade(socket, httpProblem(404, "method_not_found", "There is nothing to upgrade to at this path."));
+    } else if (request.method !== "GET") {
+      refuseUpgrade(socket, httpProblem(405, "method_not_found", "This path takes GET.", { allow: "GET" }));
     } else if (this.#closing) {
       refuseUpgrade(socket, problem(new WireError("shutting_down", "The daemon is about to end.")));
     } else if (this.#connections.size >= limits.maxConnections) {
-      const error = new WireError("overloaded", `There are ${limits.maxConnections} connections, which is the limit.`, { retryAfterMs: 1_000 });
+      const error = new WireError("overloaded", `There are ${limits.maxConnections} connections, which is the limit.`, {
+        retryAfterMs: 1_000,
+      });
       refuseUpgrade(socket, problem(error, 503, { "retry-after": "1" }));
     } else {
       this.#server.handleUpgrade(request, socket, head, (webSocket) => {

@@ -21,6 +21,9 @@ export class TextRing {
     const bytes = Buffer.from(this.#text);
     if (bytes.length <= this.#maxBytes) return this.#text;
     // A cut inside a character leaves a replacement character at the start.
-    return bytes.subarray(-this.#maxBytes).toString("utf8").replace(/^\uFFFD+/, "");
+    return bytes
+      .subarray(-this.#maxBytes)
+      .toString("utf8")
+      .replace(/^\uFFFD+/, "");
   }
 }

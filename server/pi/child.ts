@@ -131,11 +131,18 @@ export class Child {
   /** Waits for the first answer and checks what must be true of a child before anybody uses it. */
   async becomeReady(): Promise<ReadyState> {
     const answer = this.#commands.send({ type: "get_state" });
-    const first = await within(Promise.race([answer, this.#startupProblem.promise]), this.#options.limits.startTimeoutMs);
+    const first = await within(
+      Promise.race([answer, this.#startupProblem.promise]),
+      this.#options.limits.startTimeoutMs,
+    );
     if (first.kind === "timeout") {
-      throw new WireError("start_failed", `pi did not answer within ${this.#options.limits.startTimeoutMs} ms after its start.`, {
-        stderrTail: this.stderrTail,
-      });
+      throw new WireError(
+        "start_failed",
+        `pi did not answer within ${this.#options.limits.startTimeoutMs} ms after its start.`,
+        {
+          stderrTail: this.stderrTail,
+        },
+      );
     }
     // The helper announces itself in session_start, which lies before pi's first answer.
     if (this.link.command === undefined) await this.#requireHello();
@@ -158,7 +165,8 @@ export class Child {
     const response = await this.#commands.send({ type: "get_commands" });
     const commands = isRecordObject(response.data) ? response.data["commands"] : undefined;
     const known =
-      Array.isArray(commands) && commands.some((command) => isRecordObject(command) && command["name"] === this.link.command);
+      Array.isArray(commands) &&
+      commands.some((command) => isRecordObject(command) && command["name"] === this.link.command);
     if (!known) throw helperMissing(this.stderrTail);
   }
 
@@ -210,7 +218,9 @@ export class Child {
   #write(line: string): void {
     const { stdin } = this.#stdio;
     if (stdin.writableLength > this.#options.limits.maxStdinBacklogBytes) {
-      throw new WireError("overloaded", "pi does not read its stdin; the backlog has reached its limit.", { retryAfterMs: 1_000 });
+      throw new WireError("overloaded", "pi does not read its stdin; the backlog has reached its limit.", {
+        retryAfterMs: 1_000,
+      });
     }
     if (stdin.writable) stdin.write(line);
   }
@@ -265,7 +275,10 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   const id = randomUUID();
   const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
   const configFile = join(options.runDirectory, `helper-${id}.json`);
-  await writeFile(configFile, JSON.stringify({ link: LINK_VERSION, statusKey } satisfies HelperConfig), { mode: 0o600, flag: "wx" });
+  await writeFile(configFile, JSON.stringify({ link: LINK_VERSION, statusKey } satisfies HelperConfig), {
+    mode: 0o600,
+    flag: "wx",
+  });
   try {
     const plan = planSpawn({
       program: options.program,
@@ -298,7 +311,10 @@ export function readyState(data: unknown): ReadyState {
   const state = isRecordObject(data) ? data : {};
   const model = state["model"];
   return {
-    model: isRecordObject(model) && model["id"] !== "unknown" ? { provider: String(model["provider"]), id: String(model["id"]) } : undefined,
+    model:
+      isRecordObject(model) && model["id"] !== "unknown"
+        ? { provider: String(model["provider"]), id: String(model["id"]) }
+        : undefined,
     thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
     sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
   };

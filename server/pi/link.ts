@@ -10,7 +10,13 @@ import { isRecordObject, type PiResponse } from "./records.ts";
 export type Hello = Extract<OutwardFrame, { kind: "hello" }>;
 
 /** A frame without what the link adds by itself. */
-export type FrameBody = InwardFrame extends infer F ? (F extends { kind: "file" } ? never : F extends unknown ? Omit<F, "rid"> : never) : never;
+export type FrameBody = InwardFrame extends infer F
+  ? F extends { kind: "file" }
+    ? never
+    : F extends unknown
+      ? Omit<F, "rid">
+      : never
+  : never;
 
 export interface LinkOptions {
   readonly statusKey: string;

@@ -31,7 +31,10 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const { path, source } = candidate(options);
   const named = source === "option" ? `--pi ${path}` : source === "environment" ? `PI_RPCD_PI=${path}` : path;
   if (!existsSync(path) || !statSync(path).isFile()) {
-    throw new WireError("pi_not_found", `There is no file at ${named}. Give the path of pi's cli.js or executable.`, { path, source });
+    throw new WireError("pi_not_found", `There is no file at ${named}. Give the path of pi's cli.js or executable.`, {
+      path,
+      source,
+    });
   }
   const real = realpathSync(path);
   const kind = isScript(real) ? "script" : "executable";
@@ -39,7 +42,11 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const version = bundledVersion(real) ?? (await askVersion(kind, real, named));
   const parsed = parseVersion(version);
   if (parsed === undefined) {
-    throw new WireError("pi_not_found", `${named} is no pi: asked for its version it said ${JSON.stringify(version.slice(0, 80))}.`, { path, source });
+    throw new WireError(
+      "pi_not_found",
+      `${named} is no pi: asked for its version it said ${JSON.stringify(version.slice(0, 80))}.`,
+      { path, source },
+    );
   }
   if (!isAtLeast(parsed, oldestSupportedPi)) {
     throw new WireError(
@@ -62,7 +69,10 @@ function candidate({ option, env }: LocateOptions): { path: string; source: PiIn
     if (directory !== "" && existsSync(path) && realpathSync(path) !== bundled) return { path, source: "path" };
   }
   if (bundled !== undefined) return { path: bundled, source: "bundled" };
-  throw new WireError("pi_not_found", `There is no pi on PATH. Install it (npm install -g ${packageName}), or name one with --pi.`);
+  throw new WireError(
+    "pi_not_found",
+    `There is no pi on PATH. Install it (npm install -g ${packageName}), or name one with --pi.`,
+  );
 }
 
 function bundledCli(): string | undefined {

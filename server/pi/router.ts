@@ -64,7 +64,11 @@ export class Router {
     }
     if (type === "extension_ui_request" && value["method"] === "setStatus") {
       const { statusKey, statusText } = value;
-      if (typeof statusKey === "string" && typeof statusText === "string" && this.#sinks.status(statusKey, statusText)) {
+      if (
+        typeof statusKey === "string" &&
+        typeof statusText === "string" &&
+        this.#sinks.status(statusKey, statusText)
+      ) {
         return;
       }
     }

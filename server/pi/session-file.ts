@@ -1,5 +1,5 @@
-import { mkdir, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
+import { mkdir, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 
@@ -24,7 +24,10 @@ export async function createSessionFile({ sessionId, cwd, env, now }: SessionFil
 }
 
 /** Writes the header again if the file is gone or empty: pi would begin another session there, under another id. */
-export async function ensureSessionFile(file: string, { sessionId, cwd, now }: Omit<SessionFileRequest, "env">): Promise<void> {
+export async function ensureSessionFile(
+  file: string,
+  { sessionId, cwd, now }: Omit<SessionFileRequest, "env">,
+): Promise<void> {
   const size = await stat(file).then(
     (found) => found.size,
     () => 0,

@@ -65,7 +65,8 @@ export function planSpawn(request: SpawnRequest): SpawnPlan {
 /** The schema lets no value begin with a dash; this holds should a schema ever fail to. */
 function flag(name: string, value: string | undefined): string[] {
   if (value === undefined || value === "") return [];
-  if (value.startsWith("-") || value.includes("\0")) throw new TypeError(`${name} cannot take ${JSON.stringify(value)}`);
+  if (value.startsWith("-") || value.includes("\0"))
+    throw new TypeError(`${name} cannot take ${JSON.stringify(value)}`);
   return [name, value];
 }
 
@@ -76,7 +77,8 @@ function flag(name: string, value: string | undefined): string[] {
 function inherited(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(
-      ([name]) => name !== "NODE_OPTIONS" && name !== "INIT_CWD" && !/^npm_/i.test(name) && !name.startsWith("PI_RPCD_"),
+      ([name]) =>
+        name !== "NODE_OPTIONS" && name !== "INIT_CWD" && !/^npm_/i.test(name) && !name.startsWith("PI_RPCD_"),
     ),
   );
 }

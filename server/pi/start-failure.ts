@@ -9,11 +9,22 @@ const madeUpModel = "Using custom model id";
 export function startFailure(exit: ChildExit, options: PiOptions): WireError {
   const words = lastLines(exit.stderrTail);
   const details = { exit };
-  if (options.model !== undefined && /^Error: .*\b(?:[Mm]odel|provider)\b.*(?:not found|[Uu]nknown)/m.test(exit.stderrTail)) {
-    return new WireError("model_not_found", `pi does not know the model "${options.model}". It said: ${words}`, details);
+  if (
+    options.model !== undefined &&
+    /^Error: .*\b(?:[Mm]odel|provider)\b.*(?:not found|[Uu]nknown)/m.test(exit.stderrTail)
+  ) {
+    return new WireError(
+      "model_not_found",
+      `pi does not know the model "${options.model}". It said: ${words}`,
+      details,
+    );
   }
   const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`;
-  return new WireError("start_failed", `pi ended ${how} while it started.${words === "" ? "" : ` It said: ${words}`}`, details);
+  return new WireError(
+    "start_failed",
+    `pi ended ${how} while it started.${words === "" ? "" : ` It said: ${words}`}`,
+    details,
+  );
 }
 
 /** Why the system did not start pi at all. */
@@ -26,7 +37,12 @@ export function spawnFailure(cause: NodeJS.ErrnoException, path: string): WireEr
     ENOMEM: "The system has no memory left; try again later.",
   };
   const code = cause.code ?? "unknown";
-  return new WireError("start_failed", `${path} could not be started (${code}). ${advice[code] ?? ""}`.trim(), { code }, { cause });
+  return new WireError(
+    "start_failed",
+    `${path} could not be started (${code}). ${advice[code] ?? ""}`.trim(),
+    { code },
+    { cause },
+  );
 }
 
 export function startupDialog(title: string): WireError {

@@ -31,7 +31,13 @@ export async function startChild(plan: SpawnPlan): Promise<ChildStdio> {
     shell: false,
   });
   await started(child);
-  return { pid: child.pid as number, stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, exited: end(child) };
+  return {
+    pid: child.pid as number,
+    stdin: child.stdin,
+    stdout: child.stdout,
+    stderr: child.stderr,
+    exited: end(child),
+  };
 }
 
 function started(child: ChildProcess): Promise<void> {

@@ -46,6 +46,9 @@ export interface Dispatcher {
   converse(peer: Peer | undefined): Conversation;
 }
 
+/** A finding's path may hold a key of any length. */
+const maxPathLength = 200;
+
 const cancelMethod = "$/cancelRequest";
 
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
@@ -63,7 +66,10 @@ function createServer({ handlers, validator, validateResults, log }: DispatcherO
   };
   server.applyMiddleware(async (next, request, call) => {
     if (!isMethodName(request.method)) {
-      throw new WireError("method_not_found", `There is no method ${JSON.stringify(request.method.slice(0, 100))}. rpc.discover lists all.`);
+      throw new WireError(
+        "method_not_found",
+        `There is no method ${JSON.stringify(request.method.slice(0, 100))}. rpc.discover lists all.`,
+      );
     }
     return await next({ ...request, params: checkedParams(request.method, request.params, validator) }, call);
   });
@@ -85,7 +91,9 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
     });
   }
   const value = params ?? {};
-  const findings = validator.params(method, value);
+  const findings = validator
+    .params(method, value)
+    .map(({ path, message }) => ({ path: path.slice(0, maxPathLength), message }));
   if (findings.length === 0) return value;
   const list = findings.map(({ path, message }) => `${path === "" ? "params" : path} ${message}`).join("; ");
   throw new WireError("invalid_params", `The params of ${method} are wrong: ${list}.`, { findings });
@@ -94,7 +102,8 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
 function checkResult(method: MethodName, result: unknown, validator: Validator): void {
   // What crosses the wire has no undefined in it.
   const findings = validator.result(method, JSON.parse(JSON.stringify(result)));
-  if (findings.length > 0) throw new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
+  if (findings.length > 0)
+    throw new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
 }
 
 interface ConversationOptions {
@@ -121,9 +130,13 @@ class DispatcherConversation implements Conversation {
       return failure(null, toWireError(error, log));
     }
     if (!Array.isArray(value)) return await this.#one(value);
-    if (value.length === 0) return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
+    if (value.length === 0)
+      return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
     if (value.length > limits.maxBatchLength) {
-      return failure(null, new WireError("invalid_request", `A batch holds at most ${limits.maxBatchLength} requests.`, { ...limits }));
+      return failure(
+        null,
+        new WireError("invalid_request", `A batch holds at most ${limits.maxBatchLength} requests.`, { ...limits }),
+      );
     }
     const answers = await Promise.all(value.map((request) => this.#one(request)));
     const given = answers.filter((answer) => answer !== undefined);
@@ -143,7 +156,9 @@ class DispatcherConversation implements Conversation {
       return request.id === undefined ? undefined : { jsonrpc: "2.0", id: request.id, result: null };
     }
     if (this.#open.size >= this.#options.limits.maxCallsInFlight) {
-      const error = new WireError("overloaded", "Too many calls of this connection wait for their answer.", { retryAfterMs: 1_000 });
+      const error = new WireError("overloaded", "Too many calls of this connection wait for their answer.", {
+        retryAfterMs: 1_000,
+      });
       return request.id === undefined ? undefined : failure(request.id, error);
     }
     const call = new OpenCall(this.#options.peer);
@@ -165,21 +180,28 @@ class DispatcherConversation implements Conversation {
 
 /** The request, undefined for a response (which nobody here has asked for), or why it is none. */
 function checkedRequest(value: unknown): JSONRPCRequest | WireError | undefined {
-  const problem = (why: string): WireError => new WireError("invalid_request", `This is not a JSON-RPC 2.0 request: ${why}.`);
+  const problem = (why: string): WireError =>
+    new WireError("invalid_request", `This is not a JSON-RPC 2.0 request: ${why}.`);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return problem("it is not an object");
   const { jsonrpc, method, id, params } = value as Record<string, unknown>;
   if (jsonrpc !== "2.0") return problem('jsonrpc is not "2.0"');
   if (method === undefined && ("result" in value || "error" in value)) return undefined;
   if (typeof method !== "string") return problem("method is not a string");
-  if (id !== undefined && id !== null && typeof id !== "string" && typeof id !== "number") return problem("id is not a string, number or null");
-  if (params !== undefined && (typeof params !== "object" || params === null)) return problem("params is not an object or array");
+  if (id !== undefined && id !== null && !isWritableId(id)) return problem("id is not a string, finite number or null");
+  if ("result" in value || "error" in value) return problem("it is a request and a response at once");
+  if (params !== undefined && (typeof params !== "object" || params === null))
+    return problem("params is not an object or array");
   return value as JSONRPCRequest;
 }
 
 function idOf(value: unknown): JSONRPCID {
   if (typeof value !== "object" || value === null || !("id" in value)) return null;
-  const { id } = value;
-  return typeof id === "string" || typeof id === "number" ? id : null;
+  return isWritableId(value.id) ? value.id : null;
+}
+
+/** A number too great for JSON's reader is infinite, and would be written as null. */
+function isWritableId(id: unknown): id is string | number {
+  return typeof id === "string" || Number.isFinite(id);
 }
 
 function failure(id: JSONRPCID, error: WireError): RpcResponse {

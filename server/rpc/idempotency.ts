@@ -2,8 +2,14 @@ import { LRUCache } from "lru-cache";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName } from "../../protocol/methods.ts";
 import { canonicalHash } from "../lib/canonical-json.ts";
-import type { IdempotencyStore } from "../store/idempotency.ts";
 import type { Handlers } from "./call.ts";
+
+/** Where results are kept across restarts. */
+export interface ResultStore {
+  get(method: string, key: string): { readonly paramsHash: string; readonly result: string } | undefined;
+  /** Resolves when it is on disk. */
+  put(method: string, key: string, stored: { readonly paramsHash: string; readonly result: string }): Promise<void>;
+}
 
 interface Remembered {
   readonly paramsHash: string;
@@ -17,7 +23,7 @@ const maxInMemory = 1_000;
  * the first call is still under way and after a restart; other params are a `conflict`. A call that failed may be made
  * again. Keys are kept per method for 24 hours.
  */
-export function idempotent(handlers: Handlers, store: IdempotencyStore): Handlers {
+export function idempotent(handlers: Handlers, store: ResultStore): Handlers {
   const recent = new LRUCache<string, Remembered>({ max: maxInMemory });
 
   const wrap =
@@ -30,7 +36,9 @@ export function idempotent(handlers: Handlers, store: IdempotencyStore): Handler
       const known = recent.get(id) ?? fromStore(store, method, key);
       if (known !== undefined) {
         if (known.paramsHash === paramsHash) return known.result;
-        throw new WireError("conflict", `The idempotency key was used before for another ${method}.`, { idempotencyKey: key });
+        throw new WireError("conflict", `The idempotency key was used before for another ${method}.`, {
+          idempotencyKey: key,
+        });
       }
       const result = Promise.resolve(handler(params as never, call)).then(async (value) => {
         await store.put(method, key, { paramsHash, result: JSON.stringify(value) });
@@ -46,7 +54,7 @@ export function idempotent(handlers: Handlers, store: IdempotencyStore): Handler
   ) as unknown as Handlers;
 }
 
-function fromStore(store: IdempotencyStore, method: string, key: string): Remembered | undefined {
+function fromStore(store: ResultStore, method: string, key: string): Remembered | undefined {
   const stored = store.get(method, key);
   return stored === undefined
     ? undefined

@@ -1,5 +1,9 @@
+import { isUtf8 } from "node:buffer";
 import sjson from "secure-json-parse";
 import { WireError } from "../../protocol/errors.ts";
+
+/** The text of secure-json-parse's error, in full: V8's own messages may quote what they have read. */
+const forbiddenKey = "Object contains forbidden prototype property";
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -9,19 +13,25 @@ const closeBracket = 0x5d;
 const closeBrace = 0x7d;
 
 /**
- * JSON of a stranger. Throws `parse_error` for what is no JSON, `invalid_request` for what is nested deeper than
+ * JSON of a stranger. Throws `parse_error` for what is no JSON or no UTF-8, `invalid_request` for what is nested deeper than
  * `maxDepth` (a value so deep cannot be written again) and for the keys that would reach a prototype.
  */
 export function parseJson(text: Buffer, maxDepth: number): unknown {
   if (exceedsDepth(text, maxDepth)) {
     throw new WireError("invalid_request", `The JSON is nested deeper than ${maxDepth}.`, { maxDepth });
   }
+  // Otherwise the bytes that are none would silently become U+FFFD.
+  if (!isUtf8(text)) throw new WireError("parse_error", "The text is not UTF-8.");
   try {
     return sjson.parse(text.toString("utf8"), undefined, { protoAction: "error", constructorAction: "error" });
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    if (/forbidden prototype/i.test(why)) {
-      throw new WireError("invalid_request", "The JSON holds a key that is not allowed (__proto__, constructor.prototype).", {}, { cause });
+    if (cause instanceof Error && cause.message === forbiddenKey) {
+      throw new WireError(
+        "invalid_request",
+        "The JSON holds a key that is not allowed (__proto__, constructor.prototype).",
+        {},
+        { cause },
+      );
     }
     throw new WireError("parse_error", "The text is not JSON.", {}, { cause });
   }

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from "uuid";
-import { WireError } from "../../protocol/errors.ts";
 import type { ImageBlock } from "../../protocol/content.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { IfRunning, PromptResult } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";

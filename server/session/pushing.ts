@@ -40,7 +40,10 @@ export class Pushing {
     this.#givenTo = undefined;
     await this.hold(child);
     if (this.#core.state.kind !== "running" && this.#tracker.wantsCarrier(this.#core.sessionId)) {
-      await child.link.send<CarryReply>({ kind: "carry" }, { onReply: ({ started }) => started && this.#core.runStarted() });
+      await child.link.send<CarryReply>(
+        { kind: "carry" },
+        { onReply: ({ started }) => started && this.#core.runStarted() },
+      );
     }
   }
 

@@ -9,7 +9,7 @@ import type { PiProgram } from "../pi/locate.ts";
 import { createSessionFile, ensureSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
-import { Session, type SessionOptions } from "./session.ts";
+import { type ChildSinks, Session, type SessionOptions } from "./session.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions {
@@ -51,7 +51,9 @@ export class Registry {
     this.#refuseWhenEnding();
     const { maxSessions } = this.#options.limits;
     if (this.#sessions.size + this.#creating >= maxSessions) {
-      throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, { retryAfterMs: 10_000 });
+      throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
+        retryAfterMs: 10_000,
+      });
     }
     this.#creating += 1;
     try {
@@ -64,7 +66,8 @@ export class Registry {
   /** Throws `session_not_found`. */
   get(sessionId: string): Session {
     const session = this.#sessions.get(sessionId);
-    if (session === undefined) throw new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
+    if (session === undefined)
+      throw new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
     return session;
   }
 
@@ -97,9 +100,16 @@ export class Registry {
     const cwd = await workingDirectory(params.cwd);
     const now = new Date();
     const sessionId = uuidv7();
-    const file = await createSessionFile({ sessionId, cwd, env: this.#options.env, now }).catch((cause: NodeJS.ErrnoException) => {
-      throw new WireError("start_failed", `pi's session file could not be created (${cause.code}): ${cause.message}.`, {}, { cause });
-    });
+    const file = await createSessionFile({ sessionId, cwd, env: this.#options.env, now }).catch(
+      (cause: NodeJS.ErrnoException) => {
+        throw new WireError(
+          "start_failed",
+          `pi's session file could not be created (${cause.code}): ${cause.message}.`,
+          {},
+          { cause },
+        );
+      },
+    );
     const { model, thinking, name, tools, excludeTools, approve } = params;
     const session = this.#session({
       sessionId,
@@ -142,26 +152,26 @@ export class Registry {
     });
   }
 
-  #start: (stored: StoredSession, sinks: Parameters<SessionOptions["start"]>[1], log: Logger) => ReturnType<SessionOptions["start"]> =
-    async (stored, sinks, log) => {
-      this.#refuseWhenEnding();
-      await workingDirectory(stored.cwd);
-      await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now: new Date(stored.createdAt) });
-      const { helper, runDirectory, env, limits } = this.#options;
-      return await startPi({
-        program: await this.#options.locate(),
-        helper,
-        runDirectory,
-        sessionFile: stored.file,
-        cwd: stored.cwd,
-        // A later child takes its name from the session file.
-        pi: stored.generation > 1 ? withoutName(stored.options) : stored.options,
-        env,
-        limits: limits.child,
-        log: log.child({ generation: stored.generation }),
-        ...sinks,
-      });
-    };
+  async #start(stored: StoredSession, sinks: ChildSinks, log: Logger): ReturnType<SessionOptions["start"]> {
+    this.#refuseWhenEnding();
+    await workingDirectory(stored.cwd);
+    const now = new Date(stored.createdAt);
+    await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
+    const { helper, runDirectory, env, limits } = this.#options;
+    return await startPi({
+      program: await this.#options.locate(),
+      helper,
+      runDirectory,
+      sessionFile: stored.file,
+      cwd: stored.cwd,
+      // A later child takes its name from the session file.
+      pi: stored.generation > 1 ? withoutName(stored.options) : stored.options,
+      env,
+      limits: limits.child,
+      log: log.child({ generation: stored.generation }),
+      ...sinks,
+    });
+  }
 
   #refuseWhenEnding(): void {
     if (this.#shuttingDown !== undefined) throw new WireError("shutting_down", "The daemon is about to end.");

@@ -2,24 +2,26 @@ import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
-import type { ChildExit, LostPrompt, ModelRef, SessionInfo } from "../../protocol/session.ts";
+import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import { type Child, type ReadyState, readyState } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
-import { removeIfEmpty } from "../pi/session-file.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
+import { removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { cancellation } from "./dialogs.ts";
-import { EventLog, type Replay } from "./event-log.ts";
+import type { Replay } from "./event-log.ts";
+import { Journal } from "./journal.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
 import { Pushing } from "./pushing.ts";
 import type { SessionCore } from "./session-core.ts";
+import { SessionRecord } from "./session-record.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
-import { type Subscriber, Subscriptions } from "./subscriptions.ts";
+import type { Subscriber } from "./subscriptions.ts";
 
 /** What a session needs to hear from its child. */
 export interface ChildSinks {
@@ -31,7 +33,10 @@ export interface ChildSinks {
 export interface SessionOptions {
   readonly stored: StoredSession;
   /** Starts a pi for the session. */
-  readonly start: (stored: StoredSession, sinks: ChildSinks) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
+  readonly start: (
+    stored: StoredSession,
+    sinks: ChildSinks,
+  ) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
   /** Keeps what has changed of the session's record. */
   readonly save: (stored: StoredSession) => Promise<void>;
   readonly prompts: PromptStore;
@@ -48,38 +53,35 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly prompting: Prompting;
   readonly #options: SessionOptions;
-  readonly #log: EventLog;
-  readonly #subscriptions = new Subscriptions();
+  readonly #journal: Journal;
+  readonly #record: SessionRecord;
   readonly #ledger: PromptLedger;
-  #stored: StoredSession;
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
   #settled: Deferred<void> | undefined;
   #runsStarted = 0;
-  #model: ModelRef | undefined;
-  #thinkingLevel: string | undefined;
   #closed: Promise<ChildExit | undefined> | undefined;
 
   constructor(options: SessionOptions) {
     this.#options = options;
-    this.#stored = options.stored;
     const { sessionId } = options.stored;
-    this.#log = new EventLog({ sessionId, maxRetainedBytes: options.maxRetainedEventBytes });
+    this.#record = new SessionRecord(options.stored, options.save);
+    this.#journal = new Journal({ sessionId, maxRetainedBytes: options.maxRetainedEventBytes });
     this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
     this.prompting = new Prompting(this, this.#ledger, (child) => this.pushing.beforePrompt(child));
   }
 
   get sessionId(): string {
-    return this.#stored.sessionId;
+    return this.#record.stored.sessionId;
   }
 
   get cwd(): string {
-    return this.#stored.cwd;
+    return this.#record.stored.cwd;
   }
 
   get file(): string {
-    return this.#stored.file;
+    return this.#record.stored.file;
   }
 
   get state(): SessionState {
@@ -98,41 +100,29 @@ export class Session implements SessionCore {
     const state = this.#state;
     const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
     return {
-      sessionId: this.sessionId,
+      ...this.#record.facts(),
       state: state.kind,
-      cwd: this.cwd,
-      ...(this.#stored.name === undefined ? {} : { name: this.#stored.name }),
-      file: this.file,
-      generation: this.#stored.generation,
       ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
-      ...(this.#model === undefined ? {} : { model: this.#model }),
-      ...(this.#thinkingLevel === undefined ? {} : { thinkingLevel: this.#thinkingLevel }),
-      projectTrust: this.#stored.options.approve === true ? "approved" : "not_approved",
       ...(state.kind === "running" ? { runId: state.runId } : {}),
-      cursor: this.#log.cursor,
+      cursor: this.#journal.cursor,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
       lostPrompts: [...this.#ledger.lost],
       ...(exit === undefined ? {} : { exit }),
-      createdAt: this.#stored.createdAt,
-      updatedAt: this.#stored.updatedAt,
     };
   }
 
   /** Replays what is behind the cursor and goes on live, without a moment between. */
-  subscribe(subscriber: Subscriber, after: number | undefined): Replay {
-    const replay = this.#log.since(after ?? this.#log.cursor);
-    for (const frame of replay.frames) subscriber.send(frame);
-    this.#subscriptions.add(subscriber);
-    return replay;
+  subscribe(subscriber: Subscriber, after?: number): Replay {
+    return this.#journal.subscribe(subscriber, after);
   }
 
   unsubscribe(subscriberId: string): boolean {
-    return this.#subscriptions.remove(subscriberId);
+    return this.#journal.unsubscribe(subscriberId);
   }
 
   /** Tells the session's subscribers of a delivery. */
   deliveryChanged(delivery: object): void {
-    this.#subscriptions.publish(this.#log.append("delivery/updated", { delivery }));
+    this.#journal.say("delivery/updated", { delivery });
   }
 
   awake(): Promise<Child> {
@@ -168,7 +158,7 @@ export class Session implements SessionCore {
 
   /** Reads pi's state again after something that may have changed it. */
   async refresh(child: Child): Promise<void> {
-    this.#take(readyState((await child.send({ type: "get_state" })).data));
+    this.#record.take(readyState((await child.send({ type: "get_state" })).data));
     this.#publish();
   }
 
@@ -210,29 +200,31 @@ export class Session implements SessionCore {
 
   async #start(): Promise<Child> {
     this.#become({ kind: "starting" });
-    this.#stored = { ...this.#stored, generation: this.#stored.generation + 1, updatedAt: Date.now() };
-    const generation = this.#stored.generation;
+    const generation = this.#record.nextGeneration();
     try {
-      const { child, ready } = await this.#options.start(this.#stored, {
+      const { child, ready } = await this.#options.start(this.#record.stored, {
         onEvent: (record, event) => this.#event(generation, record, event),
         onFrame: (frame) => this.#frame(generation, frame),
         onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
       });
-      this.#take(ready);
+      this.#record.take(ready);
       this.#become({ kind: "idle", child });
       void child.exited.then((exit) => this.#childEnded(child, exit));
       await this.pushing.resume(child);
       return child;
     } catch (error) {
       if (this.#state.kind === "starting") {
-        this.#become({ kind: "crashed", ...(error instanceof WireError ? { exit: error.data["exit"] as ChildExit } : {}) });
+        this.#become({
+          kind: "crashed",
+          ...(error instanceof WireError ? { exit: error.data["exit"] as ChildExit } : {}),
+        });
       }
       throw error;
     }
   }
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
-    this.#subscriptions.publish(this.#log.appendEvent(record, generation));
+    this.#journal.record(record, generation);
     if (event !== undefined) this.#look(event);
   }
 
@@ -249,20 +241,17 @@ export class Session implements SessionCore {
         this.#runSettled();
         break;
       case "session_info_changed":
-        this.#take({
-          model: this.#model,
-          thinkingLevel: this.#thinkingLevel,
-          sessionName: typeof event["name"] === "string" ? event["name"] : undefined,
-        });
+        this.#record.take({ sessionName: typeof event["name"] === "string" ? event["name"] : undefined });
         this.#publish();
         break;
       case "thinking_level_changed":
-        this.#take({ model: this.#model, thinkingLevel: String(event["level"]), sessionName: this.#stored.name });
+        this.#record.take({ thinkingLevel: String(event["level"]) });
         this.#publish();
         break;
       case "extension_ui_request": {
         const answer = cancellation(event);
-        if (answer !== undefined && (this.#state.kind === "idle" || this.#state.kind === "running")) this.#state.child.post(answer);
+        if (answer !== undefined && (this.#state.kind === "idle" || this.#state.kind === "running"))
+          this.#state.child.post(answer);
         break;
       }
       default:
@@ -278,10 +267,11 @@ export class Session implements SessionCore {
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
-    if (generation !== this.#stored.generation) return;
+    if (generation !== this.#record.stored.generation) return;
     this.#options.tracker.receive(this.sessionId, frame);
     if (frame.kind === "settled" && !frame.aborted) this.#ledger.runSettled();
-    if (frame.kind === "fault") this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
+    if (frame.kind === "fault")
+      this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
     if (frame.kind === "hello") this.#hello(frame);
   }
 
@@ -290,17 +280,22 @@ export class Session implements SessionCore {
     const state = this.#state;
     if (state.kind !== "idle" && state.kind !== "running") return;
     if (hello.sessionId !== this.sessionId) {
-      this.#options.log.warn({ replacedBy: hello.sessionId, reason: hello.reason }, "an extension replaced the session inside pi");
+      this.#options.log.warn(
+        { replacedBy: hello.sessionId, reason: hello.reason },
+        "an extension replaced the session inside pi",
+      );
     }
-    this.scope.run(() => this.pushing.resume(state.child)).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, "held pushes could not be brought to the reloaded helper");
-    });
+    this.scope
+      .run(() => this.pushing.resume(state.child))
+      .catch((error: unknown) => {
+        this.#options.log.warn({ err: error }, "held pushes could not be brought to the reloaded helper");
+      });
   }
 
   #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {
     this.#options.log.warn({ generation, ...diagnostic }, "pi wrote a record that could not be passed on as it is");
     const event = { type: "rpcd_diagnostic", ...diagnostic };
-    this.#subscriptions.publish(this.#log.append("session/event", { generation, event }));
+    this.#journal.say("session/event", { generation, event });
   }
 
   async #childEnded(child: Child, exit: ChildExit): Promise<void> {
@@ -318,24 +313,6 @@ export class Session implements SessionCore {
     if (lost.length > 0) this.#publish(lost);
   }
 
-  /** Keeps what pi says of itself, so that a later child is started with the same model and thinking level. */
-  #take({ model, thinkingLevel, sessionName }: ReadyState): void {
-    this.#model = model;
-    this.#thinkingLevel = thinkingLevel;
-    const { name: _before, ...rest } = this.#stored;
-    this.#stored = {
-      ...rest,
-      ...(sessionName === undefined ? {} : { name: sessionName }),
-      options: {
-        ...rest.options,
-        ...(model === undefined ? {} : { model: `${model.provider}/${model.id}` }),
-        ...(thinkingLevel === undefined ? {} : { thinking: thinkingLevel }),
-      },
-      updatedAt: Date.now(),
-    };
-    void this.#options.save(this.#stored);
-  }
-
   #become(state: SessionState): void {
     if (!mayBecome(this.#state.kind, state.kind)) {
       this.#options.log.error({ from: this.#state.kind, to: state.kind }, "a session may not go this way");
@@ -347,7 +324,7 @@ export class Session implements SessionCore {
 
   #publish(lostPrompts?: readonly LostPrompt[]): void {
     // The frame's own seq is the cursor behind it.
-    const session = { ...this.info(), cursor: this.#log.cursor + 1 };
-    this.#subscriptions.publish(this.#log.append("session/updated", { session, ...(lostPrompts === undefined ? {} : { lostPrompts }) }));
+    const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
+    this.#journal.say("session/updated", { session, ...(lostPrompts === undefined ? {} : { lostPrompts }) });
   }
 }

@@ -15,7 +15,9 @@ export async function workingDirectory(cwd: string): Promise<string> {
   } catch (cause) {
     if (cause instanceof WireError) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
-    throw code === "ENOENT" ? problem("does not exist", "missing", cause) : problem(`cannot be looked at (${code})`, "unreadable", cause);
+    throw code === "ENOENT"
+      ? problem("does not exist", "missing", cause)
+      : problem(`cannot be looked at (${code})`, "unreadable", cause);
   }
   try {
     await access(resolved, constants.R_OK | constants.X_OK);

@@ -22,7 +22,9 @@ export class DeliveryStore {
     );
     this.#update = database.prepare("UPDATE deliveries SET settled = ?, record = ? WHERE delivery_id = ?");
     this.#get = database.prepare("SELECT push, record FROM deliveries WHERE delivery_id = ?");
-    this.#open = database.prepare("SELECT push, record FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id");
+    this.#open = database.prepare(
+      "SELECT push, record FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id",
+    );
   }
 
   /** Resolves when it is on disk. */

@@ -1,7 +1,6 @@
-import type { DaemonInfo } from "../../../protocol/daemon.ts";
+import type { DaemonInfo, PiInfo } from "../../../protocol/daemon.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
-import type { PiProgram } from "../../pi/locate.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Handlers } from "../call.ts";
 
@@ -9,7 +8,7 @@ export interface DaemonFacts {
   readonly version: string;
   readonly startedAt: number;
   readonly stateDir: string;
-  readonly pi: PiProgram;
+  readonly pi: PiInfo;
   readonly connections: () => number;
 }
 

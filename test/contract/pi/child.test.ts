@@ -109,7 +109,10 @@ describe("a child", () => {
 
   test("that never answers fails to start when its time is up", async () => {
     const error = await failure(start("hang-at-start", { startTimeoutMs: 300, afterEofMs: 100, afterTermMs: 5_000 }));
-    expect([error.kind, error.message]).toEqual(["start_failed", expect.stringContaining("did not answer within 300 ms")]);
+    expect([error.kind, error.message]).toEqual([
+      "start_failed",
+      expect.stringContaining("did not answer within 300 ms"),
+    ]);
   });
 
   test("reports what is malformed once each, and goes on", async () => {
@@ -117,7 +120,13 @@ describe("a child", () => {
     await child.send({ type: "prompt", message: "x" });
     await heard.next("agent_settled");
     expect(heard.diagnostics.map(({ kind }) => kind)).toEqual([
-      "unparsable", "not_an_object", "not_an_object", "not_an_object", "unparsable", "unparsable", "unparsable",
+      "unparsable",
+      "not_an_object",
+      "not_an_object",
+      "not_an_object",
+      "unparsable",
+      "unparsable",
+      "unparsable",
     ]);
     expect(heard.events.filter(({ text }) => text.includes("text_delta"))).toHaveLength(3);
   });
@@ -126,7 +135,9 @@ describe("a child", () => {
     const { child, heard } = await start("oversize", { maxRecordBytes: 1024 * 1024 });
     await child.send({ type: "prompt", message: "x" });
     await heard.next("agent_settled");
-    expect(heard.diagnostics).toMatchObject([{ kind: "record_too_large", excerpt: expect.stringContaining("message_end") }]);
+    expect(heard.diagnostics).toMatchObject([
+      { kind: "record_too_large", excerpt: expect.stringContaining("message_end") },
+    ]);
     expect(heard.diagnostics[0]?.bytes).toBeGreaterThan(70 * 1024 * 1024);
   });
 
@@ -171,23 +182,29 @@ describe("a child", () => {
     expect(await child.stop()).toMatchObject({ signal: "SIGKILL", expected: true });
   });
 
-  test.each(["close-stdin", "close-stdout"])("that does %j is ended, and not as one that was asked to", async (behaviour) => {
-    const { child } = await start(`${behaviour},ignore-eof`, { afterEofMs: 100 });
-    // What is written behind the prompt finds nobody who reads or answers.
-    await Promise.allSettled([child.send({ type: "prompt", message: "x" })]);
-    child.post({ type: "late" });
-    expect(await child.exited).toMatchObject({ expected: false });
-  });
+  test.each(["close-stdin", "close-stdout"])(
+    "that does %j is ended, and not as one that was asked to",
+    async (behaviour) => {
+      const { child } = await start(`${behaviour},ignore-eof`, { afterEofMs: 100 });
+      // What is written behind the prompt finds nobody who reads or answers.
+      await Promise.allSettled([child.send({ type: "prompt", message: "x" })]);
+      child.post({ type: "late" });
+      expect(await child.exited).toMatchObject({ expected: false });
+    },
+  );
 
-  test.each(["stop", "SIGKILL"])("leaves nothing behind after %s, not even what has a session of its own", async (how) => {
-    const { child } = await start("leave-a-process");
-    expect(await marked(child.id)).toHaveLength(2);
-    if (how === "stop") await child.stop();
-    else process.kill(child.pid, "SIGKILL");
-    await child.cleaned;
-    expect(await marked(child.id)).toEqual([]);
-    expect(exists(child.pid)).toBe(false);
-  });
+  test.each(["stop", "SIGKILL"])(
+    "leaves nothing behind after %s, not even what has a session of its own",
+    async (how) => {
+      const { child } = await start("leave-a-process");
+      expect(await marked(child.id)).toHaveLength(2);
+      if (how === "stop") await child.stop();
+      else process.kill(child.pid, "SIGKILL");
+      await child.cleaned;
+      expect(await marked(child.id)).toEqual([]);
+      expect(exists(child.pid)).toBe(false);
+    },
+  );
 
   test("rejects a frame to a helper that acknowledges nothing, though pi says success", async () => {
     const { child } = await start("silent-helper");

@@ -41,7 +41,9 @@ describe("a session", () => {
     expect(result).toMatchObject({ disposition: "started", runId: expect.any(String) });
     await heard.until(event("agent_settled"));
     expect(created.state.kind).toBe("idle");
-    const states = heard.heard.filter(({ method }) => method === "session/updated").map(({ params }) => params.session.state);
+    const states = heard.heard
+      .filter(({ method }) => method === "session/updated")
+      .map(({ params }) => params.session.state);
     expect(states.slice(-2)).toEqual(["running", "idle"]);
   });
 
@@ -121,26 +123,39 @@ describe("a session", () => {
 });
 
 describe("a session whose pi dies", () => {
-  test.each(["die-before-response", "die-after-response"])("by %s reports the prompt as lost, and does not send it again", async (how) => {
-    await using core = await startCore();
-    const { session: created, heard } = await session(core, how);
-    const outcome = await kindOf(prompt(created, "precious"));
-    expect(outcome).toBe(how === "die-before-response" ? "child_exited" : "success");
-    const { params } = await heard.until(({ params }) => params.lostPrompts !== undefined);
-    expect(params.lostPrompts).toMatchObject([{ text: "precious" }]);
-    expect(created.info()).toMatchObject({ state: "crashed", exit: { signal: "SIGKILL", expected: false }, lostPrompts: [{ text: "precious" }] });
-    core.behave();
-    await prompt(created, "again");
-    await heard.until(({ params }) => params.event?.type === "agent_settled" && params.generation === 2);
-    const texts = heard.heard.filter(event("message_end")).map(({ params }) => params.event.message.content[0].text);
-    expect(texts).toEqual(["again"]);
-    expect(created.info()).toMatchObject({ generation: 2, state: "idle" });
-  });
+  test.each(["die-before-response", "die-after-response"])(
+    "by %s reports the prompt as lost, and does not send it again",
+    async (how) => {
+      await using core = await startCore();
+      const { session: created, heard } = await session(core, how);
+      const outcome = await kindOf(prompt(created, "precious"));
+      expect(outcome).toBe(how === "die-before-response" ? "child_exited" : "success");
+      const { params } = await heard.until(({ params }) => params.lostPrompts !== undefined);
+      expect(params.lostPrompts).toMatchObject([{ text: "precious" }]);
+      expect(created.info()).toMatchObject({
+        state: "crashed",
+        exit: { signal: "SIGKILL", expected: false },
+        lostPrompts: [{ text: "precious" }],
+      });
+      core.behave();
+      await prompt(created, "again");
+      await heard.until(({ params }) => params.event?.type === "agent_settled" && params.generation === 2);
+      const texts = heard.heard.filter(event("message_end")).map(({ params }) => params.event.message.content[0].text);
+      expect(texts).toEqual(["again"]);
+      expect(created.info()).toMatchObject({ generation: 2, state: "idle" });
+    },
+  );
 
   test("does not report a prompt as lost that stands in the session file", async () => {
     await using core = await startCore();
     const { session: created, heard } = await session(core, "die-after-response");
-    const entry = { type: "message", id: "a", parentId: null, timestamp: new Date().toISOString(), message: { role: "user", content: "kept" } };
+    const entry = {
+      type: "message",
+      id: "a",
+      parentId: null,
+      timestamp: new Date().toISOString(),
+      message: { role: "user", content: "kept" },
+    };
     writeFileSync(created.file, `${JSON.stringify(entry)}\n`, { flag: "a" });
     await prompt(created, "kept");
     await heard.until(({ params }) => params.session?.state === "crashed");
@@ -175,13 +190,19 @@ describe("ending a session", () => {
     await core.registry.close(empty.sessionId);
     await core.registry.close(used.sessionId);
     expect([existsSync(empty.file), existsSync(used.file)]).toEqual([false, true]);
-    expect(await kindOf(core.registry.close(used.sessionId).catch((error) => Promise.reject(error)))).toBe("session_not_found");
+    expect(await kindOf(core.registry.close(used.sessionId).catch((error) => Promise.reject(error)))).toBe(
+      "session_not_found",
+    );
   });
 
   test("refuses what comes behind it", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running");
-    const outcomes = Promise.all([kindOf(prompt(created, "a")), core.registry.close(created.sessionId), kindOf(prompt(created, "b"))]);
+    const outcomes = Promise.all([
+      kindOf(prompt(created, "a")),
+      core.registry.close(created.sessionId),
+      kindOf(prompt(created, "b")),
+    ]);
     expect((await outcomes)[2]).toBe("session_closed");
   });
 
@@ -190,7 +211,9 @@ describe("ending a session", () => {
     core.behave("exit-at-start");
     expect(await kindOf(core.registry.create({ cwd: core.cwd }))).toBe("start_failed");
     expect(core.registry.all()).toEqual([]);
-    const files = readdirSync(join(core.root, "agent"), { recursive: true }).filter((name) => String(name).endsWith(".jsonl"));
+    const files = readdirSync(join(core.root, "agent"), { recursive: true }).filter((name) =>
+      String(name).endsWith(".jsonl"),
+    );
     expect(files).toEqual([]);
   });
 

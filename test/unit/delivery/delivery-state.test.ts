@@ -24,7 +24,8 @@ const delivered = (requestId = "r1", payload: "confirmed" | "unverified" | "unch
   ({ kind: "verdict", at, requestId, outcome: "delivered", payload, evidence: "headers", status: 200 }) as const;
 const failed = (requestId = "r1", status = 529) =>
   ({ kind: "verdict", at, requestId, outcome: "failed", payload: "confirmed", status, error: "overloaded" }) as const;
-const aborted = (requestId = "r1") => ({ kind: "verdict", at, requestId, outcome: "aborted", payload: "confirmed" }) as const;
+const aborted = (requestId = "r1") =>
+  ({ kind: "verdict", at, requestId, outcome: "aborted", payload: "confirmed" }) as const;
 const answered = (requestId = "r1") => ({ kind: "answered", at, requestId }) as const;
 const settled = (how: Partial<Extract<DeliveryInput, { kind: "settled" }>> = {}) =>
   ({ kind: "settled", at, aborted: false, failed: false, held: false, ...how }) as const;
@@ -44,31 +45,98 @@ describe("a delivery", () => {
     ["is inserted by reconciliation without being held", [inserted], "inserted", undefined],
     ["is prepared even when its insertion was not reported", [held, prepared()], "prepared", undefined],
     ["stays prepared while pi retries", [held, inserted, prepared(), failed()], "prepared", undefined],
-    ["is answered by a retry", [inserted, prepared(), failed(), prepared("r2"), delivered("r2"), answered("r2")], "answered", undefined],
-    ["is parked when the run fails", [inserted, prepared(), failed("r1", 400), settled({ failed: true })], "parked", "run_failed"],
-    ["is parked by an abort before headers", [inserted, prepared(), aborted(), settled({ aborted: true })], "parked", "abort"],
-    ["is delivered from parked by a later run", [inserted, prepared(), aborted(), settled({ aborted: true }), prepared("r2"), delivered("r2")], "delivered", undefined],
-    ["is parked when its payload lacked it", [inserted, prepared(), delivered("r1", "unverified")], "parked", "unverified"],
-    ["is delivered without a payload check where there is none", [inserted, prepared(), delivered("r1", "unchecked")], "delivered", undefined],
-    ["is not answered by the answer to a request that lacked it", [inserted, prepared(), delivered("r1", "unverified"), answered()], "parked", "unverified"],
-    ["stays delivered when its run ends without an answer", [inserted, prepared(), delivered(), settled({ failed: true })], "delivered", "unanswered_error"],
-    ["stays delivered when its run is aborted", [inserted, prepared(), delivered(), settled({ aborted: true })], "delivered", "unanswered_aborted"],
-    ["stays delivered when its child dies", [inserted, prepared(), delivered(), childEnded], "delivered", "interrupted"],
+    [
+      "is answered by a retry",
+      [inserted, prepared(), failed(), prepared("r2"), delivered("r2"), answered("r2")],
+      "answered",
+      undefined,
+    ],
+    [
+      "is parked when the run fails",
+      [inserted, prepared(), failed("r1", 400), settled({ failed: true })],
+      "parked",
+      "run_failed",
+    ],
+    [
+      "is parked by an abort before headers",
+      [inserted, prepared(), aborted(), settled({ aborted: true })],
+      "parked",
+      "abort",
+    ],
+    [
+      "is delivered from parked by a later run",
+      [inserted, prepared(), aborted(), settled({ aborted: true }), prepared("r2"), delivered("r2")],
+      "delivered",
+      undefined,
+    ],
+    [
+      "is parked when its payload lacked it",
+      [inserted, prepared(), delivered("r1", "unverified")],
+      "parked",
+      "unverified",
+    ],
+    [
+      "is delivered without a payload check where there is none",
+      [inserted, prepared(), delivered("r1", "unchecked")],
+      "delivered",
+      undefined,
+    ],
+    [
+      "is not answered by the answer to a request that lacked it",
+      [inserted, prepared(), delivered("r1", "unverified"), answered()],
+      "parked",
+      "unverified",
+    ],
+    [
+      "stays delivered when its run ends without an answer",
+      [inserted, prepared(), delivered(), settled({ failed: true })],
+      "delivered",
+      "unanswered_error",
+    ],
+    [
+      "stays delivered when its run is aborted",
+      [inserted, prepared(), delivered(), settled({ aborted: true })],
+      "delivered",
+      "unanswered_aborted",
+    ],
+    [
+      "stays delivered when its child dies",
+      [inserted, prepared(), delivered(), childEnded],
+      "delivered",
+      "interrupted",
+    ],
     ["is parked when its child dies during the attempt", [inserted, prepared(), childEnded], "parked", "interrupted"],
     ["stays inserted when its child dies before any attempt", [inserted, childEnded], "inserted", undefined],
     ["stays held when its child dies", [held, childEnded], "held", undefined],
     ["is parked while held when the run is aborted", [held, settled({ aborted: true, held: true })], "parked", "abort"],
     ["fails when its session is closed before it is inserted", [held, sessionClosed], "failed", "session_closed"],
-    ["is unknown when its session is closed behind its insertion", [inserted, prepared(), sessionClosed], "unknown", "session_closed"],
-    ["is dropped when it leaves the transcript", [inserted, { kind: "dropped", at, reason: { code: "compacted", message: "" } }], "dropped", "compacted"],
-    ["is not dropped once it is delivered", [inserted, prepared(), delivered(), { kind: "dropped", at, reason: { code: "compacted", message: "" } }], "delivered", undefined],
+    [
+      "is unknown when its session is closed behind its insertion",
+      [inserted, prepared(), sessionClosed],
+      "unknown",
+      "session_closed",
+    ],
+    [
+      "is dropped when it leaves the transcript",
+      [inserted, { kind: "dropped", at, reason: { code: "compacted", message: "" } }],
+      "dropped",
+      "compacted",
+    ],
+    [
+      "is not dropped once it is delivered",
+      [inserted, prepared(), delivered(), { kind: "dropped", at, reason: { code: "compacted", message: "" } }],
+      "delivered",
+      undefined,
+    ],
   ])("%s", (_title, inputs, state, reason) => {
     const delivery = run(inputs);
     expect([delivery.state, delivery.reason?.code]).toEqual([state, reason]);
   });
 
   test("keeps waiting for the next prompt when it is nextTurn and the run is aborted", () => {
-    expect(run([held, settled({ aborted: true, held: true })], { ...accepted, deliverAs: "nextTurn" }).state).toBe("held");
+    expect(run([held, settled({ aborted: true, held: true })], { ...accepted, deliverAs: "nextTurn" }).state).toBe(
+      "held",
+    );
   });
 
   test("names its evidence, and counts its attempts", () => {
@@ -78,7 +146,14 @@ describe("a delivery", () => {
       { n: 1, requestId: "r1", outcome: "failed", status: 529, error: "overloaded" },
       { n: 2, requestId: "r2", outcome: "delivered", evidence: "headers", status: 200 },
     ]);
-    expect(delivery.history.map(({ state }) => state)).toEqual(["accepted", "inserted", "prepared", "prepared", "delivered", "answered"]);
+    expect(delivery.history.map(({ state }) => state)).toEqual([
+      "accepted",
+      "inserted",
+      "prepared",
+      "prepared",
+      "delivered",
+      "answered",
+    ]);
     expect(delivery.redelivered).toBeUndefined();
   });
 
@@ -98,9 +173,23 @@ describe("a delivery", () => {
 
   test("never says delivered without a verdict for it, never changes once it is over, and never loses its history", () => {
     const inputs = fc.constantFrom<DeliveryInput>(
-      held, inserted, prepared(), prepared("r2"), delivered(), delivered("r2"), delivered("r2", "unverified"), failed(),
-      failed("r2"), aborted(), answered(), answered("r2"), settled(), settled({ aborted: true, held: true }),
-      settled({ failed: true }), childEnded, sessionClosed,
+      held,
+      inserted,
+      prepared(),
+      prepared("r2"),
+      delivered(),
+      delivered("r2"),
+      delivered("r2", "unverified"),
+      failed(),
+      failed("r2"),
+      aborted(),
+      answered(),
+      answered("r2"),
+      settled(),
+      settled({ aborted: true, held: true }),
+      settled({ failed: true }),
+      childEnded,
+      sessionClosed,
     );
     fc.assert(
       fc.property(fc.array(inputs, { maxLength: 25 }), (sequence) => {
@@ -112,7 +201,9 @@ describe("a delivery", () => {
           if (result.kind !== "changed") continue;
           delivery = result.delivery;
           if (delivery.state === "delivered" || delivery.state === "answered") {
-            expect(delivery.attempts.some(({ outcome, payload }) => outcome === "delivered" && payload !== "unverified")).toBe(true);
+            expect(
+              delivery.attempts.some(({ outcome, payload }) => outcome === "delivered" && payload !== "unverified"),
+            ).toBe(true);
             expect(delivery.settledAt).toBeDefined();
           }
           if (before.state === "delivered") expect(["delivered", "answered"]).toContain(delivery.state);

@@ -47,7 +47,12 @@ describe("JsonlSplitter", () => {
           const bytes = Buffer.from(lines.map((text) => text + ending).join(""));
           const whole = split([bytes]);
           expect(split(cut(bytes, places))).toEqual(whole);
-          expect(whole.records).toEqual(Buffer.from(lines.join("\n")).toString("utf8").split("\n").filter((text) => text !== ""));
+          expect(whole.records).toEqual(
+            Buffer.from(lines.join("\n"))
+              .toString("utf8")
+              .split("\n")
+              .filter((text) => text !== ""),
+          );
         },
       ),
       { numRuns: 500 },

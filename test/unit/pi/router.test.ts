@@ -31,7 +31,8 @@ function route(...records: (string | Buffer)[]): Routed {
 
 describe("Router", () => {
   test("passes high-rate records on unparsed and all others parsed, both with pi's own bytes", () => {
-    const delta = '{"type":"message_update","usage":{ },"assistantMessageEvent":{"type":"text_delta","delta":"a\u2028"}}';
+    const delta =
+      '{"type":"message_update","usage":{ },"assistantMessageEvent":{"type":"text_delta","delta":"a\u2028"}}';
     const end = '{"type":"message_end" , "message":{}}';
     expect(route(delta, end).events).toEqual([
       { text: delta, parsed: false },
@@ -40,17 +41,16 @@ describe("Router", () => {
   });
 
   test("knows a high-rate type only as a whole word at the start of an object that ends", () => {
-    const cases = [
-      '{"type":"message_updates"}',
-      '{"usage":1,"type":"message_update"}',
-      '{"type": "message_update"}',
-    ];
+    const cases = ['{"type":"message_updates"}', '{"usage":1,"type":"message_update"}', '{"type": "message_update"}'];
     expect(route(...cases).events.every(({ parsed }) => parsed)).toBe(true);
     expect(route('{"type":"message_update","usage":').diagnostics[0]?.kind).toBe("unparsable");
   });
 
   test("gives responses to who waits, and reports those that nobody waits for", () => {
-    const routed = route('{"id":"d1","type":"response","command":"x","success":true}', '{"type":"response","command":"parse","success":false}');
+    const routed = route(
+      '{"id":"d1","type":"response","command":"x","success":true}',
+      '{"type":"response","command":"parse","success":false}',
+    );
     expect(routed.responses).toHaveLength(2);
     expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unknown_response"]);
     expect(routed.events).toEqual([]);
@@ -81,7 +81,9 @@ describe("Router", () => {
   });
 
   test("replaces invalid UTF-8, reports it, and passes the record on", () => {
-    const routed = route(Buffer.concat([Buffer.from('{"type":"message_update","delta":"'), Buffer.from([0xff, 0xc3]), Buffer.from('"}')]));
+    const routed = route(
+      Buffer.concat([Buffer.from('{"type":"message_update","delta":"'), Buffer.from([0xff, 0xc3]), Buffer.from('"}')]),
+    );
     expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["invalid_utf8"]);
     expect(routed.events[0]?.text).toBe('{"type":"message_update","delta":"\ufffd\ufffd"}');
   });

@@ -24,7 +24,8 @@ describe("the method table", () => {
   });
 
   test("knows no method by an inherited name", () => {
-    for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", ""]) expect(isMethodName(name)).toBe(false);
+    for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", ""])
+      expect(isMethodName(name)).toBe(false);
   });
 
   test("is what the checked-in OpenRPC document says", () => {
@@ -40,14 +41,20 @@ describe("the error catalogue", () => {
     expect(new Set(codes).size).toBe(codes.length);
     for (const [name, { code }] of Object.entries(errorCatalogue)) {
       expect(code >= -32099 && code <= -32000 ? "server" : "specification", name).toBe(
-        ["parse_error", "invalid_request", "method_not_found", "invalid_params", "internal_error"].includes(name) ? "specification" : "server",
+        ["parse_error", "invalid_request", "method_not_found", "invalid_params", "internal_error"].includes(name)
+          ? "specification"
+          : "server",
       );
       expect(errorNameOf(code)).toBe(name);
     }
   });
 
   test("lets no detail hide an error's name", () => {
-    expect(new WireError("conflict", "m", { name: "other", retryable: true, x: 1 }).data).toEqual({ name: "conflict", retryable: false, x: 1 });
+    expect(new WireError("conflict", "m", { name: "other", retryable: true, x: 1 }).data).toEqual({
+      name: "conflict",
+      retryable: false,
+      x: 1,
+    });
   });
 });
 
@@ -55,7 +62,9 @@ describe("the validator", () => {
   const validator = createValidator();
 
   test("gives each finding with its path", () => {
-    expect(validator.params("delivery/push", { sessionId: "s", content: [{ type: "text" }], deliverAs: "later" })).toEqual(
+    expect(
+      validator.params("delivery/push", { sessionId: "s", content: [{ type: "text" }], deliverAs: "later" }),
+    ).toEqual(
       expect.arrayContaining([
         { path: "/customType", message: "is required" },
         { path: "/content/0/text", message: "is required" },

@@ -4,7 +4,12 @@ import { EventLog } from "../../../server/session/event-log.ts";
 
 interface Frame {
   readonly method: string;
-  readonly params: { readonly sessionId: string; readonly seq: number; readonly at: number; readonly [key: string]: unknown };
+  readonly params: {
+    readonly sessionId: string;
+    readonly seq: number;
+    readonly at: number;
+    readonly [key: string]: unknown;
+  };
 }
 
 const parse = (frame: Buffer): Frame => JSON.parse(frame.toString("utf8")) as Frame;
@@ -63,12 +68,15 @@ describe("EventLog", () => {
         fc.nat({ max: 70 }),
         (sizes, bound, after) => {
           const events = log(bound);
-          for (const size of sizes) events.appendEvent(Buffer.from(JSON.stringify({ size, text: "y".repeat(size) })), 1);
+          for (const size of sizes)
+            events.appendEvent(Buffer.from(JSON.stringify({ size, text: "y".repeat(size) })), 1);
           if (after > sizes.length) return;
           const { frames, gap } = events.since(after);
           const seqs = frames.map((frame) => parse(frame).params);
           const first = gap === undefined ? after + 1 : gap.to + 1;
-          expect(seqs.map(({ seq }) => seq)).toEqual(Array.from({ length: sizes.length - first + 1 }, (_, i) => first + i));
+          expect(seqs.map(({ seq }) => seq)).toEqual(
+            Array.from({ length: sizes.length - first + 1 }, (_, i) => first + i),
+          );
           for (const { seq, event } of seqs) expect(event).toMatchObject({ size: sizes[seq - 1] });
         },
       ),

@@ -1,0 +1,15 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** The version in this package's own manifest, which lies one folder up in a checkout and two in what is published. */
+export function version(): string {
+  for (let directory = import.meta.dirname; directory !== dirname(directory); directory = dirname(directory)) {
+    try {
+      const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as { name?: string; version?: string };
+      if (manifest.name === "pi-rpcd" && manifest.version !== undefined) return manifest.version;
+    } catch {
+      // Not here; one up.
+    }
+  }
+  throw new Error("pi-rpcd's own package.json is missing. Install the package again.");
+}

@@ -1,0 +1,118 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bin, type CommandOptions, root, run } from "./lib/command.ts";
+
+// Builds and packs the package, installs it as a stranger would, and uses every way in.
+
+const { name, version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Readonly<
+  Record<string, string>
+>;
+const work = mkdtempSync(join(tmpdir(), "pi-rpcd-package-"));
+const project = join(work, "project");
+
+class StepFailed extends Error {}
+
+async function step(what: string, command: string, args: readonly string[], options?: CommandOptions): Promise<string> {
+  const { code, output } = await run(command, args, options);
+  if (code === 0) return output;
+  throw new StepFailed(`${what} failed: ${[command, ...args].join(" ")}\n${output}`);
+}
+
+async function pack(): Promise<string> {
+  await step("building", process.execPath, ["scripts/build.ts"]);
+  await step("packing", "npm", ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", work]);
+  const tarball = readdirSync(work).find((file) => file.endsWith(".tgz"));
+  if (tarball === undefined) throw new StepFailed("packing failed: npm pack left no tarball");
+  return join(work, tarball);
+}
+
+async function lint(tarball: string): Promise<void> {
+  await step("publint", bin("publint"), ["run", tarball, "--strict"]);
+  await step("attw", bin("attw"), [tarball, "--profile", "esm-only", "--no-emoji", "--no-color", "--format", "ascii"]);
+}
+
+async function install(tarball: string): Promise<void> {
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  const quiet = ["--omit=dev", "--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  await step("installing the tarball", "npm", ["install", ...quiet, tarball], { cwd: project });
+}
+
+async function useProgram(): Promise<void> {
+  const program = join(project, "node_modules", ".bin", name ?? "");
+  const printed = await step("--version", program, ["--version"], { cwd: project, timeoutMs: 30_000 });
+  if (!printed.includes(version ?? "")) {
+    throw new StepFailed(`--version printed ${JSON.stringify(printed)} instead of ${version}`);
+  }
+  const help = await step("--help", program, ["--help"], { cwd: project, timeoutMs: 30_000 });
+  if (!help.includes("Usage")) throw new StepFailed(`--help shows no usage:\n${help}`);
+}
+
+async function importEntries(): Promise<void> {
+  for (const entry of ["client", "protocol", "extension"]) {
+    const code = `const entry = await import("${name}/${entry}"); if (Object.keys(entry).length === 0) throw new Error("it exports nothing");`;
+    await step(`importing ${name}/${entry}`, process.execPath, ["--input-type=module", "-e", code], {
+      cwd: project,
+      timeoutMs: 30_000,
+    });
+  }
+}
+
+interface Consumer {
+  readonly kind: string;
+  readonly compilerOptions: object;
+  readonly source: string;
+}
+
+const strict = { strict: true, exactOptionalPropertyTypes: true, target: "es2024", noEmit: true };
+const onNode = { ...strict, module: "nodenext", lib: ["es2024"], types: ["node"] };
+const inPage = { ...strict, module: "preserve", moduleResolution: "bundler", customConditions: ["browser"], types: [] };
+const clientSource = `
+import * as client from "${name}/client";
+import { type MethodName, methods, PROTOCOL_VERSION } from "${name}/protocol";
+export const exported: string[] = Object.keys(client);
+export const wireVersion: number = PROTOCOL_VERSION;
+export const names = Object.keys(methods) as MethodName[];
+`;
+
+/** On Node a client needs no types of the DOM, in a page none of Node; every declaration that it reaches is checked. */
+const consumers: readonly Consumer[] = [
+  { kind: "node", compilerOptions: onNode, source: clientSource },
+  { kind: "page", compilerOptions: { ...inPage, lib: ["es2024", "esnext.disposable", "dom"] }, source: clientSource },
+  {
+    kind: "extension",
+    // pi's own declarations do not stand the check.
+    compilerOptions: { ...onNode, skipLibCheck: true },
+    source: `import extension from "${name}/extension";\nexport const load: (...args: never[]) => unknown = extension;\n`,
+  },
+];
+
+async function typeCheck(): Promise<void> {
+  // Some dependency may have brought other types of Node.
+  const nodeTypes = join(project, "node_modules", "@types", "node");
+  rmSync(nodeTypes, { recursive: true, force: true });
+  mkdirSync(join(nodeTypes, ".."), { recursive: true });
+  symlinkSync(join(root, "node_modules", "@types", "node"), nodeTypes);
+  for (const { kind, compilerOptions, source } of consumers) {
+    writeFileSync(join(project, `${kind}.ts`), source);
+    const config = join(project, `tsconfig.${kind}.json`);
+    writeFileSync(config, JSON.stringify({ compilerOptions, files: [`${kind}.ts`] }));
+    await step(`type-checking a consumer (${kind})`, bin("tsc"), ["-p", config], { cwd: project });
+  }
+}
+
+try {
+  const tarball = await pack();
+  await lint(tarball);
+  await install(tarball);
+  await useProgram();
+  await importEntries();
+  await typeCheck();
+} catch (error) {
+  if (!(error instanceof StepFailed)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}

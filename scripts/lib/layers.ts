@@ -1,0 +1,154 @@
+import { posix } from "node:path";
+import { type Import, importsOf } from "./imports.ts";
+
+// The arrows of ARCHITECTURE.md, as tables. A file belongs to the first layer with a matching pattern.
+
+/** `folder/` is everything below it, `folder/*` the files directly in it, anything else one file. */
+type Pattern = string;
+
+interface Layer {
+  readonly files: readonly Pattern[];
+  /** Names of the layers it may import besides itself. */
+  readonly imports: readonly string[] | "all";
+}
+
+const base = ["protocol", "server/lib"] as const;
+
+const layers: Readonly<Record<string, Layer>> = {
+  protocol: { files: ["protocol/"], imports: [] },
+  provider: { files: ["provider/"], imports: [] },
+  client: { files: ["client/"], imports: ["protocol"] },
+  extension: { files: ["extension/"], imports: ["protocol"] },
+  "cli/start": { files: ["cli/start.ts"], imports: ["cli", "client", "protocol", "server", "server/config"] },
+  "cli/demo": { files: ["cli/demo.ts"], imports: ["cli", "client", "protocol", "provider"] },
+  cli: { files: ["cli/"], imports: ["client", "protocol", "cli/start", "cli/demo"] },
+  "server/lib": { files: ["server/lib/"], imports: [] },
+  "server/config": { files: ["server/config.ts", "server/log.ts"], imports: base },
+  "server/store": { files: ["server/store/"], imports: [...base, "server/config"] },
+  "server/delivery": { files: ["server/delivery/"], imports: [...base, "server/config", "server/store"] },
+  "server/pi": { files: ["server/pi/"], imports: [...base, "server/config"] },
+  "server/session": {
+    files: ["server/session/"],
+    imports: [...base, "server/config", "server/pi", "server/delivery", "server/store"],
+  },
+  "server/rpc": {
+    files: ["server/rpc/"],
+    imports: [...base, "server/config", "server/session", "server/delivery"],
+  },
+  "server/edge": { files: ["server/edge/"], imports: [...base, "server/config", "server/rpc"] },
+  // The composition root: daemon.ts and what stands beside it.
+  server: {
+    files: ["server/*"],
+    imports: [
+      ...base,
+      "server/config",
+      "server/store",
+      "server/delivery",
+      "server/pi",
+      "server/session",
+      "server/rpc",
+      "server/edge",
+    ],
+  },
+  "tests and tools": { files: ["test/", "bench/", "examples/", "scripts/", "*"], imports: "all" },
+};
+
+/** Packages that only some layers may know. A name ending in `/` stands for the whole scope. */
+const packages: Readonly<Record<string, readonly string[]>> = {
+  fastify: ["server/edge"],
+  "@fastify/": ["server/edge"],
+  ws: ["server/edge", "client"],
+  "json-rpc-2.0": ["server/rpc", "server/edge", "client"],
+};
+
+interface Reach {
+  readonly from: string;
+  /** Prefixes of files of ours, or packages. */
+  readonly never: readonly string[];
+  readonly reason: string;
+}
+
+/** What a file must not load, however indirectly. Types and dynamic imports do not count. */
+const reaches: readonly Reach[] = [
+  { from: "client/browser.ts", never: ["node:", "ws"], reason: "it runs in browsers" },
+  { from: "client/browser.ts", never: ["protocol/context/"], reason: "clients have no use for it" },
+  { from: "client/index.ts", never: ["protocol/context/"], reason: "clients have no use for it" },
+  { from: "cli/main.ts", never: ["server/"], reason: "every command would pay for loading the daemon" },
+];
+
+export interface Finding {
+  readonly file: string;
+  readonly line: number;
+  readonly message: string;
+}
+
+/** Checks every import of the given files (path from the root, with `/`, to source) against the tables. */
+export function checkLayers(sources: ReadonlyMap<string, string>): readonly Finding[] {
+  const imports = new Map([...sources].map(([file, source]) => [file, importsOf(source)]));
+  const arrows = [...imports].flatMap(([file, found]) => checkFile(file, found));
+  return [...arrows, ...reaches.flatMap((rule) => checkReach(rule, imports))];
+}
+
+function layerOf(file: string): string | undefined {
+  const folder = posix.dirname(file);
+  const matches = (pattern: Pattern): boolean => {
+    if (pattern === "*") return folder === ".";
+    if (pattern.endsWith("/*")) return folder === pattern.slice(0, -2);
+    return pattern.endsWith("/") ? file.startsWith(pattern) : file === pattern;
+  };
+  return Object.keys(layers).find((name) => layers[name]?.files.some(matches));
+}
+
+function resolveImport(file: string, specifier: string): string {
+  return specifier.startsWith(".") ? posix.join(posix.dirname(file), specifier) : specifier;
+}
+
+function checkFile(file: string, imports: readonly Import[]): readonly Finding[] {
+  const name = layerOf(file);
+  const allowed = name === undefined ? undefined : layers[name]?.imports;
+  if (allowed === undefined) {
+    return [{ file, line: 1, message: "belongs to no layer; name its folder in scripts/lib/layers.ts" }];
+  }
+  if (allowed === "all") return [];
+  return imports.flatMap(({ specifier, line }) => {
+    const message = specifier.startsWith(".")
+      ? arrowBreach(name ?? "", allowed, resolveImport(file, specifier))
+      : packageBreach(name ?? "", specifier);
+    return message === undefined ? [] : [{ file, line, message }];
+  });
+}
+
+function arrowBreach(from: string, allowed: readonly string[], target: string): string | undefined {
+  const to = layerOf(target);
+  if (to === from || (to !== undefined && allowed.includes(to))) return undefined;
+  const may = allowed.length === 0 ? "nothing else of ours" : `only ${allowed.join(", ")}`;
+  return `${from} may not import ${to ?? "a folder without a layer"} (${target}); it may import ${may}`;
+}
+
+function packageBreach(from: string, specifier: string): string | undefined {
+  const known = Object.entries(packages).find(([name]) => isOfPackage(name, specifier));
+  if (known === undefined || known[1].includes(from)) return undefined;
+  return `${from} may not import the package ${specifier}; only ${known[1].join(", ")} may`;
+}
+
+function isOfPackage(name: string, specifier: string): boolean {
+  return specifier === name || specifier.startsWith(/[/:]$/.test(name) ? name : `${name}/`);
+}
+
+function checkReach(rule: Reach, imports: ReadonlyMap<string, readonly Import[]>): readonly Finding[] {
+  const findings: Finding[] = [];
+  const paths = new Map([[rule.from, rule.from]]);
+  for (const [file, path] of paths) {
+    for (const { specifier, line, kind } of imports.get(file) ?? []) {
+      if (kind !== "static") continue;
+      const target = resolveImport(file, specifier);
+      const way = `${path} → ${target}`;
+      if (rule.never.some((name) => isOfPackage(name, target))) {
+        findings.push({ file, line, message: `${rule.from} must not load ${target}: ${rule.reason} (${way})` });
+      } else if (!paths.has(target)) {
+        paths.set(target, way);
+      }
+    }
+  }
+  return findings;
+}

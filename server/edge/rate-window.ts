@@ -1,0 +1,26 @@
+export interface RateWindowOptions {
+  readonly max: number;
+  readonly windowMs: number;
+}
+
+/** Counts what happens in fixed windows of time. Two numbers, however much happens. */
+export class RateWindow {
+  readonly #options: RateWindowOptions;
+  #startedAt = Number.NEGATIVE_INFINITY;
+  #count = 0;
+
+  constructor(options: RateWindowOptions) {
+    this.#options = options;
+  }
+
+  /** Counts one. Returns 0 while it is within the bound, else the milliseconds until the next window. */
+  add(nowMs: number): number {
+    const { max, windowMs } = this.#options;
+    if (nowMs - this.#startedAt >= windowMs || nowMs < this.#startedAt) {
+      this.#startedAt = nowMs;
+      this.#count = 0;
+    }
+    this.#count += 1;
+    return this.#count <= max ? 0 : this.#startedAt + windowMs - nowMs;
+  }
+}

@@ -1,0 +1,76 @@
+import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
+import type { ReadyState } from "../pi/child.ts";
+import type { StoredSession } from "../store/sessions.ts";
+
+type Facts = Pick<
+  SessionInfo,
+  | "sessionId"
+  | "cwd"
+  | "name"
+  | "file"
+  | "generation"
+  | "model"
+  | "thinkingLevel"
+  | "projectTrust"
+  | "createdAt"
+  | "updatedAt"
+>;
+
+/** What a session is, beside what it does: kept in the store, so that a later child is started in the same way. */
+export class SessionRecord {
+  readonly #save: (stored: StoredSession) => Promise<void>;
+  #stored: StoredSession;
+  #model: ModelRef | undefined;
+  #thinkingLevel: string | undefined;
+
+  constructor(stored: StoredSession, save: (stored: StoredSession) => Promise<void>) {
+    this.#stored = stored;
+    this.#save = save;
+  }
+
+  get stored(): StoredSession {
+    return this.#stored;
+  }
+
+  facts(): Facts {
+    const { sessionId, cwd, name, file, generation, options, createdAt, updatedAt } = this.#stored;
+    return {
+      sessionId,
+      cwd,
+      ...(name === undefined ? {} : { name }),
+      file,
+      generation,
+      ...(this.#model === undefined ? {} : { model: this.#model }),
+      ...(this.#thinkingLevel === undefined ? {} : { thinkingLevel: this.#thinkingLevel }),
+      projectTrust: options.approve === true ? "approved" : "not_approved",
+      createdAt,
+      updatedAt,
+    };
+  }
+
+  /** For another child. */
+  nextGeneration(): number {
+    this.#stored = { ...this.#stored, generation: this.#stored.generation + 1, updatedAt: Date.now() };
+    return this.#stored.generation;
+  }
+
+  /** Takes what pi says of itself, as far as it is given. */
+  take(said: Partial<ReadyState>): void {
+    if ("model" in said) this.#model = said.model;
+    if ("thinkingLevel" in said) this.#thinkingLevel = said.thinkingLevel;
+    const { name: before, options, ...rest } = this.#stored;
+    const name = "sessionName" in said ? said.sessionName : before;
+    this.#stored = {
+      ...rest,
+      ...(name === undefined ? {} : { name }),
+      options: {
+        ...options,
+        ...(this.#model === undefined ? {} : { model: `${this.#model.provider}/${this.#model.id}` }),
+        ...(this.#thinkingLevel === undefined ? {} : { thinking: this.#thinkingLevel }),
+      },
+      updatedAt: Date.now(),
+    };
+    // A failed write is logged by the store.
+    void this.#save(this.#stored);
+  }
+}

@@ -1,0 +1,278 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { WebSocket } from "ws";
+import { WireError } from "../../protocol/errors.ts";
+import type { MethodName } from "../../protocol/methods.ts";
+import { createValidator } from "../../protocol/validation.ts";
+import { HEALTH_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
+import type { Transport } from "../../server/edge/admission.ts";
+import { createEdge, type Edge } from "../../server/edge/app.ts";
+import type { EdgeLimits } from "../../server/edge/limits.ts";
+import type { Call, Handlers } from "../../server/rpc/call.ts";
+import { createDispatcher, type Dispatcher, type DispatcherLimits } from "../../server/rpc/dispatcher.ts";
+
+export const token = "2f8c1d-the-token-of-the-tests-91ab";
+export const deliveryId = "01920000-0000-7000-8000-000000000001";
+
+export interface EdgeTestOptions {
+  readonly limits?: Partial<EdgeLimits>;
+  readonly dispatcherLimits?: DispatcherLimits;
+  readonly handlers?: Readonly<Partial<Record<MethodName, (params: unknown, call: Call) => unknown>>>;
+  readonly allowedHosts?: readonly string[];
+  readonly allowedOrigins?: readonly string[];
+}
+
+/** An edge on both transports, over handlers that do next to nothing. */
+export interface TestEdge extends AsyncDisposable {
+  readonly edge: Edge;
+  readonly dispatcher: Dispatcher;
+  readonly directory: string;
+  readonly socketPath: string;
+  readonly port: number;
+  /** What was logged, a record a line. */
+  readonly logged: readonly string[];
+  /** The call of the next delivery/wait that begins. */
+  nextWait(): Promise<Call>;
+}
+
+export interface FakeCore {
+  readonly handlers: Handlers;
+  nextWait(): Promise<Call>;
+}
+
+/** All handlers: those that tests need do something simple, others fail; `delivery/wait` waits for its signal. */
+export function fakeCore(replaced: EdgeTestOptions["handlers"] = {}): FakeCore {
+  let wait = Promise.withResolvers<Call>();
+  const unused = (): never => {
+    throw new Error("no test uses this method");
+  };
+  const handlers = {
+    "session/create": unused,
+    "session/get": unused,
+    "session/subscribe": unused,
+    "session/unsubscribe": unused,
+    "session/prompt": unused,
+    "session/steer": unused,
+    "session/followUp": unused,
+    "session/abort": unused,
+    "session/command": ({ command }: { command: unknown }) => ({ data: command }),
+    "session/close": unused,
+    "delivery/push": unused,
+    "delivery/get": () => {
+      throw new WireError("delivery_not_found", "There is no such delivery.");
+    },
+    "delivery/wait": async (_params: unknown, call: Call) => {
+      const { signal } = call;
+      const { promise, reject } = Promise.withResolvers<never>();
+      signal.addEventListener("abort", () => reject(signal.reason));
+      wait.resolve(call);
+      wait = Promise.withResolvers<Call>();
+      return await promise;
+    },
+    "daemon/info": () => ({ pid: 1 }),
+    "session/list": () => ({ sessions: [] }),
+    "rpc.discover": () => ({ openrpc: "1.3.2" }),
+    ...replaced,
+  };
+  return { handlers: handlers as unknown as Handlers, nextWait: () => wait.promise };
+}
+
+export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge> {
+  const directory = mkdtempSync(join(tmpdir(), "edge-"));
+  const logged: string[] = [];
+  const log = pino({ level: "trace" }, { write: (line) => logged.push(line) });
+  const { handlers, nextWait } = fakeCore(options.handlers);
+  const dispatcher = createDispatcher({
+    handlers,
+    validator: createValidator(),
+    validateResults: false,
+    log,
+    limits: options.dispatcherLimits,
+  });
+  const { limits, allowedHosts, allowedOrigins } = options;
+  const edge = createEdge({ dispatcher, token, log, limits, allowedHosts, allowedOrigins });
+  const socketPath = join(directory, "s");
+  const { url } = await edge.listen({ socketPath, port: 0 });
+  return {
+    edge,
+    dispatcher,
+    directory,
+    socketPath,
+    port: Number(new URL(url).port),
+    logged,
+    nextWait,
+    [Symbol.asyncDispose]: async () => {
+      await edge.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+/** Where one transport of an edge is found, as `net.connect` and `http.request` take it. */
+export function address(edge: TestEdge, transport: Transport): { host: string; port: number } | { path: string } {
+  return transport === "tcp" ? { host: "127.0.0.1", port: edge.port } : { path: edge.socketPath };
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The text as JSON, if it is some. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  readonly body: any;
+}
+
+export interface HttpQuestion {
+  readonly transport?: Transport;
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+}
+
+export const authorization = { authorization: `Bearer ${token}` };
+export const json = { ...authorization, "content-type": "application/json" };
+
+/** One HTTP request on a socket of its own. Resolves with whatever the edge answers. */
+export function http(edge: TestEdge, question: HttpQuestion = {}): Promise<HttpAnswer> {
+  const { transport = "tcp", method = "GET", path = HEALTH_PATH, headers = {}, body } = question;
+  const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
+  const where =
+    transport === "tcp" ? { host: "127.0.0.1", port: edge.port } : { socketPath: edge.socketPath, host: "localhost" };
+  const outgoing = request({ ...where, method, path, headers, agent: false }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    response.once("error", reject);
+    response.once("end", () => {
+      const text = Buffer.concat(chunks).toString("utf8");
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: parsed(text) });
+    });
+  });
+  outgoing.once("error", reject);
+  outgoing.end(body);
+  return promise;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Opens a WebSocket with the token. Rejects where the upgrade is refused. */
+export function openWebSocket(edge: TestEdge, transport: Transport = "tcp"): Promise<TestWebSocket> {
+  const base = transport === "tcp" ? `ws://127.0.0.1:${edge.port}` : `ws+unix:${edge.socketPath}:`;
+  const webSocket = new WebSocket(`${base}${WEBSOCKET_PATH}`, { headers: authorization, perMessageDeflate: false });
+  const { promise, resolve, reject } = Promise.withResolvers<TestWebSocket>();
+  const opened = new TestWebSocket(webSocket);
+  webSocket.once("open", () => resolve(opened));
+  webSocket.once("error", reject);
+  return promise;
+}
+
+export interface Closed {
+  readonly code: number;
+  readonly reason: string;
+}
+
+/** A client that keeps what it hears. */
+export class TestWebSocket implements AsyncDisposable {
+  readonly raw: WebSocket;
+  readonly closed: Promise<Closed>;
+  readonly #heard: string[] = [];
+  #awaited: ((text: string) => void) | undefined;
+
+  constructor(raw: WebSocket) {
+    this.raw = raw;
+    const { promise, resolve } = Promise.withResolvers<Closed>();
+    this.closed = promise;
+    raw.on("close", (code, reason) => resolve({ code, reason: reason.toString() }));
+    raw.on("error", () => {});
+    raw.on("message", (data) => {
+      const text = data.toString();
+      if (this.#awaited === undefined) this.#heard.push(text);
+      else this.#awaited(text);
+      this.#awaited = undefined;
+    });
+  }
+
+  send(value: unknown): void {
+    this.raw.send(JSON.stringify(value));
+  }
+
+  /** The next message, parsed; one that was heard already counts. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  async next(): Promise<any> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const heard = this.#heard.shift();
+    if (heard === undefined) this.#awaited = resolve;
+    else resolve(heard);
+    return JSON.parse(await promise);
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  async call(method: string, params: unknown = {}, id: number | string = 1): Promise<any> {
+    this.send({ jsonrpc: "2.0", id, method, params });
+    return await this.next();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.raw.terminate();
+    await this.closed;
+  }
+}
+
+/** A bare socket: what no well-behaved client would write. */
+export interface RawSocket extends Disposable {
+  readonly socket: Socket;
+  /** All that came, once the edge has closed the socket. */
+  readonly ended: Promise<string>;
+  /** What has come when `fits` first holds, or when the socket has ended. */
+  until(fits: (text: string) => boolean): Promise<string>;
+}
+
+export function rawSocket(edge: TestEdge, transport: Transport = "tcp"): RawSocket {
+  const socket = connect(address(edge, transport));
+  const ended = Promise.withResolvers<string>();
+  let text = "";
+  socket.setEncoding("latin1");
+  socket.on("data", (chunk: string) => {
+    text += chunk;
+  });
+  socket.on("error", () => {});
+  socket.once("close", () => ended.resolve(text));
+  return {
+    socket,
+    ended: ended.promise,
+    until: async (fits) => {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      const check = (): void => {
+        if (fits(text)) resolve(text);
+      };
+      socket.on("data", check);
+      check();
+      return await Promise.race([promise, ended.promise]);
+    },
+    [Symbol.dispose]: () => {
+      socket.destroy();
+    },
+  };
+}
+
+/** Whether the edge still serves: a call over HTTP and one over a WebSocket, on both transports. */
+export async function isUsable(edge: TestEdge): Promise<boolean> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/list" });
+  for (const transport of ["tcp", "unix"] as const) {
+    const answer = await http(edge, { transport, method: "POST", path: "/v1/rpc", headers: json, body });
+    await using webSocket = await openWebSocket(edge, transport);
+    const { result } = await webSocket.call("session/list");
+    if (answer.status !== 200 || result === undefined) return false;
+  }
+  return true;
+}

@@ -1,0 +1,15 @@
+import { existsSync } from "node:fs";
+
+export interface PiUnderTest {
+  readonly version: string;
+  /** Its program, to be run by `process.execPath`. */
+  readonly cli: string;
+}
+
+/** The pi that this project of the test run is about. Only for tests in integration/, e2e/ and faults/. */
+export function piUnderTest(): PiUnderTest {
+  const { PI_RPCD_TEST_PI: cli, PI_RPCD_TEST_PI_VERSION: version } = process.env;
+  if (cli === undefined || version === undefined) throw new Error("this test does not belong to a project with a pi");
+  if (!existsSync(cli)) throw new Error(`pi ${version} is not there yet; "npm test" gets it once`);
+  return { version, cli };
+}

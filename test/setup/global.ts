@@ -1,0 +1,69 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TestProject } from "vitest/node";
+import { processesWith, type RunningProcess } from "./processes.ts";
+
+// Every process and every temporary file of a test run can be told from all others: the processes carry
+// PI_RPCD_TEST_RUN, the files are below TMPDIR. What is left of either at the end fails the run.
+
+/** What pi and Node leave by themselves. */
+const foreign = [/^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$/];
+
+/** What has been killed may take this long to be gone. */
+const goneWithinMs = 3_000;
+
+export default function setup({ vitest }: TestProject): () => Promise<void> {
+  const run = randomUUID();
+  const directory = mkdtempSync(join(tmpdir(), "pi-rpcd-test-"));
+  process.env["PI_RPCD_TEST_RUN"] = run;
+  process.env["TMPDIR"] = directory;
+  // Code from a cache makes coverage less exact.
+  if (!vitest.config.coverage.enabled) {
+    process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");
+  }
+
+  const marker = `PI_RPCD_TEST_RUN=${run}`;
+  const sweep = (): void => {
+    for (const { pid } of processesWith(marker)) if (pid !== process.pid) kill(pid);
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+  };
+  // vitest tears nothing down when it is interrupted.
+  process.once("exit", sweep);
+
+  return async () => {
+    const processes = await remainingProcesses(marker);
+    const files = readdirSync(directory).filter((name) => !foreign.some((pattern) => pattern.test(name)));
+    for (const { pid } of processes) kill(pid);
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
+    const left = [
+      ...processes.map(({ pid, parent, command }) => `process ${pid} (parent ${parent}): ${command}`),
+      ...files.map((name) => `temporary file: ${name}`),
+    ];
+    if (left.length > 0) throw new Error(`The tests left something behind:\n  ${left.join("\n  ")}`);
+  };
+}
+
+async function remainingProcesses(marker: string): Promise<readonly RunningProcess[]> {
+  const deadline = Date.now() + goneWithinMs;
+  for (;;) {
+    const remaining = processesWith(marker).filter((found) => found.pid !== process.pid && !isWorker(found));
+    if (remaining.length === 0 || Date.now() > deadline) return remaining;
+    await sleep(50);
+  }
+}
+
+/** vitest ends its workers only after this. */
+function isWorker({ parent, command }: RunningProcess): boolean {
+  return parent === process.pid && /[/\\]vitest[/\\]dist[/\\]workers?[/\\]/.test(command);
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}

@@ -1,0 +1,51 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const ciRun = join(import.meta.dirname, "../../../.ci/run");
+
+/** Runs .ci/run with an npm whose `test` and `run check` are these shell commands. */
+function runCi(npmTest: string, npmCheck: string): { code: number | null; lines: string[] } {
+  const folder = mkdtempSync(join(tmpdir(), "ci-run-"));
+  try {
+    const npm = join(folder, "npm");
+    writeFileSync(npm, `#!/bin/sh\nif [ "$1" = test ]; then\n${npmTest}\nelse\n${npmCheck}\nfi\n`);
+    chmodSync(npm, 0o755);
+    const { status, stdout } = spawnSync("bash", [ciRun], {
+      encoding: "utf8",
+      env: { ...process.env, PATH: `${folder}:${process.env["PATH"]}` },
+    });
+    return { code: status, lines: stdout.trimEnd().split("\n") };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test("the last line of CI adds up tests and checks, and is the only one of its form", () => {
+  const { code, lines } = runCi(
+    'echo "unit: 3 passed, 0 failed"; echo "5 passed, 0 failed"',
+    'echo "2 passed, 0 failed"',
+  );
+  expect(lines.at(-1)).toBe("7 passed, 0 failed");
+  expect(lines.filter((line) => /^\d+ passed, \d+ failed$/.test(line))).toHaveLength(1);
+  expect(code).toBe(0);
+});
+
+test.each([
+  ["a test fails", 'echo "4 passed, 1 failed"; exit 1', 'echo "2 passed, 0 failed"', "6 passed, 1 failed"],
+  ["the tests crash without a count", "exit 134", 'echo "2 passed, 0 failed"', "2 passed, 1 failed"],
+  ["the tests end well without a count", "true", 'echo "2 passed, 0 failed"', "2 passed, 1 failed"],
+  ["no test ran", 'echo "0 passed, 0 failed"', 'echo "2 passed, 0 failed"', "2 passed, 1 failed"],
+  [
+    "a check counts no failure but exits with one",
+    'echo "5 passed, 0 failed"',
+    'echo "2 passed, 0 failed"; exit 3',
+    "7 passed, 1 failed",
+  ],
+])("CI fails when %s", (_when, npmTest, npmCheck, last) => {
+  const { code, lines } = runCi(npmTest, npmCheck);
+  expect(lines.at(-1)).toBe(last);
+  expect(code).toBe(1);
+});

@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import { importsOf } from "../../../scripts/lib/imports.ts";
+import { checkLayers } from "../../../scripts/lib/layers.ts";
+
+/** The findings for a set of files, as `file:line message`. */
+function check(files: Readonly<Record<string, string>>): string[] {
+  return checkLayers(new Map(Object.entries(files))).map(({ file, line, message }) => `${file}:${line} ${message}`);
+}
+
+function importing(specifier: string): string {
+  return `import { thing } from "${specifier}";\n`;
+}
+
+test.each([
+  ["server/edge/ws.ts", "../rpc/dispatcher.ts"],
+  ["server/rpc/handlers/session.ts", "../../session/session.ts"],
+  ["server/session/session.ts", "../pi/child.ts"],
+  ["server/delivery/tracker.ts", "../store/deliveries.ts"],
+  ["server/store/database.ts", "../lib/async.ts"],
+  ["server/daemon.ts", "./edge/app.ts"],
+  ["server/session/registry.ts", "../config.ts"],
+  ["server/edge/ws.ts", "ws"],
+  ["client/socket.ts", "ws"],
+  ["extension/index.ts", "../protocol/link.ts"],
+  ["cli/start.ts", "../server/daemon.ts"],
+  ["cli/demo.ts", "../provider/provider.ts"],
+  ["test/unit/x.test.ts", "../../server/pi/jsonl.ts"],
+  ["examples/follow.ts", "../client/index.ts"],
+])("%s may import %s", (file, specifier) => {
+  expect(check({ [file]: importing(specifier) })).toEqual([]);
+});
+
+test.each([
+  ["server/edge/ws.ts", "../session/session.ts", "server/edge may not import server/session"],
+  ["server/rpc/dispatcher.ts", "../edge/ws.ts", "server/rpc may not import server/edge"],
+  ["server/session/session.ts", "../rpc/dispatcher.ts", "server/session may not import server/rpc"],
+  ["server/delivery/tracker.ts", "../pi/link.ts", "server/delivery may not import server/pi"],
+  ["server/pi/child.ts", "../store/database.ts", "server/pi may not import server/store"],
+  ["server/lib/async.ts", "../../protocol/ids.ts", "server/lib may not import protocol"],
+  ["server/session/session.ts", "../daemon.ts", "server/session may not import server "],
+  ["protocol/ids.ts", "../client/index.ts", "protocol may not import client"],
+  ["client/client.ts", "../server/daemon.ts", "client may not import server"],
+  ["extension/index.ts", "../server/lib/async.ts", "extension may not import server/lib"],
+  ["provider/provider.ts", "../protocol/ids.ts", "provider may not import protocol"],
+  ["cli/list.ts", "../server/daemon.ts", "cli may not import server"],
+  ["cli/start.ts", "../server/pi/child.ts", "cli/start may not import server/pi"],
+  ["server/daemon.ts", "../cli/main.ts", "server may not import cli"],
+  ["server/rpc/dispatcher.ts", "fastify", "server/rpc may not import the package fastify"],
+  ["server/edge/app.ts", "@fastify/cors", undefined],
+  ["server/session/session.ts", "@fastify/cors/types", "server/session may not import the package @fastify/cors/types"],
+  ["extension/index.ts", "ws", "extension may not import the package ws"],
+  ["server/session/session.ts", "json-rpc-2.0", "server/session may not import the package json-rpc-2.0"],
+])("%s importing %s: %s", (file, specifier, message) => {
+  const findings = check({ [file]: `// first line\n${importing(specifier)}` });
+  if (message === undefined) expect(findings).toEqual([]);
+  else expect(findings).toEqual([expect.stringContaining(`${file}:2 ${message}`)]);
+});
+
+test("a file in a folder without a layer is named", () => {
+  expect(check({ "server/misc/x.ts": "" })).toEqual([
+    "server/misc/x.ts:1 belongs to no layer; name its folder in scripts/lib/layers.ts",
+  ]);
+});
+
+test("what a browser must not load is found through other files, with the way to it", () => {
+  const findings = check({
+    "client/browser.ts": 'import { a } from "./client.ts";\n',
+    "client/client.ts": 'import type { T } from "./node.ts";\nimport { b } from "./socket.ts";\n',
+    "client/socket.ts": 'import { readFileSync } from "node:fs";\n',
+    "client/node.ts": 'import { WebSocket } from "ws";\n',
+  });
+  expect(findings).toEqual([
+    "client/socket.ts:1 client/browser.ts must not load node:fs: it runs in browsers " +
+      "(client/browser.ts → client/client.ts → client/socket.ts → node:fs)",
+  ]);
+});
+
+test("the daemon is loaded lazily by the command line", () => {
+  const start = { "cli/start.ts": 'import { startDaemon } from "../server/daemon.ts";\n' };
+  expect(check({ "cli/main.ts": 'import { start } from "./start.ts";\n', ...start })).toHaveLength(1);
+  expect(check({ "cli/main.ts": 'const { start } = await import("./start.ts");\n', ...start })).toEqual([]);
+});
+
+test("every form of import is read, and no comment is", () => {
+  const source = [
+    'import "./a.ts";',
+    'import type { B } from "./b.ts";',
+    "import {",
+    "  c,",
+    '} from "./c.ts";',
+    'export * from "./d.ts";',
+    'export type { E } from "./e.ts";',
+    'import type from "./f.ts";',
+    'const g = await import("./g.ts");',
+    '// import("./h.ts")',
+    ' * import { i } from "./i.ts";',
+    'export const text = "./j.ts";',
+  ].join("\n");
+  expect(importsOf(source).map(({ specifier, line, kind }) => `${line} ${kind} ${specifier}`)).toEqual([
+    "1 static ./a.ts",
+    "2 type ./b.ts",
+    "5 static ./c.ts",
+    "6 static ./d.ts",
+    "7 type ./e.ts",
+    "8 static ./f.ts",
+    "9 dynamic ./g.ts",
+  ]);
+});

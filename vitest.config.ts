@@ -1,0 +1,28 @@
+import { defineConfig } from "vitest/config";
+import { piVersions } from "./scripts/pi-versions.ts";
+
+const withPi = Object.entries(piVersions).map(([version, cli]) => ({
+  extends: true as const,
+  test: {
+    name: `pi-${version}`,
+    include: ["test/{integration,e2e,faults}/**/*.test.ts"],
+    env: { PI_RPCD_TEST_PI: cli, PI_RPCD_TEST_PI_VERSION: version },
+  },
+}));
+
+export default defineConfig({
+  test: {
+    globalSetup: ["test/setup/global.ts"],
+    pool: "forks",
+    maxWorkers: 2,
+    // No test may depend on being fast: these only end one that hangs.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 30_000,
+    projects: [{ extends: true, test: { name: "unit", include: ["test/{unit,contract}/**/*.test.ts"] } }, ...withPi],
+    coverage: {
+      provider: "v8",
+      include: ["{cli,client,extension,protocol,provider,server}/**/*.ts"],
+    },
+  },
+});
