@@ -1,0 +1,164 @@
+import { randomUUID } from "node:crypto";
+import type {
+  AfterProviderResponseEvent,
+  CacheWarmingDecisionEvent,
+  ExtensionContext,
+  MessageUpdateEvent,
+} from "@earendil-works/pi-coding-agent";
+import type { OutwardBody } from "../link/outbound.ts";
+import type { Memory } from "../memory.ts";
+import type { AgentMessage } from "../pi-types.ts";
+import { whyGone } from "./branch.ts";
+import { deliveryIdOf } from "./marker.ts";
+import { checkPresence } from "./presence.ts";
+import type { StandingList } from "./standing.ts";
+import { type Attempt, type Failure, type Finding, isOpen, observe, type Sighting } from "./verdict.ts";
+
+export interface ObserverOptions {
+  readonly memory: Memory;
+  readonly standing: StandingList;
+  readonly send: (frame: OutwardBody) => void;
+}
+
+const maxErrorLength = 1_024;
+
+/** Watches the requests to the provider, and reports of each that carries pushes what became of it. */
+export class Observer {
+  readonly #options: ObserverOptions;
+  /** The message list of the open attempt. */
+  #messages: readonly AgentMessage[] = [];
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+  }
+
+  /** A message list is complete. Mints an attempt for the pushes in it, and reports those that have left it. */
+  offer(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
+    const { standing, send } = this.#options;
+    const listed = new Set(messages.map(deliveryIdOf).filter((id) => id !== undefined));
+    this.#reportGone(listed, ctx);
+    const deliveryIds = [...listed].filter((id) => standing.get(id) !== undefined);
+    const requestId = randomUUID();
+    this.#messages = deliveryIds.length > 0 ? messages : [];
+    this.#see({ kind: "request", requestId, deliveryIds });
+    if (deliveryIds.length > 0) send({ kind: "prepared", requestId, deliveryIds });
+  }
+
+  payload(payload: unknown): void {
+    const { memory, standing } = this.#options;
+    if (memory.observation.kind !== "offered") return;
+    const expected = Object.keys(memory.observation.attempt.payload).flatMap((id) => standing.get(id) ?? []);
+    this.#see({ kind: "payload", checks: checkPresence(expected, this.#messages, payload) });
+  }
+
+  headers({ status }: AfterProviderResponseEvent): void {
+    this.#see({ kind: "headers", status });
+  }
+
+  messageStart(message: AgentMessage, ctx: ExtensionContext): void {
+    if (message.role !== "assistant" || this.#options.memory.observation.kind === "none") return;
+    const { stopReason, api, errorMessage } = message;
+    this.#see({ kind: "start", stopReason, api, failure: failureOf(errorMessage, ctx) });
+  }
+
+  messageUpdate({ assistantMessageEvent }: MessageUpdateEvent): void {
+    if (this.#options.memory.observation.kind !== "started") return;
+    if (hasContent(assistantMessageEvent)) this.#see({ kind: "content" });
+  }
+
+  messageEnd(message: AgentMessage, ctx: ExtensionContext): void {
+    if (message.role !== "assistant" || this.#options.memory.observation.kind === "none") return;
+    const { stopReason, errorMessage } = message;
+    this.#see({ kind: "end", stopReason, failure: failureOf(errorMessage, ctx) });
+  }
+
+  /** Keeps warming requests away from an open attempt: they go through the same hooks as the attempt's own request. */
+  warming(event: CacheWarmingDecisionEvent): CacheWarmingDecisionEvent | undefined {
+    const isVetoed = isOpen(this.#options.memory.observation);
+    this.#see({ kind: "warming" });
+    return isVetoed ? { ...event, action: "stop" } : undefined;
+  }
+
+  /** Nothing more comes of the run. */
+  over(failure: Failure): void {
+    this.#see({ kind: "over", failure });
+    this.#options.standing.runOver();
+  }
+
+  /** The session is another one: what stood in the one before is not in this one's requests. */
+  forget(): void {
+    const { standing, send } = this.#options;
+    this.#see({ kind: "over", failure: { aborted: true, error: "The session was replaced." } });
+    const deliveryIds = standing.undelivered().map(({ deliveryId }) => deliveryId);
+    if (deliveryIds.length > 0) send({ kind: "gone", deliveryIds, reason: "session_replaced" });
+    standing.clear();
+  }
+
+  #reportGone(listed: ReadonlySet<string>, ctx: ExtensionContext): void {
+    const { standing, send } = this.#options;
+    const missing = standing.undelivered().filter(({ deliveryId }) => !listed.has(deliveryId));
+    for (const { deliveryId, entryId } of missing) {
+      send({ kind: "gone", deliveryIds: [deliveryId], reason: whyGone(ctx.sessionManager, entryId) });
+    }
+    standing.done(missing.map(({ deliveryId }) => deliveryId));
+  }
+
+  #see(sighting: Sighting): void {
+    const { memory } = this.#options;
+    const { next, findings } = observe(memory.observation, sighting);
+    memory.observation = next;
+    for (const finding of findings) this.#report(finding);
+    if (!isOpen(next)) this.#messages = [];
+  }
+
+  #report(finding: Finding): void {
+    const { standing, send } = this.#options;
+    const { requestId, payload } = finding.attempt;
+    const got = gotBy(finding.attempt);
+    if (finding.kind === "answered") {
+      standing.done(got);
+      if (got.length > 0) send({ kind: "answered", requestId, deliveryIds: got });
+      return;
+    }
+    const { attempt: _attempt, ...verdict } = finding;
+    if (finding.outcome === "delivered") standing.delivered(got);
+    send({ ...verdict, requestId, payload });
+  }
+}
+
+/** The pushes of an attempt that were in its payload, as far as can be known. */
+function gotBy({ payload }: Attempt): string[] {
+  return Object.keys(payload).filter((id) => payload[id] !== "unverified");
+}
+
+/** pi 0.87.1 calls an abort during a tool an error, so the signal is asked too. */
+function failureOf(errorMessage: string | undefined, ctx: ExtensionContext): Failure {
+  const status = statusIn(errorMessage);
+  return {
+    aborted: ctx.signal?.aborted === true,
+    ...(errorMessage === undefined ? {} : { error: errorMessage.slice(0, maxErrorLength) }),
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** pi keeps the status of a refused request only as the beginning of its words about it. */
+function statusIn(errorMessage: string | undefined): number | undefined {
+  const digits = /^(?:[^:(]{0,64}\()?([45]\d\d)(?:[:) ]|$)/.exec(errorMessage ?? "")?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+function hasContent(event: MessageUpdateEvent["assistantMessageEvent"]): boolean {
+  switch (event.type) {
+    case "text_delta":
+    case "thinking_delta":
+    case "toolcall_delta":
+      return event.delta !== "";
+    case "text_end":
+    case "thinking_end":
+      return event.content !== "";
+    case "toolcall_end":
+      return true;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,26 @@
+import { HELPER_CONFIG_ENV, type HelperConfig } from "../../protocol/link.ts";
+import { isObject } from "../pi-types.ts";
+import { takeOwnedFile } from "./owned-file.ts";
+
+const maxConfigBytes = 64 * 1024;
+
+/**
+ * Takes the configuration that the daemon has left for this process, once: the file is deleted, and the variable is
+ * removed so that no tool of the agent sees it. `undefined` without the variable: this pi has no daemon.
+ * Throws when there is a file that cannot be used.
+ */
+export function takeHelperConfig(env: NodeJS.ProcessEnv): HelperConfig | undefined {
+  const path = env[HELPER_CONFIG_ENV];
+  delete env[HELPER_CONFIG_ENV];
+  if (path === undefined || path === "") return undefined;
+  return helperConfig(JSON.parse(takeOwnedFile(path, maxConfigBytes).toString("utf8")));
+}
+
+function helperConfig(value: unknown): HelperConfig {
+  if (!isObject(value)) throw new Error("The helper's configuration is no object.");
+  const { link, statusKey } = value;
+  if (typeof link !== "number") throw new Error("The helper's configuration does not say which link it is for.");
+  if (typeof statusKey !== "string" || statusKey === "")
+    throw new Error("The helper's configuration has no status key.");
+  return { link, statusKey };
+}

@@ -1,0 +1,65 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { CarryReply, HeldPush, HoldReply, InwardFrame, PingReply, ReleaseReply } from "../../protocol/link.ts";
+import { messageOf } from "../pi-types.ts";
+import { FrameError, parseInwardFrame } from "./inward-frame.ts";
+import { readLargeFrame } from "./large-frame.ts";
+import type { Outbound } from "./outbound.ts";
+
+/** Those who do what the frames ask for. */
+export interface FrameHandlers {
+  hold(pushes: readonly HeldPush[], ctx: ExtensionContext): HoldReply;
+  release(deliveryIds: readonly string[]): ReleaseReply;
+  beforePrompt(ctx: ExtensionContext): HoldReply;
+  carry(ctx: ExtensionContext): CarryReply;
+  ping(ctx: ExtensionContext): PingReply;
+}
+
+/**
+ * Takes the frames that the daemon sends by the command, and answers each by exactly one reply before the command is
+ * over: pi tells success even of a handler that threw, and answers the record only when the handler is done.
+ */
+export class Inbound {
+  readonly #handlers: FrameHandlers;
+  readonly #outbound: Outbound;
+
+  constructor(handlers: FrameHandlers, outbound: Outbound) {
+    this.#handlers = handlers;
+    this.#outbound = outbound;
+  }
+
+  /** Never throws. */
+  receive(text: string, ctx: ExtensionContext): void {
+    let rid: string | undefined;
+    try {
+      let frame = parseInwardFrame(text);
+      rid = frame.rid;
+      if (frame.kind === "file") frame = readLargeFrame(frame);
+      this.#outbound.send({ kind: "reply", rid, ok: true, data: this.#act(frame, ctx) });
+    } catch (thrown) {
+      this.#refuse(thrown instanceof FrameError ? (thrown.rid ?? rid) : rid, thrown);
+    }
+  }
+
+  #act(frame: InwardFrame, ctx: ExtensionContext): unknown {
+    switch (frame.kind) {
+      case "hold":
+        return this.#handlers.hold(frame.pushes, ctx);
+      case "release":
+        return this.#handlers.release(frame.deliveryIds);
+      case "beforePrompt":
+        return this.#handlers.beforePrompt(ctx);
+      case "carry":
+        return this.#handlers.carry(ctx);
+      case "ping":
+        return this.#handlers.ping(ctx);
+      case "file":
+        throw new FrameError("A file frame was not read.");
+    }
+  }
+
+  #refuse(rid: string | undefined, thrown: unknown): void {
+    if (rid === undefined) this.#outbound.fault("inbound", thrown);
+    else this.#outbound.send({ kind: "reply", rid, ok: false, error: messageOf(thrown).slice(0, 1_024) });
+    if (!(thrown instanceof FrameError)) this.#outbound.fault("inbound", thrown);
+  }
+}

@@ -1,0 +1,101 @@
+import type { Content } from "../../protocol/content.ts";
+import { CARRIER_TYPE, type HeldPush, type InwardFrame } from "../../protocol/link.ts";
+import { isDeliveryId } from "../delivery/marker.ts";
+import { isObject } from "../pi-types.ts";
+
+/** A frame whose shape is wrong. `rid` is there when it can be answered. */
+export class FrameError extends Error {
+  override readonly name = "FrameError";
+  readonly rid: string | undefined;
+
+  constructor(message: string, rid?: string) {
+    super(message);
+    this.rid = rid;
+  }
+}
+
+const maxIdLength = 128;
+const maxNameLength = 256;
+const maxContentBlocks = 256;
+const imageType = /^image\/[a-z0-9.+-]{1,64}$/;
+const sha256 = /^[0-9a-f]{64}$/;
+
+/**
+ * The frame in the argument of the command. Anybody who can write to pi's stdin or guess the command's name can have
+ * written it, so its whole shape is checked. Throws a {@link FrameError}.
+ */
+export function parseInwardFrame(text: string): InwardFrame {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new FrameError("The frame is no JSON.");
+  }
+  if (!isObject(value)) throw new FrameError("The frame is no object.");
+  const { rid, kind } = value;
+  if (!isName(rid, maxIdLength)) throw new FrameError("The frame has no rid.");
+  const check =
+    typeof kind === "string" && Object.hasOwn(frames, kind) ? frames[kind as InwardFrame["kind"]] : undefined;
+  if (check === undefined) throw new FrameError("The frame is of no known kind.", rid);
+  const wrong = check(value);
+  if (wrong !== undefined) throw new FrameError(wrong, rid);
+  return value as unknown as InwardFrame;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Each says what is wrong with a frame of its kind. */
+const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | undefined>> = {
+  hold: ({ pushes }) => {
+    if (!Array.isArray(pushes)) return "A hold frame needs pushes.";
+    return pushes.map(whatIsWrongWith).find((wrong) => wrong !== undefined);
+  },
+  release: ({ deliveryIds }) =>
+    Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
+  beforePrompt: () => undefined,
+  carry: () => undefined,
+  ping: () => undefined,
+  file: ({ path, bytes, sha256: hash }) => {
+    if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";
+    if (typeof bytes !== "number" || !Number.isSafeInteger(bytes) || bytes < 0) return "A file frame needs its bytes.";
+    return typeof hash === "string" && sha256.test(hash) ? undefined : "A file frame needs its sha256.";
+  },
+};
+
+const deliverAs: ReadonlySet<unknown> = new Set<HeldPush["deliverAs"]>(["steer", "followUp", "nextTurn"]);
+const onAbort: ReadonlySet<unknown> = new Set<HeldPush["onAbort"]>(["park", "drop"]);
+
+function whatIsWrongWith(push: unknown): string | undefined {
+  if (!isObject(push)) return "A push is no object.";
+  if (!isDeliveryId(push["deliveryId"])) return "A push has no deliveryId.";
+  const wrong = (field: string): string => `The push ${String(push["deliveryId"])} has a wrong ${field}.`;
+  if (!isName(push["customType"], maxNameLength) || push["customType"] === CARRIER_TYPE) return wrong("customType");
+  if (!isContent(push["content"])) return wrong("content");
+  if (typeof push["display"] !== "boolean") return wrong("display");
+  if (push["details"] !== undefined && !isObject(push["details"])) return wrong("details");
+  if (!deliverAs.has(push["deliverAs"])) return wrong("deliverAs");
+  if (typeof push["triggerTurn"] !== "boolean") return wrong("triggerTurn");
+  return onAbort.has(push["onAbort"]) ? undefined : wrong("onAbort");
+}
+
+function isContent(content: unknown): content is Content {
+  if (typeof content === "string") return content !== "";
+  return Array.isArray(content) && content.length > 0 && content.length <= maxContentBlocks && content.every(isBlock);
+}
+
+function isBlock(block: unknown): boolean {
+  if (!isObject(block)) return false;
+  const { type, text, data, mimeType } = block;
+  if (type === "text") return typeof text === "string" && text !== "";
+  return (
+    type === "image" &&
+    typeof data === "string" &&
+    data !== "" &&
+    typeof mimeType === "string" &&
+    imageType.test(mimeType)
+  );
+}
+
+function isName(value: unknown, maxLength: number): value is string {
+  return typeof value === "string" && value !== "" && value.length <= maxLength;
+}

@@ -1,0 +1,144 @@
+import type {
+  AfterProviderResponseEvent,
+  CacheWarmingDecisionEvent,
+  CacheWarmingDecisionEventResult,
+  ContextEvent,
+  ExtensionAPI,
+  ExtensionContext,
+  MessageUpdateEvent,
+  ToolResultEvent,
+} from "@earendil-works/pi-coding-agent";
+import type { AgentMessage } from "./pi-types.ts";
+
+/** What the stages of each hook look at. `returns`: what a stage may put in its place. */
+interface Hooks {
+  context: { readonly value: ContextEvent; readonly returns: never };
+  context_with_system: { readonly value: readonly AgentMessage[]; readonly returns: readonly AgentMessage[] };
+  before_provider_request: { readonly value: unknown; readonly returns: unknown };
+  after_provider_response: { readonly value: AfterProviderResponseEvent; readonly returns: never };
+  message_start: { readonly value: AgentMessage; readonly returns: never };
+  message_update: { readonly value: MessageUpdateEvent; readonly returns: never };
+  message_end: { readonly value: AgentMessage; readonly returns: AgentMessage };
+  tool_result: { readonly value: ToolResultEvent; readonly returns: ToolResultEvent };
+  cache_warming_decision: { readonly value: CacheWarmingDecisionEvent; readonly returns: CacheWarmingDecisionEvent };
+}
+export type PipelineHook = keyof Hooks;
+
+/** The order of the stages in each hook. A name without a stage is passed over. */
+export const stageOrder = {
+  context: ["map"],
+  context_with_system: [
+    "head",
+    "carrier",
+    "blocks",
+    "bash",
+    "prefix",
+    "sections",
+    "legal",
+    "tags",
+    "nudge",
+    "audit",
+    "offer",
+  ],
+  before_provider_request: ["tools", "marks", "audit", "presence"],
+  after_provider_response: ["verdict"],
+  message_start: ["verdict"],
+  message_update: ["verdict"],
+  message_end: ["strip", "learn", "verdict"],
+  tool_result: ["cap"],
+  cache_warming_decision: ["verdict"],
+} as const satisfies Readonly<Record<PipelineHook, readonly string[]>>;
+
+export type StageName<H extends PipelineHook> = (typeof stageOrder)[H][number];
+
+/**
+ * Looks at what a request is made of and may give something else for the later stages and pi. It never changes what it
+ * was given. A stage that throws is passed over, and the model call goes on without it.
+ */
+export type Stage<H extends PipelineHook> = (
+  value: Hooks[H]["value"],
+  ctx: ExtensionContext,
+) => Hooks[H]["returns"] | undefined | void;
+
+type AnyStage = (value: unknown, ctx: ExtensionContext) => unknown;
+
+/** The one owner of the hooks around a request to the model. */
+export class RequestPipeline {
+  readonly #stages = new Map<PipelineHook, Map<string, AnyStage>>();
+  readonly #fault: (where: string, thrown: unknown) => void;
+
+  constructor(fault: (where: string, thrown: unknown) => void) {
+    this.#fault = fault;
+  }
+
+  /** Fills a place in the order. Each has room for one stage. */
+  use<H extends PipelineHook>(hook: H, name: StageName<H>, stage: Stage<H>): void {
+    const stages = this.#stages.get(hook) ?? new Map<string, AnyStage>();
+    if (stages.has(name)) throw new Error(`The stage ${hook}/${name} is there already.`);
+    this.#stages.set(hook, stages.set(name, stage as AnyStage));
+  }
+
+  /** Puts a value through a hook's stages. Gives the value itself when no stage had another. */
+  run<H extends PipelineHook>(hook: H, value: Hooks[H]["value"], ctx: ExtensionContext): Hooks[H]["value"] {
+    const stages = this.#stages.get(hook);
+    let current: unknown = value;
+    for (const name of stages === undefined ? [] : stageOrder[hook]) {
+      try {
+        const returned = stages?.get(name)?.(current, ctx);
+        if (returned !== undefined) current = returned;
+      } catch (thrown) {
+        this.#fault(`${hook}/${name}`, thrown);
+      }
+    }
+    return current as Hooks[H]["value"];
+  }
+
+  /** Takes the hooks that have stages. */
+  install(pi: ExtensionAPI): void {
+    if (this.#has("context")) pi.on("context", (event, ctx) => void this.run("context", event, ctx));
+    if (this.#has("context_with_system")) {
+      pi.on("context_with_system", ({ messages }, ctx) => {
+        const made = this.run("context_with_system", messages, ctx);
+        return made === messages ? undefined : { messages: [...made] };
+      });
+    }
+    if (this.#has("before_provider_request")) {
+      pi.on("before_provider_request", ({ payload }, ctx) => {
+        const made = this.run("before_provider_request", payload, ctx);
+        return made === payload ? undefined : made;
+      });
+    }
+    if (this.#has("after_provider_response")) {
+      pi.on("after_provider_response", (event, ctx) => void this.run("after_provider_response", event, ctx));
+    }
+    if (this.#has("message_start")) {
+      pi.on("message_start", ({ message }, ctx) => void this.run("message_start", message, ctx));
+    }
+    if (this.#has("message_update"))
+      pi.on("message_update", (event, ctx) => void this.run("message_update", event, ctx));
+    if (this.#has("message_end")) {
+      pi.on("message_end", ({ message }, ctx) => {
+        const made = this.run("message_end", message, ctx);
+        return made === message ? undefined : { message: made };
+      });
+    }
+    if (this.#has("tool_result")) {
+      pi.on("tool_result", (event, ctx) => {
+        const made = this.run("tool_result", event, ctx);
+        if (made === event) return undefined;
+        const { content, details, isError, usage } = made;
+        return { content, details, isError, ...(usage === undefined ? {} : { usage }) };
+      });
+    }
+    if (this.#has("cache_warming_decision")) {
+      pi.on("cache_warming_decision", (event, ctx): CacheWarmingDecisionEventResult | undefined => {
+        const made = this.run("cache_warming_decision", event, ctx);
+        return made === event ? undefined : { action: made.action };
+      });
+    }
+  }
+
+  #has(hook: PipelineHook): boolean {
+    return this.#stages.has(hook);
+  }
+}

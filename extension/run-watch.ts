@@ -1,0 +1,68 @@
+import type { AgentActivityOutcome, AgentSettledEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { RunEnd } from "./delivery/moments.ts";
+import type { Memory, RunPhase } from "./memory.ts";
+
+/** An extension that takes a prompt does so without any event, so a prompt is not waited for longer than this. */
+const longestPromptMs = 2_000;
+
+/** Follows pi's run by its events, for what `ctx.isIdle()` does not tell. */
+export class RunWatch {
+  readonly #memory: Pick<Memory, "run">;
+
+  constructor(memory: Pick<Memory, "run">) {
+    this.#memory = memory;
+  }
+
+  /** `input`: a prompt has come. */
+  prompted(now = Date.now()): void {
+    if (this.#memory.run.kind !== "running") this.#memory.run = { kind: "prompting", since: now };
+  }
+
+  /** Whether a run started now would cross the one that a prompt is about to start. */
+  isPrompting(now = Date.now()): boolean {
+    const { run } = this.#memory;
+    return run.kind === "prompting" && now - run.since < longestPromptMs;
+  }
+
+  /** `agent_start`: pi sends one for each part of a run, and again after a retry or a continuation. */
+  started(ctx: ExtensionContext): void {
+    this.#memory.run = { kind: "running", signal: ctx.signal, last: "completed", isBeforeSettleSeen: false };
+  }
+
+  turnEnded(outcome: AgentActivityOutcome, ctx: ExtensionContext): void {
+    const run = this.#running(ctx);
+    this.#memory.run = { ...run, signal: ctx.signal ?? run.signal, last: outcome };
+  }
+
+  beforeSettle(outcome: AgentActivityOutcome, ctx: ExtensionContext): void {
+    this.#memory.run = { ...this.#running(ctx), last: outcome, isBeforeSettleSeen: true };
+  }
+
+  /** `agent_settled`: how the run ended. pi says whether it was aborted from 1.1.0 on; before, its silence does. */
+  settled(event: AgentSettledEvent): RunEnd {
+    const { run } = this.#memory;
+    this.#memory.run = { kind: "settling" };
+    const isSaid = "aborted" in event && typeof event.aborted === "boolean";
+    if (isSaid ? event.aborted === true : wasAborted(run)) return "aborted";
+    return run.kind === "running" && run.last === "error" ? "failed" : "completed";
+  }
+
+  /** An inward frame: pi defers them until every extension knows that the run has settled. */
+  frameCame(): void {
+    if (this.#memory.run.kind === "settling") this.#memory.run = { kind: "idle" };
+  }
+
+  sessionReplaced(): void {
+    this.#memory.run = { kind: "idle" };
+  }
+
+  #running(ctx: ExtensionContext): Extract<RunPhase, { kind: "running" }> {
+    const { run } = this.#memory;
+    if (run.kind === "running") return run;
+    return { kind: "running", signal: ctx.signal, last: "completed", isBeforeSettleSeen: false };
+  }
+}
+
+function wasAborted(run: RunPhase): boolean {
+  return run.kind === "running" && (run.signal?.aborted === true || !run.isBeforeSettleSeen);
+}

@@ -1,0 +1,90 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { type Client, connect, type SessionHandle } from "../../client/index.ts";
+import { type AgentDir, type AgentDirOptions, createAgentDir } from "../../provider/agent-dir.ts";
+import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
+import { type Daemon, startDaemon } from "../../server/daemon.ts";
+import { piUnderTest } from "./pi-versions.ts";
+
+/** The whole, with nothing made up but the model: real pi, the scripted provider, a daemon, and a client of it. */
+export interface Stage extends AsyncDisposable {
+  readonly root: string;
+  readonly cwd: string;
+  readonly stateDir: string;
+  readonly provider: ScriptedProvider;
+  readonly agentDir: AgentDir;
+  readonly daemon: Daemon;
+  readonly client: Client;
+  /** A session on the scripted model. */
+  session(api?: "scripted" | "scripted-anthropic"): Promise<SessionHandle>;
+  /** Ends the daemon in order and starts another on the same state; `client` is one of the new daemon's from then on. */
+  restart(): Promise<void>;
+}
+
+export interface StageOptions {
+  readonly provider?: ProviderOptions;
+  readonly agent?: Omit<AgentDirOptions, "provider">;
+  /** Default: the pi under test. */
+  readonly pi?: string;
+}
+
+export async function startStage(options: StageOptions = {}): Promise<Stage> {
+  const root = mkdtempSync(join(tmpdir(), "e2e-"));
+  try {
+    return await startIn(root, options);
+  } catch (error) {
+    rmSync(root, { recursive: true });
+    throw error;
+  }
+}
+
+async function startIn(root: string, options: StageOptions): Promise<Stage> {
+  const cwd = join(root, "cwd");
+  const stateDir = join(root, "state");
+  mkdirSync(cwd);
+  const provider = await startProvider(options.provider);
+  const agentDir = await createAgentDir({ provider, parentDir: root, ...options.agent });
+
+  const start = async (): Promise<{ daemon: Daemon; client: Client }> => {
+    const daemon = await startDaemon({
+      stateDir,
+      pi: options.pi ?? piUnderTest().cli,
+      env: { ...process.env, ...agentDir.env, PI_RPCD_VALIDATE: "1" },
+      log: pino({ level: "silent" }),
+    });
+    return { daemon, client: await connect({ stateDir, validateResults: true }) };
+  };
+
+  let current = await start().catch(async (error: unknown) => {
+    await provider.close();
+    throw error;
+  });
+  return {
+    root,
+    cwd,
+    stateDir,
+    provider,
+    agentDir,
+    get daemon() {
+      return current.daemon;
+    },
+    get client() {
+      return current.client;
+    },
+    session: (api = "scripted") => current.client.createSession({ cwd, model: `${api}/model-1` }),
+    restart: async () => {
+      await current.client.close();
+      await current.daemon.stop();
+      current = await start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await current.client.close();
+      await current.daemon.stop();
+      await agentDir.dispose();
+      await provider.close();
+      rmSync(root, { recursive: true });
+    },
+  };
+}
