@@ -1,5 +1,5 @@
 import { JSONRPCClient, type JSONRPCResponse } from "json-rpc-2.0";
-import type { RpcRequest } from "../protocol/wire.ts";
+import { CANCEL_METHOD, type RpcRequest } from "../protocol/wire.ts";
 import { daemonError, isErrorObject } from "./daemon-error.ts";
 import type { OnDiagnostic } from "./diagnostic.ts";
 import { ConnectionClosedError, ProtocolViolationError } from "./local-errors.ts";
@@ -17,7 +17,6 @@ export interface ChannelOptions {
 }
 
 /** Tells the daemon that nobody waits for an answer any more (as in LSP). */
-const cancelMethod = "$/cancelRequest";
 const maxDiagnosticChars = 256;
 
 /** An answer that was made here: the request was abandoned, or the connection ended. */
@@ -64,7 +63,7 @@ export class Channel {
     const id = this.#lastId;
     const abandon = (): void => {
       this.#answer(id, signal?.reason);
-      this.#send({ jsonrpc: "2.0", method: cancelMethod, params: { id } });
+      this.#send({ jsonrpc: "2.0", method: CANCEL_METHOD, params: { id } });
     };
     this.#pending.add(id);
     signal?.addEventListener("abort", abandon, { once: true });

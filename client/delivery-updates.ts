@@ -1,4 +1,5 @@
-import { type Delivery, isTerminal } from "../protocol/delivery.ts";
+import type { Delivery } from "../protocol/delivery.ts";
+import { isTerminal } from "../protocol/delivery-progress.ts";
 import { AsyncBuffer } from "./async-buffer.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { type KnownDelivery, supersedes } from "./known-delivery.ts";

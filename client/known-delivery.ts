@@ -1,4 +1,5 @@
-import { type Delivery, endsWait, hasReached, isTerminal, type WaitUntil } from "../protocol/delivery.ts";
+import type { Delivery, WaitUntil } from "../protocol/delivery.ts";
+import { endsWait, hasReached, isTerminal } from "../protocol/delivery-progress.ts";
 
 /** What this client knows of one delivery: the newest of what calls and notifications brought, in whatever order. */
 export class KnownDelivery {

@@ -2,6 +2,7 @@
 export * from "./content.ts";
 export * from "./daemon.ts";
 export * from "./delivery.ts";
+export * from "./delivery-progress.ts";
 export * from "./errors.ts";
 export * from "./event.ts";
 export * from "./ids.ts";

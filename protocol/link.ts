@@ -70,7 +70,10 @@ export type InwardFrame =
   | { readonly kind: "carry"; readonly rid: string }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
-  /** The frame is in this file (0600). The helper reads it, checks length and hash, deletes it, and acts on the frame. */
+  /**
+   * The frame is in this file (0600). The helper reads it, checks length and hash, deletes it, and acts on the frame. That
+   * has the same `rid`, and there is one reply to both.
+   */
   | {
       readonly kind: "file";
       readonly rid: string;
@@ -82,7 +85,10 @@ export type InwardFrame =
 export interface HoldReply {
   readonly held: readonly string[];
   readonly inserted: readonly string[];
-  /** Whether a run is on (or was just started by this hand-over). */
+  /**
+   * Whether a run is on, or was just started by this hand-over: `agent_settled` follows. pi may be busy without one, as
+   * in a compaction on request, and the run of a prompt counts from its `agent_start` on.
+   */
   readonly running: boolean;
 }
 

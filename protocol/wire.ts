@@ -19,6 +19,9 @@ export const WEBSOCKET_SUBPROTOCOL = "pi-rpcd.v1";
  */
 export const TOKEN_SUBPROTOCOL_PREFIX = "pi-rpcd.token.";
 
+/** The notification `{id}` that cancels a call of the same connection. It is no method, and is never answered. */
+export const CANCEL_METHOD = "$/cancelRequest";
+
 /** The id of a JSON-RPC request. */
 export type RpcId = string | number | null;
 

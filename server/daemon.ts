@@ -31,6 +31,8 @@ export interface DaemonOptions {
   readonly port?: number | undefined;
   /** Path of pi's cli.js or executable. Default: `PI_RPCD_PI`, `pi` on PATH, the bundled one. */
   readonly pi?: string | undefined;
+  /** The helper extension that is loaded into each pi. Default: this package's own. */
+  readonly helper?: string | undefined;
   /** What children inherit. */
   readonly env: NodeJS.ProcessEnv;
   readonly log: Logger;
@@ -70,7 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     const registry = new Registry({
       locate,
-      helper: helperPath(),
+      helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
       env,
       sessions: new SessionStore(database),

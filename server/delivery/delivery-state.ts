@@ -1,12 +1,5 @@
-import {
-  type Attempt,
-  type Delivery,
-  type DeliveryState,
-  type Evidence,
-  isTerminal,
-  type PayloadCheck,
-  type Reason,
-} from "../../protocol/delivery.ts";
+import type { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../protocol/delivery.ts";
+import { isTerminal } from "../../protocol/delivery-progress.ts";
 
 /** What can happen to a delivery. `at` is Unix milliseconds. */
 export type DeliveryInput =

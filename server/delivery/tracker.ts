@@ -1,7 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
-import { type Delivery, endsWait, isTerminal, type WaitUntil } from "../../protocol/delivery.ts";
+import type { Delivery, WaitUntil } from "../../protocol/delivery.ts";
+import { endsWait, isTerminal } from "../../protocol/delivery-progress.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { HeldPush, OutwardFrame } from "../../protocol/link.ts";
 import type { Params } from "../../protocol/methods.ts";

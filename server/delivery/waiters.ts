@@ -1,4 +1,5 @@
-import { type Delivery, endsWait, type WaitUntil } from "../../protocol/delivery.ts";
+import type { Delivery, WaitUntil } from "../../protocol/delivery.ts";
+import { endsWait } from "../../protocol/delivery-progress.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { deferred } from "../lib/deferred.ts";
 

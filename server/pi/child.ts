@@ -258,7 +258,7 @@ export class Child {
     const exit: ChildExit = { at: Date.now(), code, signal, expected: this.#wanted, stderrTail: this.stderrTail };
     const error = this.#wasReady
       ? new WireError("child_exited", `pi ended (${signal ?? `code ${code}`}).`, { exit })
-      : startFailure(exit, this.#options.pi);
+      : startFailure(exit, this.#options.pi, this.#options.helper);
     this.#state = { kind: "exited", exit };
     this.#startupProblem.reject(error);
     this.#commands.end(error);

@@ -6,9 +6,11 @@ import type { PiOptions } from "./spawn-options.ts";
 const madeUpModel = "Using custom model id";
 
 /** Why pi ended while it started, from how it ended and what it said. */
-export function startFailure(exit: ChildExit, options: PiOptions): WireError {
+export function startFailure(exit: ChildExit, options: PiOptions, helper: string): WireError {
   const words = lastLines(exit.stderrTail);
   const details = { exit };
+  // pi names the extension that it could not load, and ends.
+  if (exit.code === 1 && exit.stderrTail.includes(helper)) return helperMissing(exit.stderrTail);
   if (
     options.model !== undefined &&
     /^Error: .*\b(?:[Mm]odel|provider)\b.*(?:not found|[Uu]nknown)/m.test(exit.stderrTail)

@@ -26,6 +26,8 @@ export interface Stage extends AsyncDisposable {
 export interface StageOptions {
   readonly provider?: ProviderOptions;
   readonly agent?: Omit<AgentDirOptions, "provider">;
+  /** Default: the package's own. */
+  readonly helper?: string;
   /** Default: the pi under test. */
   readonly pi?: string;
 }
@@ -51,6 +53,7 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
     const daemon = await startDaemon({
       stateDir,
       pi: options.pi ?? piUnderTest().cli,
+      helper: options.helper,
       env: { ...process.env, ...agentDir.env, PI_RPCD_VALIDATE: "1" },
       log: pino({ level: "silent" }),
     });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Delivery, isTerminal } from "../../../protocol/delivery.ts";
+import type { Delivery } from "../../../protocol/delivery.ts";
+import { isTerminal } from "../../../protocol/delivery-progress.ts";
 import { type DeliveryInput, transition } from "../../../server/delivery/delivery-state.ts";
 
 const accepted: Delivery = {
