@@ -118,6 +118,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       token,
     };
     state.announce(file);
+    registry.resume();
     log.info({ url, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
   } catch (error) {

@@ -95,6 +95,13 @@ export class DeliveryTracker {
       .map(({ push }) => push);
   }
 
+  /** Whether one waits for its agent, and for nothing else. */
+  wantsAgent(sessionId: string): boolean {
+    return this.#of(sessionId).some(
+      ({ delivery: { state, deliverAs } }) => (state === "accepted" || state === "held") && deliverAs !== "nextTurn",
+    );
+  }
+
   /** Whether one stands in the transcript, wants a run, and has been in no request. */
   wantsCarrier(sessionId: string): boolean {
     return this.#of(sessionId).some(

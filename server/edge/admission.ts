@@ -28,16 +28,14 @@ export class Admission {
   readonly #origins: ReadonlySet<string>;
   readonly #allowedHosts: readonly string[];
   readonly #hosts: Record<Transport, ReadonlySet<string>>;
-  readonly #refusedTokens: Record<Transport, RateWindow>;
+  readonly #refusedTokens: RateWindow;
 
   constructor({ token, allowedHosts, allowedOrigins, maxRefusedTokensPerMinute }: AdmissionOptions) {
     this.#digest = sha256(token);
     this.#origins = new Set(allowedOrigins);
     this.#allowedHosts = allowedHosts.map((host) => host.toLowerCase());
     this.#hosts = { tcp: new Set(), unix: new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]) };
-    const window = (): RateWindow => new RateWindow({ max: maxRefusedTokensPerMinute, windowMs: minuteMs });
-    // A web page can make TCP refuse tokens; a client on the Unix socket is not to notice.
-    this.#refusedTokens = { tcp: window(), unix: window() };
+    this.#refusedTokens = new RateWindow({ max: maxRefusedTokensPerMinute, windowMs: minuteMs });
   }
 
   /** The port is known once the daemon listens. Until then TCP takes nobody. */
@@ -46,11 +44,17 @@ export class Admission {
     this.#hosts.tcp = new Set([...own, ...this.#allowedHosts]);
   }
 
-  /** What speaks against the request; `undefined` lets it in. Only the health check needs no token. */
-  refuse(request: IncomingMessage, transport: Transport): Refusal | undefined {
-    if (!this.#knowsHost(request.headers.host, transport)) {
+  /**
+   * What speaks against the request; `undefined` lets it in. Only the health check needs no token. Beyond the rate of
+   * refused tokens it is `drop`: no answer. A right token is let in however many wrong ones come.
+   */
+  refuse(request: IncomingMessage, transport: Transport): Refusal | "drop" | undefined {
+    if (!this.#knowsHost(request, transport)) {
       return refusal(
-        new WireError("forbidden", "The Host header is missing, or names another host than this daemon's."),
+        new WireError(
+          "forbidden",
+          "The Host header is missing, is there twice, or names another host than this daemon's.",
+        ),
       );
     }
     const { origin } = request.headers;
@@ -62,16 +66,7 @@ export class Admission {
     if (request.url === HEALTH_PATH && !isUpgrade(request)) return undefined;
     const token = bearer(request) ?? subprotocolToken(request);
     if (token !== undefined && timingSafeEqual(sha256(token), this.#digest)) return undefined;
-    return this.#refuseToken(token, transport);
-  }
-
-  #refuseToken(token: string | undefined, transport: Transport): Refusal {
-    const retryAfterMs = this.#refusedTokens[transport].add(Date.now());
-    if (retryAfterMs > 0) {
-      const message = "Too many requests came without the token or with a wrong one. A right one is still let in.";
-      const error = new WireError("overloaded", message, { retryAfterMs });
-      return refusal(error, { status: 429, headers: { connection: "close" } });
-    }
+    if (!this.#refusedTokens.add(Date.now())) return "drop";
     const why = token === undefined ? "The request has no token" : "The token is wrong";
     return refusal(
       new WireError(
@@ -81,8 +76,9 @@ export class Admission {
     );
   }
 
-  #knowsHost(host: string | undefined, transport: Transport): boolean {
-    if (host === undefined) return false;
+  #knowsHost({ headersDistinct }: IncomingMessage, transport: Transport): boolean {
+    const [host, second] = headersDistinct["host"] ?? [];
+    if (host === undefined || second !== undefined) return false;
     const named = host.toLowerCase();
     return this.#hosts[transport].has(transport === "unix" ? withoutPort(named) : named);
   }

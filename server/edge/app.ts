@@ -1,13 +1,11 @@
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { Socket } from "node:net";
 import type { Logger } from "pino";
-import { deferred } from "../lib/deferred.ts";
+import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { Admission, type Transport } from "./admission.ts";
 import { createHttp } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
-import { listenTcp, listenUnix } from "./listen.ts";
-import { refuseUnreadable } from "./refusal.ts";
+import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
+import { TransportServer } from "./transport-server.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 export interface EdgeOptions {
@@ -24,8 +22,11 @@ export interface Edge {
   readonly connections: number;
   /** Listens on both transports. Throws a StartError; what was opened is closed again by {@link close}. */
   listen(where: { readonly socketPath: string; readonly port: number }): Promise<{ readonly url: string }>;
-  /** Takes no more connections and closes those that are open. Always the same promise. */
-  close(): Promise<void>;
+  /**
+   * Takes no more connections, closes WebSockets with 1001, and lets HTTP requests have their answer. What has not
+   * ended after `drainMs` (default: `closeTimeoutMs`) is cut off. Always the same promise.
+   */
+  close(drainMs?: number): Promise<void>;
 }
 
 /** The edge: one set of routes and one admission on two transports, loopback TCP and a Unix socket. */
@@ -38,45 +39,22 @@ export function createEdge(options: EdgeOptions): Edge {
     allowedOrigins: options.allowedOrigins ?? [],
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
-  const unixRequests = new WeakSet<IncomingMessage>();
-  const app = createHttp({
-    dispatcher,
-    admission,
-    transportOf: (request) => (unixRequests.has(request.raw) ? "unix" : "tcp"),
-    limits,
-    log,
-  });
-  const webSockets = new WebSockets({ dispatcher, admission, limits, log });
+  const app = createHttp({ dispatcher, limits, log });
+  const webSockets = new WebSockets({ dispatcher, limits, log });
   const tcp = server("tcp");
   const unix = server("unix");
-  const sockets = new Set<Socket>();
+  let socketFile: SocketFile | undefined;
   let closed: Promise<void> | undefined;
 
-  function server(transport: Transport): Server {
-    const http = createServer(
-      {
-        maxHeaderSize: limits.maxHeaderBytes,
-        headersTimeout: limits.headersTimeoutMs,
-        requestTimeout: limits.requestTimeoutMs,
-        keepAliveTimeout: limits.keepAliveTimeoutMs,
-        connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, 5_000),
-        noDelay: true,
-      },
-      (request, response) => {
-        if (transport === "unix") unixRequests.add(request);
-        app.routing(request, response);
-      },
-    );
-    http.maxConnections = limits.maxSockets;
-    http.on("connection", (socket) => {
-      sockets.add(socket);
-      socket.once("close", () => sockets.delete(socket));
+  function server(transport: Transport): TransportServer {
+    return new TransportServer({
+      transport,
+      admission,
+      limits,
+      log,
+      onRequest: (request, response) => app.routing(request, response),
+      onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });
-    http.on("clientError", refuseUnreadable);
-    // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
-    http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
-    http.on("upgrade", (request, socket, head) => webSockets.upgrade(request, socket as Socket, head, transport));
-    return http;
   }
 
   return {
@@ -85,32 +63,26 @@ export function createEdge(options: EdgeOptions): Edge {
     },
     listen: async ({ socketPath, port }) => {
       await app.ready();
-      const chosen = await listenTcp(tcp, port);
+      const chosen = await listenTcp(tcp.http, port);
       admission.listensOn(chosen);
-      await listenUnix(unix, socketPath);
+      socketFile = await listenUnix(unix.http, socketPath);
       return { url: `http://127.0.0.1:${chosen}` };
     },
-    close: () => {
-      closed ??= close();
+    close: (drainMs = limits.closeTimeoutMs) => {
+      closed ??= close(drainMs);
       return closed;
     },
   };
 
-  async function close(): Promise<void> {
-    const servers = [tcp, unix];
-    const ended = servers.map(end);
-    await webSockets.close();
-    // Node forgets the sockets that were upgraded, or refused to be.
-    for (const socket of sockets) socket.destroy();
-    await Promise.all(ended);
+  async function close(drainMs: number): Promise<void> {
+    await socketFile?.remove();
+    const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop()]);
+    const ended = await within(all, drainMs);
+    if (ended.kind === "timeout") {
+      tcp.destroy();
+      unix.destroy();
+      await all;
+    }
     await app.close();
   }
-}
-
-/** Node removes a Unix socket's path when its server closes. */
-function end(http: Server): Promise<void> {
-  const { promise, resolve } = deferred<void>();
-  if (!http.listening) return Promise.resolve();
-  http.close(() => resolve());
-  return promise;
 }

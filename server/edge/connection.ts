@@ -77,10 +77,6 @@ export class Connection implements Peer {
     this.#close(closeCodes.shuttingDown, "shutting down");
   }
 
-  terminate(): void {
-    this.#options.webSocket.terminate();
-  }
-
   #message(data: RawData, isBinary: boolean): void {
     const { webSocket, log } = this.#options;
     this.#alive = true;

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
@@ -37,10 +37,7 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
     onConstructorPoisoning: "error",
     // A path that cannot be decoded comes before all hooks.
     frameworkErrors: (_error, _request, reply) => {
-      void refuse(reply, httpProblem(400, "invalid_request", "The request's path cannot be read."));
-    },
-    frameworkErrors: (_error, _request, reply) => {
-      refuse(reply, httpRefusal(400, "The path cannot be read."));
+      void refuse(reply, httpRefusal(400, "The request's path cannot be read."));
     },
   });
   app.removeAllContentTypeParsers();
@@ -74,13 +71,13 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
 }
 
 /** Answers with a refusal outside of the routes. */
-export function refuseRequest(request: IncomingMessage, response: ServerResponse, refused: Refusal): void {
-  const { status, headers, body } = written(refused, request.url);
+export function refuseRequest(response: ServerResponse, refused: Refusal): void {
+  const { status, headers, body } = written(refused);
   response.writeHead(status, headers).end(body);
 }
 
 function refuse(reply: FastifyReply, refused: Refusal): FastifyReply {
-  const { status, headers, body } = written(refused, reply.request.raw.url);
+  const { status, headers, body } = written(refused);
   return reply.code(status).headers(headers).send(body);
 }
 
@@ -100,7 +97,7 @@ function refuseContent({ method, headers }: FastifyRequest): Refusal | undefined
   return httpRefusal(415, "The body must be application/json, without a content encoding.");
 }
 
-/** What was no JSON or no request at all is 400. The error of a call is an answer like others. */
+/** What was no JSON or no request at all is 400. The error of a single call is an answer like others. */
 function statusOf(answer: RpcResponse | readonly RpcResponse[]): number {
-  return "error" in answer && unreadable.includes(answer.error.code) ? 400 : 200;
+  return "error" in answer && answer.id === null && unreadable.includes(answer.error.code) ? 400 : 200;
 }

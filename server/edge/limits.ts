@@ -4,23 +4,27 @@ export interface EdgeLimits {
   readonly maxFrameBytes: number;
   /** A larger HTTP body is answered with 413. */
   readonly maxBodyBytes: number;
+  /** A larger head of a request is answered with 431. */
   readonly maxHeaderBytes: number;
   /** Sockets of each transport; further ones are closed as they come. */
   readonly maxSockets: number;
   /** WebSocket connections; further upgrades are answered with 503. */
   readonly maxConnections: number;
-  /** What may wait for one connection that does not read; over it, it is closed with 1013. */
+  /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
+  readonly maxRequestsPerSocket: number;
+  /** What may wait for one connection that does not read, beside the last frame; over it, it is closed with 1013. */
   readonly maxBufferedBytes: number;
-  /** Until a request's headers have come. */
+  /** Until a request's headers have come; then 408. */
   readonly headersTimeoutMs: number;
-  /** Until the whole request has come. */
+  /** Until the whole request has come; then 408. Also how long a client may leave an HTTP answer unread. */
   readonly requestTimeoutMs: number;
+  /** Between two requests on one socket. */
   readonly keepAliveTimeoutMs: number;
-  /** A connection that has not answered a ping when the next is due is ended. */
+  /** A connection from which nothing has come when the second ping is due is ended. */
   readonly pingIntervalMs: number;
   /** Refused tokens a minute that still get an answer; beyond, the socket is closed. */
   readonly maxRefusedTokensPerMinute: number;
-  /** How long connections may take to close when the daemon ends. */
+  /** How long a peer may take to answer the close of its connection, and all of them when the daemon ends. */
   readonly closeTimeoutMs: number;
 }
 
@@ -30,6 +34,7 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxHeaderBytes: 16 * 1024,
   maxSockets: 2_048,
   maxConnections: 1_024,
+  maxRequestsPerSocket: 64,
   maxBufferedBytes: 32 * 1024 * 1024,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,

@@ -1,9 +1,17 @@
-import { chmod, lstat, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { chmod, link, lstat, rename, unlink } from "node:fs/promises";
 import type { Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, type ListenOptions } from "node:net";
+import { dirname, join } from "node:path";
 import { StartError } from "../lib/start-error.ts";
 
 const loopback = "127.0.0.1";
+
+/** A socket file that this process has made. */
+export interface SocketFile {
+  /** Removes it, unless somebody else's file has taken its place. Call it before the server closes. */
+  remove(): Promise<void>;
+}
 
 /** Listens on loopback TCP. Port 0 lets the system choose. Resolves with the port. */
 export async function listenTcp(server: Server, port: number): Promise<number> {
@@ -28,17 +36,42 @@ export async function listenTcp(server: Server, port: number): Promise<number> {
 /**
  * Listens on a Unix socket that its user alone may use. What a killed daemon has left at the path is removed; a live
  * socket, or a file that is no socket, never is.
+ *
+ * The socket is made under a name of its own and then linked to its path: it is private before anybody can find it,
+ * no live socket can be replaced in a race, and Node, which removes what it has bound whoever owns the path by then,
+ * removes nothing of anybody else's.
  */
-export async function listenUnix(server: Server, path: string): Promise<void> {
+export async function listenUnix(server: Server, path: string): Promise<SocketFile> {
   await removeStale(path);
+  // Short: the system bounds the length of a socket's path.
+  const own = join(dirname(path), `.${randomBytes(3).toString("hex")}`);
   try {
-    // Until the mode is set, the directory (0700) keeps others out.
-    await listening(server, { path });
-    await chmod(path, 0o600);
+    await listeningPrivately(server, own);
+    await chmod(own, 0o600);
+    const { dev, ino } = await lstat(own);
+    await publish(own, path);
+    const remove = async (): Promise<void> => {
+      const found = await lstat(path).catch(() => undefined);
+      if (found?.dev === dev && found.ino === ino) await unlink(path).catch(() => {});
+    };
+    return { remove };
   } catch (cause) {
+    if (cause instanceof StartError) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     throw new StartError("address_unavailable", `The daemon cannot listen on ${path} (${code}).`, { cause });
   }
+}
+
+async function publish(own: string, path: string): Promise<void> {
+  try {
+    await link(own, path);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "EEXIST") throw alreadyRunning(path);
+    // A file system without links.
+    await rename(own, path);
+    return;
+  }
+  await unlink(own);
 }
 
 async function removeStale(path: string): Promise<void> {
@@ -50,13 +83,15 @@ async function removeStale(path: string): Promise<void> {
       `${path} is in the way of the daemon's socket, and is not a socket. Move it away.`,
     );
   }
-  if (await answers(path)) {
-    throw new StartError("daemon_already_running", `Another process listens on ${path}. Stop it with: pi-rpcd stop`);
-  }
-  await rm(path, { force: true });
+  if (await answers(path)) throw alreadyRunning(path);
+  await unlink(path).catch(() => {});
 }
 
-/** Only a refusal proves that nobody listens: a socket that is busy, or another user's, fails in other ways. */
+function alreadyRunning(path: string): StartError {
+  return new StartError("daemon_already_running", `Another process listens on ${path}. Stop it with: pi-rpcd stop`);
+}
+
+/** Only a refused connection says that nobody listens; any other failure (a full queue, no right) may be a live one. */
 function answers(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path);
@@ -65,7 +100,17 @@ function answers(path: string): Promise<boolean> {
   return promise.finally(() => socket.destroy());
 }
 
-function listening(server: Server, where: { host: string; port: number } | { path: string }): Promise<void> {
+/** The mask is the process's: it may hold only while `listen` binds, which it does before it returns. */
+function listeningPrivately(server: Server, path: string): Promise<void> {
+  const umask = process.umask(0o177);
+  try {
+    return listening(server, { path });
+  } finally {
+    process.umask(umask);
+  }
+}
+
+function listening(server: Server, where: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
   server.listen(where, () => {

@@ -13,14 +13,14 @@ export class RateWindow {
     this.#options = options;
   }
 
-  /** Counts one. Returns 0 while it is within the bound, else the milliseconds until the next window. */
-  add(nowMs: number): number {
+  /** Counts one. Whether it is within the bound. */
+  add(nowMs: number): boolean {
     const { max, windowMs } = this.#options;
     if (nowMs - this.#startedAt >= windowMs || nowMs < this.#startedAt) {
       this.#startedAt = nowMs;
       this.#count = 0;
     }
     this.#count += 1;
-    return this.#count <= max ? 0 : this.#startedAt + windowMs - nowMs;
+    return this.#count <= max;
   }
 }

@@ -1,7 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
-import { RPC_PATH, type RpcFailure } from "../../protocol/wire.ts";
 
 /** Why a request is not served: an error of the catalogue, and how HTTP says it. */
 export interface Refusal {
@@ -41,23 +40,22 @@ export function httpRefusal(status: number, message: string, headers: Readonly<R
   return refusal(new WireError(nameOfStatus(status), message), { status, headers });
 }
 
-/**
- * Who calls `POST /v1/rpc` reads JSON-RPC, so it is refused by an error object with id null. All others get
- * `application/problem+json` (RFC 9457) with the catalogue's name and what the error has to add.
- */
-export function written({ error, status, headers }: Refusal, url: string | undefined): WrittenRefusal {
-  const [contentType, body] = isRpc(url)
-    ? ["application/json; charset=utf-8", JSON.stringify(asRpcFailure(error))]
-    : ["application/problem+json; charset=utf-8", JSON.stringify(asProblem(error, status))];
+/** The refusal as `application/problem+json` (RFC 9457), with the catalogue's name and what the error has to add. */
+export function written({ error, status, headers }: Refusal): WrittenRefusal {
+  const { name, ...details } = error.data;
+  const title = STATUS_CODES[status] ?? name;
+  const body = JSON.stringify({ ...details, type: "about:blank", title, status, detail: error.message, name });
+  const length = String(Buffer.byteLength(body));
   return {
     status,
-    headers: { ...headers, "content-type": contentType, "content-length": String(Buffer.byteLength(body)) },
+    headers: { ...headers, "content-type": "application/problem+json", "content-length": length },
     body,
   };
 }
 
 /** Refuses on a socket that HTTP has let go of (an upgrade, a head that could not be read), and ends the socket. */
-export function refuseSocket(socket: Duplex, { status, headers, body }: WrittenRefusal): void {
+export function refuseSocket(socket: Duplex, refused: Refusal): void {
+  const { status, headers, body } = written(refused);
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
@@ -69,19 +67,6 @@ export function refuseSocket(socket: Duplex, { status, headers, body }: WrittenR
 /** The path of a request's target, without its query. */
 export function pathOf(url: string | undefined): string {
   return (url ?? "").split("?", 1)[0] ?? "";
-}
-
-function isRpc(url: string | undefined): boolean {
-  return pathOf(url) === RPC_PATH;
-}
-
-function asRpcFailure({ code, message, data }: WireError): RpcFailure {
-  return { jsonrpc: "2.0", id: null, error: { code, message, data } };
-}
-
-function asProblem({ message, data }: WireError, status: number): object {
-  const { name, ...details } = data;
-  return { ...details, type: "about:blank", title: STATUS_CODES[status] ?? name, status, detail: message, name };
 }
 
 function nameOfStatus(status: number): ErrorName {

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { isMethodName, type MethodName, methods } from "../../protocol/methods.ts";
 import type { Validator } from "../../protocol/validation.ts";
-import type { RpcResponse } from "../../protocol/wire.ts";
+import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
 import type { Call, Handlers, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import { OpenCall } from "./open-call.ts";
@@ -48,8 +48,6 @@ export interface Dispatcher {
 
 /** A finding's path may hold a key of any length. */
 const maxPathLength = 200;
-
-const cancelMethod = "$/cancelRequest";
 
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
@@ -151,7 +149,7 @@ class DispatcherConversation implements Conversation {
     const request = checkedRequest(value);
     if (request instanceof WireError) return failure(idOf(value), request);
     if (request === undefined) return undefined;
-    if (request.method === cancelMethod) {
+    if (request.method === CANCEL_METHOD) {
       this.#cancel(request.params);
       return request.id === undefined ? undefined : { jsonrpc: "2.0", id: request.id, result: null };
     }

@@ -46,6 +46,12 @@ export class Registry {
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
+  /** Brings the pushes that a former daemon had accepted to their agents, which wakes those sessions. */
+  resume(): void {
+    for (const session of this.all())
+      if (this.#options.tracker.wantsAgent(session.sessionId)) void session.pushing.handOver();
+  }
+
   /** Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. */
   async create(params: Params<"session/create">): Promise<Session> {
     this.#refuseWhenEnding();

@@ -279,17 +279,21 @@ export class Session implements SessionCore {
   #hello(hello: Extract<OutwardFrame, { kind: "hello" }>): void {
     const state = this.#state;
     if (state.kind !== "idle" && state.kind !== "running") return;
-    if (hello.sessionId !== this.sessionId) {
-      this.#options.log.warn(
-        { replacedBy: hello.sessionId, reason: hello.reason },
-        "an extension replaced the session inside pi",
-      );
-    }
+    if (hello.sessionFile !== undefined && hello.sessionFile !== this.file) this.#replaced(hello.sessionFile, hello.at);
     this.scope
       .run(() => this.pushing.resume(state.child))
       .catch((error: unknown) => {
         this.#options.log.warn({ err: error }, "held pushes could not be brought to the reloaded helper");
       });
+  }
+
+  /** An extension has put another session into pi. What was meant for the former never reaches the model. */
+  #replaced(file: string, at: number): void {
+    this.#options.log.warn({ file }, "an extension replaced the session inside pi; this session goes on with its file");
+    const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
+    this.#options.tracker.applyToAll(this.sessionId, { kind: "dropped", at, reason });
+    this.#record.follow(file);
+    this.#publish();
   }
 
   #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {

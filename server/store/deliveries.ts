@@ -44,6 +44,8 @@ export class DeliveryStore {
   }
 
   get(deliveryId: string): StoredDelivery | undefined {
+    // What was changed in this turn of the event loop is not yet committed.
+    this.#database.flush();
     const row = this.#get.get(deliveryId);
     return row === undefined ? undefined : parse(row);
   }

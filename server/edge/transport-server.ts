@@ -1,0 +1,140 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import { type Admission, isUpgrade, type Transport } from "./admission.ts";
+import { refuseRequest } from "./http.ts";
+import type { EdgeLimits } from "./limits.ts";
+import { httpRefusal, type Refusal, refusal, refuseSocket } from "./refusal.ts";
+
+export interface TransportServerOptions {
+  readonly transport: Transport;
+  readonly admission: Admission;
+  readonly limits: EdgeLimits;
+  readonly log: Logger;
+  /** Gets requests that were admitted. */
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Gets requests for a WebSocket that were admitted. */
+  readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+}
+
+/** The HTTP server of one transport: admission and the bounds of sockets, before anything else sees a request. */
+export class TransportServer {
+  /** For listening. */
+  readonly http: Server;
+  /** Resolves when {@link stop} was called and the last socket has gone. */
+  readonly stopped: Promise<void>;
+  readonly #options: TransportServerOptions;
+  readonly #sockets = new Set<Socket>();
+  readonly #requests = new WeakMap<Socket, number>();
+  readonly #resolveStopped: () => void;
+  #stopping = false;
+
+  constructor(options: TransportServerOptions) {
+    this.#options = options;
+    const { limits, log } = options;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.stopped = promise;
+    this.#resolveStopped = resolve;
+    this.http = createServer(
+      {
+        maxHeaderSize: limits.maxHeaderBytes,
+        headersTimeout: limits.headersTimeoutMs,
+        requestTimeout: limits.requestTimeoutMs,
+        keepAliveTimeout: limits.keepAliveTimeoutMs,
+        connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, 5_000),
+        noDelay: true,
+        // Admission refuses those without one, in our words.
+        requireHostHeader: false,
+        // Some clients offer h2c with every request; those are served as HTTP/1.1.
+        shouldUpgradeCallback: isUpgrade,
+      },
+      (request, response) => this.#request(request, response),
+    );
+    this.http.maxConnections = limits.maxSockets;
+    this.http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
+    this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
+    // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
+    this.http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
+    this.http.on("drop", () => log.warn({ transport: options.transport }, "too many sockets: one was closed"));
+    this.http.on("connection", (socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
+  }
+
+  /** Takes no more sockets and ends those that wait for a request. Others end with the answer they wait for. */
+  stop(): Promise<void> {
+    if (this.#stopping) return this.stopped;
+    this.#stopping = true;
+    if (this.http.listening) this.http.close(() => this.#resolveStopped());
+    else this.#resolveStopped();
+    return this.stopped;
+  }
+
+  /** Ends all sockets at once. */
+  destroy(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #request(request: IncomingMessage, response: ServerResponse): void {
+    const { admission, transport, limits, onRequest } = this.#options;
+    const { socket } = request;
+    const waiting = (this.#requests.get(socket) ?? 0) + 1;
+    this.#requests.set(socket, waiting);
+    response.once("close", () => {
+      this.#requests.set(socket, (this.#requests.get(socket) ?? 1) - 1);
+      if (this.#stopping) socket.destroySoon();
+    });
+    if (this.#stopping) response.setHeader("connection", "close");
+    const refused = admission.refuse(request, transport) ?? this.#overloaded(waiting > limits.maxRequestsPerSocket);
+    if (refused === undefined) onRequest(request, response);
+    else if (refused === "drop") socket.destroy();
+    else refuseRequest(response, refused);
+  }
+
+  #overloaded(tooMany: boolean): Refusal | undefined {
+    if (this.#stopping) return refusal(new WireError("shutting_down", "The daemon is about to end."));
+    if (!tooMany) return undefined;
+    const message = `${this.#options.limits.maxRequestsPerSocket} requests of this socket wait for their answer already.`;
+    return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));
+  }
+
+  #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    const { admission, transport, limits, log, onUpgrade } = this.#options;
+    socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
+    const refused =
+      admission.refuse(request, transport) ??
+      // Before Node 22.21 every upgrade comes here.
+      (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only upgrade here is to websocket."));
+    if (refused === undefined) onUpgrade(request, socket, head);
+    else if (refused === "drop") socket.destroy();
+    else {
+      socket.setTimeout(limits.closeTimeoutMs, () => socket.destroy());
+      refuseSocket(socket, refused);
+    }
+  }
+
+  /** The head of a request is not HTTP, is too large, or the request came too slowly. */
+  #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (!socket.writable || error.code === "ECONNRESET") {
+      socket.destroy();
+      return;
+    }
+    socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
+    refuseSocket(socket, unreadableAs(error.code));
+  }
+}
+
+function unreadableAs(code: string | undefined): Refusal {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return httpRefusal(431, "The head of the request is too large.");
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return httpRefusal(408, "The request did not come in time.");
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return httpRefusal(413, "The extensions of a chunk are too large.");
+    default:
+      return httpRefusal(400, "The request is not HTTP.");
+  }
+}

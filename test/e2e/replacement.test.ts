@@ -1,0 +1,49 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { SessionHandle } from "../../client/index.ts";
+import { type Stage, startStage } from "../helpers/stage.ts";
+
+const commands = `
+export default function (pi) {
+  pi.registerCommand("test-reload", { description: "", handler: async (_text, ctx) => await ctx.reload() });
+  pi.registerCommand("test-new", { description: "", handler: async (_text, ctx) => { await ctx.newSession(); } });
+}
+`;
+
+/** A session whose pi has commands that reload it and that replace its session. */
+async function sessionWithCommands(stage: Stage): Promise<SessionHandle> {
+  const extensions = join(stage.agentDir.path, "extensions");
+  mkdirSync(extensions);
+  writeFileSync(join(extensions, "test-commands.ts"), commands);
+  return await stage.session();
+}
+
+test("after a reload inside pi, held pushes are still held and further ones are delivered", async () => {
+  await using stage = await startStage();
+  const session = await sessionWithCommands(stage);
+  const held = session.push({ customType: "n", content: "held over the reload", deliverAs: "nextTurn" });
+  await held.accepted;
+  expect((await session.prompt("/test-reload")).disposition).toBe("handled");
+  await session.push({ customType: "n", content: "behind the reload" }).answered;
+  await session.promptAndWait("and now the prompt");
+  expect((await held.answered).state).toBe("answered");
+  const last = stage.provider.requests.at(-1);
+  for (const text of ["held over the reload", "behind the reload"])
+    expect(last?.countText(text, { roles: ["user"] })).toBe(1);
+});
+
+test("when an extension replaces the session inside pi, its pushes are dropped by name, and the helper is still there", async () => {
+  await using stage = await startStage();
+  const session = await sessionWithCommands(stage);
+  const before = await session.get();
+  const held = session.push({ customType: "n", content: "for the old session", deliverAs: "nextTurn" });
+  await held.accepted;
+  await session.prompt("/test-new");
+  await expect(held.delivered).rejects.toMatchObject({
+    delivery: { state: "dropped", reason: { code: "session_replaced" } },
+  });
+  expect((await session.get()).file).not.toBe(before.file);
+  await session.push({ customType: "n", content: "for the new one" }).answered;
+  expect(stage.provider.requests.some((request) => request.hasText("for the old session"))).toBe(false);
+});

@@ -1,0 +1,147 @@
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import type { Delivery } from "../../../protocol/delivery.ts";
+import type { WireError } from "../../../protocol/errors.ts";
+import { DeliveryTracker } from "../../../server/delivery/tracker.ts";
+import { Database } from "../../../server/store/database.ts";
+import { DeliveryStore } from "../../../server/store/deliveries.ts";
+
+const at = 1;
+const never = new AbortController().signal;
+
+function track(database = new Database(":memory:", () => {})) {
+  const changes: Delivery[] = [];
+  const store = new DeliveryStore(database);
+  const open = () =>
+    new DeliveryTracker({
+      store,
+      maxPushBytes: 1_000,
+      maxSettledInMemory: 2,
+      log: pino({ level: "silent" }),
+      onChange: (delivery) => changes.push(delivery),
+    });
+  return { tracker: open(), again: open, changes, database };
+}
+
+const push = (more: object = {}) => ({ sessionId: "s", customType: "t", content: "hello", deliveryId: "d", ...more });
+
+const kindOf = (attempt: Promise<unknown>): Promise<string> =>
+  attempt.then(
+    () => "success",
+    (error: WireError) => error.kind,
+  );
+
+function deliver(tracker: DeliveryTracker, id = "d"): void {
+  tracker.receive("s", { kind: "inserted", at, deliveryIds: [id] });
+  tracker.receive("s", { kind: "prepared", at, requestId: "r", deliveryIds: [id] });
+  tracker.receive("s", {
+    kind: "verdict",
+    at,
+    requestId: "r",
+    outcome: "delivered",
+    evidence: "headers",
+    payload: { [id]: "confirmed" },
+  });
+}
+
+describe("DeliveryTracker", () => {
+  test("has on disk what it has accepted", async () => {
+    const { tracker, again } = track();
+    await tracker.accept(push());
+    expect(again().get("d")).toEqual(tracker.get("d"));
+    expect(again().toHold("s")).toMatchObject([
+      { deliveryId: "d", content: "hello", deliverAs: "steer", triggerTurn: true },
+    ]);
+  });
+
+  test("gives the existing delivery for the same id and content, also at the same time, in any order of keys", async () => {
+    const { tracker, changes } = track();
+    const [first, second] = await Promise.all([
+      tracker.accept(push({ details: { a: 1, b: 2 } })),
+      tracker.accept(push({ details: { b: 2, a: 1 } })),
+    ]);
+    expect(second).toEqual(first);
+    expect(changes).toHaveLength(1);
+    deliver(tracker);
+    expect((await tracker.accept(push({ details: { a: 1, b: 2 } }))).state).toBe("delivered");
+  });
+
+  test.each([[{ content: "other" }], [{ sessionId: "other" }], [{ deliverAs: "nextTurn" }], [{ details: { x: 1 } }]])(
+    "refuses the same id with %j as a conflict, also when the first is settled and after a restart",
+    async (other) => {
+      const { tracker, again } = track();
+      await tracker.accept(push());
+      expect(await kindOf(tracker.accept(push(other)))).toBe("conflict");
+      deliver(tracker);
+      tracker.receive("s", { kind: "answered", at, requestId: "r", deliveryIds: ["d"] });
+      expect(await kindOf(tracker.accept(push(other)))).toBe("conflict");
+      expect(await kindOf(again().accept(push(other)))).toBe("conflict");
+    },
+  );
+
+  test("accepts nothing that it could not store, and can accept it later", async () => {
+    const { tracker, database, changes } = track();
+    const pages = database.prepare("PRAGMA page_count").get() as { page_count: number };
+    database.prepare(`PRAGMA max_page_count = ${pages.page_count}`).get();
+    const big = push({ content: "x".repeat(700) });
+    const outcomes: string[] = [];
+    for (let i = 0; i < 60; i += 1) outcomes.push(await kindOf(tracker.accept({ ...big, deliveryId: `d${i}` })));
+    const refused = outcomes.indexOf("internal_error");
+    expect(refused, outcomes.join()).toBeGreaterThan(-1);
+    expect(await kindOf(Promise.resolve().then(() => tracker.get(`d${refused}`)))).toBe("delivery_not_found");
+    expect(changes.some(({ deliveryId }) => deliveryId === `d${refused}`)).toBe(false);
+    database.prepare("PRAGMA max_page_count = 10000").get();
+    expect(await kindOf(tracker.accept({ ...big, deliveryId: `d${refused}` }))).toBe("success");
+  });
+
+  test("refuses a push over its limit, and an id that it does not know", async () => {
+    const { tracker } = track();
+    expect(await kindOf(tracker.accept(push({ content: "x".repeat(2_000) })))).toBe("too_large");
+    expect(await kindOf(tracker.wait("unknown", "delivered", 0, never))).toBe("delivery_not_found");
+  });
+
+  test("ends waits by the state, by an end, by the deadline and by the caller, and leaves nothing behind", async () => {
+    const { tracker } = track();
+    await tracker.accept(push());
+    expect((await tracker.wait("d", "delivered", 0, never)).state).toBe("accepted");
+    const deadline = await tracker.wait("d", "delivered", 1, never).catch((error: WireError) => error);
+    expect(deadline).toMatchObject({ kind: "deadline_exceeded", data: { delivery: { state: "accepted" } } });
+    const leaving = new AbortController();
+    const left = tracker.wait("d", "delivered", 60_000, leaving.signal);
+    leaving.abort(new Error("left"));
+    await expect(left).rejects.toThrow("left");
+    const waits = ["inserted", "delivered", "answered"] as const;
+    const waiting = waits.map((until) => tracker.wait("d", until, 60_000, never).then(({ state }) => state));
+    deliver(tracker);
+    tracker.applyToAll("s", { kind: "settled", at, aborted: true, failed: false, held: false });
+    expect(await Promise.all(waiting)).toEqual(["inserted", "delivered", "delivered"]);
+  });
+
+  test("takes nothing from the helper of another session, nor for ids that it does not know", async () => {
+    const { tracker } = track();
+    await tracker.accept(push());
+    tracker.receive("other", { kind: "inserted", at, deliveryIds: ["d"] });
+    tracker.receive("s", { kind: "inserted", at, deliveryIds: ["constructor", "__proto__", "nobody"] });
+    expect(tracker.get("d").state).toBe("accepted");
+  });
+
+  test("forgets nothing that is settled, though it keeps few of them in memory", async () => {
+    const { tracker } = track();
+    for (const id of ["a", "b", "c", "d"]) {
+      await tracker.accept(push({ deliveryId: id }));
+      tracker.apply("s", id, { kind: "dropped", at, reason: { code: "abort", message: "" } });
+    }
+    expect(["a", "b", "c", "d"].map((id) => tracker.get(id).state)).toEqual(Array(4).fill("dropped"));
+    expect(tracker.pending("s")).toBe(0);
+  });
+
+  test("wants a carrier for what stands in the transcript without a request", async () => {
+    const { tracker } = track();
+    await tracker.accept(push());
+    expect(tracker.wantsCarrier("s")).toBe(false);
+    tracker.receive("s", { kind: "inserted", at, deliveryIds: ["d"] });
+    expect(tracker.wantsCarrier("s")).toBe(true);
+    tracker.receive("s", { kind: "prepared", at, requestId: "r", deliveryIds: ["d"] });
+    expect(tracker.wantsCarrier("s")).toBe(false);
+  });
+});
