@@ -7,10 +7,16 @@ export const limits = {
   maxSessions: 1_000,
   /** What is kept of each session's notifications for those who come back. */
   maxRetainedEventBytes: 8 * 1024 * 1024,
-  /** One push as JSON. */
-  maxPushBytes: 8 * 1024 * 1024,
-  /** Settled deliveries held in memory; older ones are read from the store. */
-  maxSettledDeliveriesInMemory: 1_000,
+  delivery: {
+    /** One push as JSON. */
+    maxPushBytes: 8 * 1024 * 1024,
+    /** Pushes of one session that are on their way, and their bytes. */
+    maxOpenPerSession: 1_000,
+    maxOpenBytesPerSession: 64 * 1024 * 1024,
+    /** Settled deliveries held in memory; others are read from the store. */
+    maxSettledInMemory: 1_000,
+    maxSettledBytesInMemory: 16 * 1024 * 1024,
+  },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   child: {

@@ -65,8 +65,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const sessions: { registry?: Registry } = {};
     const tracker = new DeliveryTracker({
       store: new DeliveryStore(database),
-      maxPushBytes: limits.maxPushBytes,
-      maxSettledInMemory: limits.maxSettledDeliveriesInMemory,
+      ...limits.delivery,
       log,
       onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
     });

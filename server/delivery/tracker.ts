@@ -16,8 +16,12 @@ export interface TrackerOptions {
   readonly store: DeliveryStore;
   /** Bound of one push as JSON. */
   readonly maxPushBytes: number;
-  /** How many settled deliveries are kept in memory; the others are read from the store. */
+  /** How many pushes of one session, and how many bytes of them, may be on their way at a time. */
+  readonly maxOpenPerSession: number;
+  readonly maxOpenBytesPerSession: number;
+  /** How many settled deliveries, and how many bytes of them, are kept in memory; the others are read from the store. */
   readonly maxSettledInMemory: number;
+  readonly maxSettledBytesInMemory: number;
   readonly log: Logger;
   /** Every change of every delivery, in order. */
   readonly onChange: (delivery: Delivery) => void;
@@ -39,7 +43,11 @@ export class DeliveryTracker {
 
   constructor(options: TrackerOptions) {
     this.#options = options;
-    this.#settled = new LRUCache({ max: options.maxSettledInMemory });
+    this.#settled = new LRUCache({
+      max: options.maxSettledInMemory,
+      maxSize: options.maxSettledBytesInMemory,
+      sizeCalculation: ({ push }) => sizeOf(push),
+    });
     for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve() });
   }
 
@@ -49,7 +57,7 @@ export class DeliveryTracker {
    */
   async accept(params: Params<"delivery/push">): Promise<Delivery> {
     const push = heldPush(params);
-    const size = Buffer.byteLength(JSON.stringify(push));
+    const size = sizeOf(push);
     if (size > this.#options.maxPushBytes) {
       throw new WireError("too_large", `The push has ${size} bytes; the limit is ${this.#options.maxPushBytes}.`, {
         bytes: size,
@@ -58,6 +66,7 @@ export class DeliveryTracker {
     }
     const existing = this.#find(push.deliveryId);
     if (existing !== undefined) return await this.#again(existing, push, params.sessionId);
+    this.#refuseOverload(params.sessionId, size);
     const delivery = newDelivery(params.sessionId, push);
     const stored = this.#options.store.add({ push, delivery });
     this.#track({ push, delivery, stored });
@@ -163,6 +172,22 @@ export class DeliveryTracker {
     for (const { push } of this.#of(sessionId)) this.apply(sessionId, push.deliveryId, input);
   }
 
+  #refuseOverload(sessionId: string, size: number): void {
+    const open = this.#of(sessionId);
+    const { maxOpenPerSession, maxOpenBytesPerSession } = this.#options;
+    const bytes = open.reduce((sum, { push }) => sum + sizeOf(push), size);
+    if (open.length < maxOpenPerSession && bytes <= maxOpenBytesPerSession) return;
+    throw new WireError(
+      "overloaded",
+      `The session has ${open.length} pushes on their way, which is what it may have.`,
+      {
+        retryAfterMs: 1_000,
+        maxOpenPerSession,
+        maxOpenBytesPerSession,
+      },
+    );
+  }
+
   #find(deliveryId: string): StoredDelivery | undefined {
     return this.#open.get(deliveryId) ?? this.#settled.get(deliveryId) ?? this.#fromStore(deliveryId);
   }
@@ -202,6 +227,18 @@ export class DeliveryTracker {
     ids?.delete(deliveryId);
     if (ids?.size === 0) this.#bySession.delete(sessionId);
   }
+}
+
+const sizes = new WeakMap<HeldPush, number>();
+
+/** Bytes of a push as JSON. */
+function sizeOf(push: HeldPush): number {
+  let size = sizes.get(push);
+  if (size === undefined) {
+    size = Buffer.byteLength(JSON.stringify(push));
+    sizes.set(push, size);
+  }
+  return size;
 }
 
 function heldPush(params: Params<"delivery/push">): HeldPush {

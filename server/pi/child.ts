@@ -40,6 +40,8 @@ export interface ChildOptions {
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;
   readonly limits: ChildLimits;
+  /** Ends the start when nobody wants the child any more. */
+  readonly signal: AbortSignal;
   readonly log: Logger;
   /** In the exact order in which pi reported. */
   readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
@@ -294,12 +296,17 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
       throw spawnFailure(cause, options.program.path);
     });
     const child = new Child(options, id, statusKey, stdio);
+    const abandon = (): void => void child.stop();
+    options.signal.addEventListener("abort", abandon, { once: true });
     try {
+      if (options.signal.aborted) abandon();
       return { child, ready: await child.becomeReady() };
     } catch (error) {
       await child.stop();
       await child.cleaned;
       throw error;
+    } finally {
+      options.signal.removeEventListener("abort", abandon);
     }
   } finally {
     await rm(configFile, { force: true });

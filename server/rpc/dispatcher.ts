@@ -14,12 +14,15 @@ export interface DispatcherLimits {
   readonly maxBatchLength: number;
   /** Calls of one conversation that are not answered yet. */
   readonly maxCallsInFlight: number;
+  /** The texts of these calls together. One call alone may be longer. */
+  readonly maxBytesInFlight: number;
 }
 
 export const defaultDispatcherLimits: DispatcherLimits = {
   maxNestingDepth: 128,
   maxBatchLength: 100,
   maxCallsInFlight: 1_000,
+  maxBytesInFlight: 64 * 1024 * 1024,
 };
 
 export interface DispatcherOptions {
@@ -28,7 +31,7 @@ export interface DispatcherOptions {
   /** Checks what handlers return, too (for tests). */
   readonly validateResults: boolean;
   readonly log: Logger;
-  readonly limits?: DispatcherLimits | undefined;
+  readonly limits?: Partial<DispatcherLimits> | undefined;
 }
 
 /** What one peer says, in any number of texts. */
@@ -46,30 +49,30 @@ export interface Dispatcher {
   converse(peer: Peer | undefined): Conversation;
 }
 
-/** A finding's path may hold a key of any length. */
-const maxPathLength = 200;
+/** What strangers have named is shown only so far: a key, or a method's name, may be of any length. */
+const maxNameLength = 200;
 
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
-  const limits = options.limits ?? defaultDispatcherLimits;
+  const limits = { ...defaultDispatcherLimits, ...options.limits };
   const server = createServer(options);
   return { converse: (peer) => new DispatcherConversation({ server, limits, log: options.log, peer }) };
 }
 
 function createServer({ handlers, validator, validateResults, log }: DispatcherOptions): JSONRPCServer<Call> {
   const server = new JSONRPCServer<Call>({ errorListener: () => {} });
-  server.mapErrorToJSONRPCErrorResponse = (id: JSONRPCID, error: unknown) => {
-    const { code, message, data } = errorObject(toWireError(error, log));
+  server.mapErrorToJSONRPCErrorResponse = (id: JSONRPCID, error: WireError) => {
+    const { code, message, data } = errorObject(error);
     return createJSONRPCErrorResponse(id, code, message, data);
   };
   server.applyMiddleware(async (next, request, call) => {
-    if (!isMethodName(request.method)) {
-      throw new WireError(
-        "method_not_found",
-        `There is no method ${JSON.stringify(request.method.slice(0, 100))}. rpc.discover lists all.`,
-      );
+    try {
+      const method = knownMethod(request.method);
+      return await next({ ...request, params: checkedParams(method, request.params, validator) }, call);
+    } catch (error) {
+      // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
+      throw isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, { method: request.method });
     }
-    return await next({ ...request, params: checkedParams(request.method, request.params, validator) }, call);
   });
   for (const name of Object.keys(methods) as MethodName[]) {
     const handler = handlers[name] as (params: unknown, call: Call) => unknown;
@@ -82,6 +85,17 @@ function createServer({ handlers, validator, validateResults, log }: DispatcherO
   return server;
 }
 
+function knownMethod(name: string): MethodName {
+  if (isMethodName(name)) return name;
+  const shown = JSON.stringify(name.slice(0, maxNameLength));
+  throw new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
+}
+
+/** What Node's own functions reject with when their signal is aborted, where the call's was. */
+function isAbortOf(call: Call, error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError" && call.signal.aborted;
+}
+
 function checkedParams(method: MethodName, params: unknown, validator: Validator): unknown {
   if (Array.isArray(params)) {
     throw new WireError("invalid_params", `${method} takes its params by name, not by position.`, {
@@ -91,7 +105,7 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
   const value = params ?? {};
   const findings = validator
     .params(method, value)
-    .map(({ path, message }) => ({ path: path.slice(0, maxPathLength), message }));
+    .map(({ path, message }) => ({ path: path.slice(0, maxNameLength), message }));
   if (findings.length === 0) return value;
   const list = findings.map(({ path, message }) => `${path === "" ? "params" : path} ${message}`).join("; ");
   throw new WireError("invalid_params", `The params of ${method} are wrong: ${list}.`, { findings });
@@ -99,7 +113,7 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
 
 function checkResult(method: MethodName, result: unknown, validator: Validator): void {
   // What crosses the wire has no undefined in it.
-  const findings = validator.result(method, JSON.parse(JSON.stringify(result)));
+  const findings = validator.result(method, JSON.parse(JSON.stringify(result ?? null)));
   if (findings.length > 0)
     throw new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
 }
@@ -114,6 +128,7 @@ interface ConversationOptions {
 class DispatcherConversation implements Conversation {
   readonly #options: ConversationOptions;
   readonly #open = new Map<unknown, OpenCall>();
+  #bytesInFlight = 0;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
@@ -127,25 +142,34 @@ class DispatcherConversation implements Conversation {
     } catch (error) {
       return failure(null, toWireError(error, log));
     }
-    if (!Array.isArray(value)) return await this.#one(value);
-    if (value.length === 0)
-      return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
-    if (value.length > limits.maxBatchLength) {
-      return failure(
-        null,
-        new WireError("invalid_request", `A batch holds at most ${limits.maxBatchLength} requests.`, { ...limits }),
-      );
+    const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + text.length <= limits.maxBytesInFlight;
+    if (hasRoom) this.#bytesInFlight += text.length;
+    try {
+      return await this.#all(value, hasRoom);
+    } finally {
+      if (hasRoom) this.#bytesInFlight -= text.length;
     }
-    const answers = await Promise.all(value.map((request) => this.#one(request)));
-    const given = answers.filter((answer) => answer !== undefined);
-    return given.length === 0 ? undefined : given;
   }
 
   end(): void {
     for (const call of this.#open.values()) call.cancel("The connection has gone.");
   }
 
-  async #one(value: unknown): Promise<RpcResponse | undefined> {
+  async #all(value: unknown, hasRoom: boolean): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
+    const { maxBatchLength } = this.#options.limits;
+    if (!Array.isArray(value)) return await this.#one(value, hasRoom);
+    if (value.length === 0)
+      return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
+    if (value.length > maxBatchLength) {
+      const why = `A batch holds at most ${maxBatchLength} requests.`;
+      return failure(null, new WireError("invalid_request", why, { maxBatchLength }));
+    }
+    const answers = await Promise.all(value.map((request) => this.#one(request, hasRoom)));
+    const given = answers.filter((answer) => answer !== undefined);
+    return given.length === 0 ? undefined : given;
+  }
+
+  async #one(value: unknown, hasRoom: boolean): Promise<RpcResponse | undefined> {
     const request = checkedRequest(value);
     if (request instanceof WireError) return failure(idOf(value), request);
     if (request === undefined) return undefined;
@@ -153,10 +177,10 @@ class DispatcherConversation implements Conversation {
       this.#cancel(request.params);
       return request.id === undefined ? undefined : { jsonrpc: "2.0", id: request.id, result: null };
     }
-    if (this.#open.size >= this.#options.limits.maxCallsInFlight) {
-      const error = new WireError("overloaded", "Too many calls of this connection wait for their answer.", {
-        retryAfterMs: 1_000,
-      });
+    if (!hasRoom || this.#open.size >= this.#options.limits.maxCallsInFlight) {
+      const what = hasRoom ? "Too many calls" : "Too many bytes of calls";
+      const why = `${what} of this connection wait for their answer.`;
+      const error = new WireError("overloaded", why, { retryAfterMs: 1_000 });
       return request.id === undefined ? undefined : failure(request.id, error);
     }
     const call = new OpenCall(this.#options.peer);
@@ -185,7 +209,8 @@ function checkedRequest(value: unknown): JSONRPCRequest | WireError | undefined 
   if (jsonrpc !== "2.0") return problem('jsonrpc is not "2.0"');
   if (method === undefined && ("result" in value || "error" in value)) return undefined;
   if (typeof method !== "string") return problem("method is not a string");
-  if (id !== undefined && id !== null && !isWritableId(id)) return problem("id is not a string, finite number or null");
+  if (id !== undefined && id !== null && !isWritableId(id))
+    return problem("id is not a string, null, or a number that can be written again as it is");
   if ("result" in value || "error" in value) return problem("it is a request and a response at once");
   if (params !== undefined && (typeof params !== "object" || params === null))
     return problem("params is not an object or array");
@@ -197,9 +222,12 @@ function idOf(value: unknown): JSONRPCID {
   return isWritableId(value.id) ? value.id : null;
 }
 
-/** A number too great for JSON's reader is infinite, and would be written as null. */
+/**
+ * Whether it can be answered under the very same id: a number too great for JSON's reader would be written as null, an
+ * integer above 2^53 as another one.
+ */
 function isWritableId(id: unknown): id is string | number {
-  return typeof id === "string" || Number.isFinite(id);
+  return typeof id === "string" || Number.isSafeInteger(id) || (Number.isFinite(id) && !Number.isInteger(id));
 }
 
 function failure(id: JSONRPCID, error: WireError): RpcResponse {

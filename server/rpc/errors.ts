@@ -2,13 +2,16 @@ import type { Logger } from "pino";
 import { type ErrorData, WireError } from "../../protocol/errors.ts";
 import type { RpcErrorObject } from "../../protocol/wire.ts";
 
-/** The one place where strangers are looked at: what is no WireError is an `internal_error`, and tells nobody its text. */
-export function toWireError(error: unknown, log: Logger): WireError {
+/**
+ * The one place where strangers are looked at: what is no WireError is an `internal_error`, and tells nobody its text.
+ * The log gets it, with `context`.
+ */
+export function toWireError(error: unknown, log: Logger, context: Readonly<Record<string, unknown>> = {}): WireError {
   if (error instanceof WireError) {
-    if (error.kind === "internal_error") log.error({ err: error }, "a call failed");
+    if (error.kind === "internal_error") log.error({ ...context, err: error }, "a call failed");
     return error;
   }
-  log.error({ err: error }, "a call failed unexpectedly");
+  log.error({ ...context, err: error }, "a call failed unexpectedly");
   return new WireError("internal_error", "The daemon failed; its log has the cause.", {}, { cause: error });
 }
 

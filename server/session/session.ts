@@ -25,6 +25,8 @@ import type { Subscriber } from "./subscriptions.ts";
 
 /** What a session needs to hear from its child. */
 export interface ChildSinks {
+  /** Aborted when the session ends while its child starts. */
+  readonly signal: AbortSignal;
   readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
   readonly onFrame: (frame: OutwardFrame) => void;
   readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
@@ -58,6 +60,7 @@ export class Session implements SessionCore {
   readonly #ledger: PromptLedger;
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
+  #abandonStart = new AbortController();
   #settled: Deferred<void> | undefined;
   #runsStarted = 0;
   #closed: Promise<ChildExit | undefined> | undefined;
@@ -170,7 +173,7 @@ export class Session implements SessionCore {
 
   /** Ends the child and keeps the session for a later one. */
   async hibernate(): Promise<void> {
-    await this.#starting?.catch(() => {});
+    await this.#endStart();
     const state = this.#state;
     if (state.kind !== "idle" && state.kind !== "running") return;
     await state.child.stop();
@@ -185,7 +188,7 @@ export class Session implements SessionCore {
   }
 
   async #close(): Promise<ChildExit | undefined> {
-    await this.#starting?.catch(() => {});
+    await this.#endStart();
     const state = this.#state;
     this.#become({ kind: "closing" });
     let exit: ChildExit | undefined;
@@ -198,11 +201,18 @@ export class Session implements SessionCore {
     return exit;
   }
 
+  async #endStart(): Promise<void> {
+    this.#abandonStart.abort();
+    await this.#starting?.catch(() => {});
+  }
+
   async #start(): Promise<Child> {
     this.#become({ kind: "starting" });
     const generation = this.#record.nextGeneration();
     try {
+      this.#abandonStart = new AbortController();
       const { child, ready } = await this.#options.start(this.#record.stored, {
+        signal: this.#abandonStart.signal,
         onEvent: (record, event) => this.#event(generation, record, event),
         onFrame: (frame) => this.#frame(generation, frame),
         onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),

@@ -8,25 +8,24 @@ export interface Subscriber {
 
 /** The standing orders for one session's frames. */
 export class Subscriptions {
-  readonly #subscribers = new Map<string, Subscriber>();
+  readonly #subscribers = new Map<string, { readonly subscriber: Subscriber; readonly onGone: () => void }>();
 
   /** Adds a subscriber until it goes. Adding it again changes nothing. */
   add(subscriber: Subscriber): void {
     if (subscriber.gone.aborted || this.#subscribers.has(subscriber.id)) return;
-    this.#subscribers.set(subscriber.id, subscriber);
-    subscriber.gone.addEventListener("abort", () => this.#subscribers.delete(subscriber.id), { once: true });
+    const onGone = (): void => void this.remove(subscriber.id);
+    this.#subscribers.set(subscriber.id, { subscriber, onGone });
+    subscriber.gone.addEventListener("abort", onGone, { once: true });
   }
 
   /** Whether there was one to remove. */
   remove(subscriberId: string): boolean {
+    const order = this.#subscribers.get(subscriberId);
+    order?.subscriber.gone.removeEventListener("abort", order.onGone);
     return this.#subscribers.delete(subscriberId);
   }
 
   publish(frame: Buffer): void {
-    for (const subscriber of this.#subscribers.values()) subscriber.send(frame);
-  }
-
-  get size(): number {
-    return this.#subscribers.size;
+    for (const { subscriber } of this.#subscribers.values()) subscriber.send(frame);
   }
 }

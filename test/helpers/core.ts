@@ -75,8 +75,7 @@ export async function startCore(): Promise<Core> {
     const database = new Database(join(root, "store.db"), () => {});
     const tracker: DeliveryTracker = new DeliveryTracker({
       store: new DeliveryStore(database),
-      maxPushBytes: limits.maxPushBytes,
-      maxSettledInMemory: 10,
+      ...limits.delivery,
       log,
       onChange: (delivery) => registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
     });

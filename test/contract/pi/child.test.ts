@@ -33,7 +33,11 @@ interface Heard {
   next(type: string): Promise<PiEvent>;
 }
 
-async function start(behaviours: string, overrides: Partial<ChildOptions["limits"]> = {}, env: NodeJS.ProcessEnv = {}) {
+async function start(
+  behaviours: string,
+  overrides: Partial<ChildOptions["limits"]> = {},
+  abandon = new AbortController().signal,
+) {
   const waiting = new Map<string, (event: PiEvent) => void>();
   const heard: Heard = {
     events: [],
@@ -54,8 +58,9 @@ async function start(behaviours: string, overrides: Partial<ChildOptions["limits
     sessionFile: join(root, "unused.jsonl"),
     cwd: root,
     pi: {},
-    env: { ...process.env, ...env, FAKE_PI: behaviours },
+    env: { ...process.env, FAKE_PI: behaviours },
     limits: { ...limits.child, afterEofMs: 5_000, afterTermMs: 5_000, ...overrides },
+    signal: abandon,
     log: pino({ level: "silent" }),
     onEvent: (record, event) => {
       heard.events.push({ text: record.toString("utf8"), event });
@@ -113,6 +118,13 @@ describe("a child", () => {
       "start_failed",
       expect.stringContaining("did not answer within 300 ms"),
     ]);
+  });
+
+  test("is ended when nobody wants it any more while it starts", async () => {
+    const abandon = new AbortController();
+    const failed = failure(start("hang-at-start", { afterEofMs: 100 }, abandon.signal));
+    abandon.abort();
+    expect((await failed).kind).toBe("start_failed");
   });
 
   test("reports what is malformed once each, and goes on", async () => {

@@ -16,7 +16,10 @@ function track(database = new Database(":memory:", () => {})) {
     new DeliveryTracker({
       store,
       maxPushBytes: 1_000,
+      maxOpenPerSession: 100,
+      maxOpenBytesPerSession: 60_000,
       maxSettledInMemory: 2,
+      maxSettledBytesInMemory: 10_000,
       log: pino({ level: "silent" }),
       onChange: (delivery) => changes.push(delivery),
     });
@@ -92,6 +95,18 @@ describe("DeliveryTracker", () => {
     expect(changes.some(({ deliveryId }) => deliveryId === `d${refused}`)).toBe(false);
     database.prepare("PRAGMA max_page_count = 10000").get();
     expect(await kindOf(tracker.accept({ ...big, deliveryId: `d${refused}` }))).toBe("success");
+  });
+
+  test("refuses further pushes of a session that has as many on their way as it may, in number and in bytes", async () => {
+    const { tracker } = track();
+    for (let i = 0; i < 100; i += 1) await tracker.accept(push({ deliveryId: `n${i}` }));
+    expect(await kindOf(tracker.accept(push()))).toBe("overloaded");
+    expect(await kindOf(tracker.accept(push({ sessionId: "other" })))).toBe("success");
+    const large = { sessionId: "large", content: "x".repeat(700) };
+    const outcomes: string[] = [];
+    for (let i = 0; i < 99; i += 1)
+      outcomes.push(await kindOf(tracker.accept(push({ ...large, deliveryId: `l${i}` }))));
+    expect(outcomes.at(-1)).toBe("overloaded");
   });
 
   test("refuses a push over its limit, and an id that it does not know", async () => {
