@@ -82,7 +82,7 @@ export class BoundaryWriter {
 }
 
 /** The rules by which pi refuses a draft, and ours: one edit for each target and one compaction at a boundary. */
-export function whatIsWrong(
+function whatIsWrong(
   draft: SessionBoundaryDraft,
   earlier: readonly SessionBoundaryDraft[],
   session: SessionReader,

@@ -42,7 +42,7 @@ export function startHelper(pi: ExtensionAPI, { memory, link, parts = [] }: Help
       release: (deliveryIds) => handOver.release(deliveryIds),
       beforePrompt: (ctx) => handOver.beforePrompt(ctx),
       carry: (ctx) => handOver.carry(ctx),
-      ping: (ctx) => ({ running: !ctx.isIdle(), held: handOver.held() }),
+      ping: (ctx) => ({ running: run.isRunning(ctx), held: handOver.held() }),
     },
     outbound,
   );

@@ -17,6 +17,8 @@ export interface StandingPush extends MarkedEntry {
 /** What is known of pi's run beyond `ctx.isIdle()`. */
 export type RunPhase =
   | { readonly kind: "idle" }
+  /** We have had pi start one. */
+  | { readonly kind: "starting" }
   /** pi looks into a prompt. It starts a run soon, unless an extension takes the prompt; until then pi calls itself idle. */
   | { readonly kind: "prompting"; readonly since: number }
   | {

@@ -4,7 +4,6 @@ import type { ContextWithSystemEvent, ExtensionContext } from "@earendil-works/p
 export type AgentMessage = ContextWithSystemEvent["messages"][number];
 
 export type SystemMessage = Extract<AgentMessage, { role: "system" }>;
-export type AssistantMessage = Extract<AgentMessage, { role: "assistant" }>;
 
 /** What is read of pi's session: entries are reached from the leaf, so that no call copies the whole branch. */
 export type SessionReader = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;

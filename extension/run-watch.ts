@@ -13,9 +13,29 @@ export class RunWatch {
     this.#memory = memory;
   }
 
+  /**
+   * Whether a run is on, or was started by us. pi is busy for other reasons too, such as a compaction on request. A run
+   * that a prompt is about to start counts once pi says that it has.
+   */
+  isRunning(ctx: ExtensionContext): boolean {
+    const { kind } = this.#memory.run;
+    return (kind === "running" || kind === "starting") && !ctx.isIdle();
+  }
+
+  /** pi was idle and was given a message that starts a run. It is busy at once, unless it defers the start. */
+  asked(ctx: ExtensionContext): void {
+    if (this.#memory.run.kind !== "running" && !ctx.isIdle()) this.#memory.run = { kind: "starting" };
+  }
+
+  /** pi is idle: a run that we have asked for has never been. */
+  foundIdle(): void {
+    if (this.#memory.run.kind === "starting") this.#memory.run = { kind: "idle" };
+  }
+
   /** `input`: a prompt has come. */
   prompted(now = Date.now()): void {
-    if (this.#memory.run.kind !== "running") this.#memory.run = { kind: "prompting", since: now };
+    const { kind } = this.#memory.run;
+    if (kind !== "running" && kind !== "starting") this.#memory.run = { kind: "prompting", since: now };
   }
 
   /** Whether a run started now would cross the one that a prompt is about to start. */

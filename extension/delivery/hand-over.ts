@@ -1,4 +1,4 @@
-import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { CustomMessageEntryDraft, ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import {
   CARRIER_TYPE,
   type CarryReply,
@@ -77,8 +77,8 @@ export class HandOver {
   carry(ctx: ExtensionContext): CarryReply {
     if (!ctx.isIdle()) return { started: false };
     for (const item of dueAt("carry", this.#held.items())) this.#append(item, ctx);
-    this.#sendCarrier();
-    return { started: !ctx.isIdle() };
+    this.#sendCarrier(ctx);
+    return { started: this.#options.run.isRunning(ctx) };
   }
 
   held(): string[] {
@@ -123,8 +123,10 @@ export class HandOver {
       wait();
       return;
     }
-    if (ctx.isIdle()) this.look(ctx, "run");
-    else if (this.#held.offered("run").size > 0) wait();
+    if (ctx.isIdle()) {
+      run.foundIdle();
+      this.look(ctx, "run");
+    } else if (memory.run.kind === "starting") wait();
     this.#handOverIdle(ctx, memory.run.kind === "settling" ? "carrier" : "native");
   }
 
@@ -140,7 +142,8 @@ export class HandOver {
       this.#held.seen(id);
       this.#options.standing.add(entry);
     }
-    if (found.size > 0) this.#options.send({ kind: "inserted", deliveryIds: [...found.keys()] });
+    const deliveryIds = [...offered].filter((id) => found.has(id));
+    if (deliveryIds.length > 0) this.#options.send({ kind: "inserted", deliveryIds });
     for (const id of this.#held.offered(...over)) this.#held.takeBack(id);
     const lost = this.#held
       .items()
@@ -170,8 +173,8 @@ export class HandOver {
     const isRunWanted = wantsRun(due);
     const starter = isRunWanted && start === "native" ? due.at(-1) : undefined;
     for (const item of due) if (item !== starter) this.#append(item, ctx);
-    if (starter !== undefined) this.#start(starter);
-    else if (isRunWanted) this.#sendCarrier();
+    if (starter !== undefined) this.#start(starter, ctx);
+    else if (isRunWanted) this.#sendCarrier(ctx);
   }
 
   /** Appends while idle. pi does so before it returns, so what is not there then was refused. */
@@ -181,32 +184,31 @@ export class HandOver {
     this.look(ctx, "draft");
   }
 
-  /** Starts a run while idle. pi is busy from here on; should it be idle again without the push, the run never was. */
-  #start({ push }: HeldItem): void {
+  #start({ push }: HeldItem, ctx: ExtensionContext): void {
     this.#held.offer([push.deliveryId], "run");
-    this.#options.pi.sendMessage(messageOf(push), { triggerTurn: true });
-    this.#options.wait();
+    this.#startRun(messageOf(push), ctx);
   }
 
-  #sendCarrier(): void {
-    const carrier = { customType: CARRIER_TYPE, content: carrierText, display: false };
-    this.#options.pi.sendMessage(carrier, { triggerTurn: true });
+  #sendCarrier(ctx: ExtensionContext): void {
+    this.#startRun({ customType: CARRIER_TYPE, content: carrierText, display: false }, ctx);
+  }
+
+  /** Starts a run while idle. pi is busy from here on; should it be idle again without the message, the run never was. */
+  #startRun(message: Parameters<ExtensionAPI["sendMessage"]>[0], ctx: ExtensionContext): void {
+    this.#options.pi.sendMessage(message, { triggerTurn: true });
+    this.#options.run.asked(ctx);
+    this.#options.wait();
   }
 
   #reply(deliveryIds: readonly string[], ctx: ExtensionContext): HoldReply {
     return {
       held: deliveryIds.filter((id) => this.#held.has(id)),
       inserted: deliveryIds.filter((id) => !this.#held.has(id)),
-      running: !ctx.isIdle(),
+      running: this.#options.run.isRunning(ctx),
     };
   }
 }
 
-function messageOf(push: HeldPush): {
-  customType: string;
-  content: Exclude<HeldPush["content"], string> | string;
-  display: boolean;
-  details: Record<string, unknown>;
-} {
+function messageOf(push: HeldPush): Omit<CustomMessageEntryDraft, "type"> {
   return { customType: push.customType, content: push.content, display: push.display, details: markedDetails(push) };
 }

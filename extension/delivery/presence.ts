@@ -40,7 +40,8 @@ function isSent(said: Said, listed: readonly Said[], sent: readonly Said[]): boo
   if (whole(sent) >= whole(listed)) return true;
   // An adapter may have joined messages.
   if (said.text.length < minLengthInsideAnother) return false;
-  const within = (messages: readonly Said[]): number => messages.reduce((sum, other) => sum + other.count(said.text), 0);
+  const within = (messages: readonly Said[]): number =>
+    messages.reduce((sum, other) => sum + other.count(said.text), 0);
   const images = sent.flatMap((other) => other.images);
   return within(sent) >= within(listed) && said.images.every((image) => images.includes(image));
 }

@@ -95,12 +95,13 @@ export class DeliveryTracker {
     return await this.#waiters.wait({ deliveryId, until, timeoutMs, signal, now: () => this.get(deliveryId) });
   }
 
-  /** What a helper has to hold for a session: all that do not stand in the transcript yet, the oldest first. */
+  /**
+   * What a helper has to be given for a session: all that may still reach the model, the oldest first. It finds by itself
+   * which of them stand in the transcript, and watches for those too.
+   */
   toHold(sessionId: string): readonly HeldPush[] {
     return this.#of(sessionId)
-      .filter(
-        ({ delivery }) => delivery.state === "accepted" || delivery.state === "held" || parkedBeforeInsertion(delivery),
-      )
+      .filter(({ delivery }) => delivery.state !== "delivered")
       .map(({ push }) => push);
   }
 
@@ -123,13 +124,9 @@ export class DeliveryTracker {
     return this.#of(sessionId).filter(({ delivery }) => delivery.state !== "delivered").length;
   }
 
-  /** Whether some wait for the next prompt: `nextTurn`, and those that were parked before they were inserted. */
+  /** Whether some do not stand in the transcript yet, so that the next prompt can take them along. */
   waitForPrompt(sessionId: string): boolean {
-    return this.#of(sessionId).some(
-      ({ delivery }) =>
-        (delivery.deliverAs === "nextTurn" && (delivery.state === "accepted" || delivery.state === "held")) ||
-        parkedBeforeInsertion(delivery),
-    );
+    return this.#of(sessionId).some(({ delivery }) => !delivery.history.some(({ state }) => state === "inserted"));
   }
 
   /** Takes what a helper reports. */
@@ -268,8 +265,4 @@ function newDelivery(sessionId: string, push: HeldPush): Delivery {
     createdAt: at,
     updatedAt: at,
   };
-}
-
-function parkedBeforeInsertion({ state, history }: Delivery): boolean {
-  return state === "parked" && !history.some((step) => step.state === "inserted");
 }

@@ -86,7 +86,8 @@ export class Admission {
 
 /** Whether the request wants a WebSocket. Other upgrades (h2c) are offers that HTTP may leave aside. */
 export function isUpgrade(request: IncomingMessage): boolean {
-  return request.headers.upgrade?.toLowerCase() === "websocket";
+  const { upgrade, connection } = request.headers;
+  return upgrade?.toLowerCase() === "websocket" && /\bupgrade\b/i.test(connection ?? "");
 }
 
 function bearer(request: IncomingMessage): string | undefined {

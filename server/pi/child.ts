@@ -13,7 +13,7 @@ import { Commands, type SendOptions } from "./commands.ts";
 import { JsonlSplitter } from "./jsonl.ts";
 import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
-import { killAll, marked } from "./processes.ts";
+import { endMarked } from "./processes.ts";
 import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
 import { type PiOptions, planSpawn } from "./spawn-options.ts";
@@ -228,6 +228,8 @@ export class Child {
   }
 
   #frame(frame: OutwardFrame): void {
+    // pi aborts its run when it is told to end, which is no abort of a user's and drops no push.
+    if (this.#state.kind === "stopping" && (frame.kind === "dropped" || frame.kind === "settled")) return;
     this.#options.onFrame(frame);
     if (frame.kind !== "hello" || this.#state.kind !== "ready") return;
     // The session inside pi was replaced or reloaded, and its extensions with it.
@@ -267,7 +269,7 @@ export class Child {
     this.link.end(error);
     this.#exited.resolve(exit);
     // Tools live in process groups of their own, and survive a pi that is killed or crashes.
-    const killed = await killAll(await marked(this.id));
+    const killed = await endMarked(this.id);
     if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
   }
 }

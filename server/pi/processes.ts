@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { CHILD_MARKER_ENV } from "../../protocol/link.ts";
 
@@ -38,24 +39,36 @@ export async function marked(childId: string): Promise<ProcessIdentity[]> {
   return process.platform === "linux" ? await markedOnLinux(entry) : await markedByPs(entry);
 }
 
-/** Ends with SIGKILL the processes that still are the ones they were when found. */
-export async function killAll(identities: readonly ProcessIdentity[]): Promise<number> {
-  let killed = 0;
-  for (const { pid, startTime } of identities) {
-    if (pid === process.pid) continue;
-    if (startTime !== undefined && (await startTimeOf(pid)) !== startTime) continue;
-    try {
-      process.kill(pid, "SIGKILL");
-      killed += 1;
-    } catch {
-      // Gone by itself, or not ours to end.
-    }
+/** How often what is left is looked for again: one that is killed takes a moment to go, and may have started another. */
+const maxRounds = 100;
+const roundMs = 10;
+
+/** Ends with SIGKILL all processes that carry a child's marker. Resolves, with how many there were, when none is left. */
+export async function endMarked(childId: string): Promise<number> {
+  const ended = new Set<number>();
+  for (let round = 0; round < maxRounds; round += 1) {
+    const left = await marked(childId);
+    if (left.length === 0) break;
+    for (const identity of left) if (await kill(identity)) ended.add(identity.pid);
+    await delay(roundMs);
   }
-  return killed;
+  return ended.size;
+}
+
+/** Ends a process that still is the one that it was when it was found. */
+async function kill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
+  if (startTime !== undefined && (await startTimeOf(pid)) !== startTime) return false;
+  try {
+    process.kill(pid, "SIGKILL");
+    return true;
+  } catch {
+    // Gone by itself, or not ours to end.
+    return false;
+  }
 }
 
 /** Start time of a process on Linux: field 22 of its stat, counted from behind the name, which may hold blanks. */
-export async function startTimeOf(pid: number): Promise<string | undefined> {
+async function startTimeOf(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];

@@ -21,6 +21,7 @@ import { Pushing } from "./pushing.ts";
 import type { SessionCore } from "./session-core.ts";
 import { SessionRecord } from "./session-record.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
+import { SettlingGate } from "./settling-gate.ts";
 import type { Subscriber } from "./subscriptions.ts";
 
 /** What a session needs to hear from its child. */
@@ -58,6 +59,7 @@ export class Session implements SessionCore {
   readonly #journal: Journal;
   readonly #record: SessionRecord;
   readonly #ledger: PromptLedger;
+  readonly #settling = new SettlingGate((frame) => this.#take(frame));
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
   #abandonStart = new AbortController();
@@ -274,14 +276,19 @@ export class Session implements SessionCore {
     this.#become({ kind: "idle", child: state.child });
     this.#settled?.resolve();
     this.#settled = undefined;
+    this.#settling.open();
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
-    if (generation !== this.#record.stored.generation) return;
+    if (generation === this.#record.stored.generation) this.#settling.pass(frame, this.#state.kind === "running");
+  }
+
+  #take(frame: OutwardFrame): void {
     this.#options.tracker.receive(this.sessionId, frame);
     if (frame.kind === "settled" && !frame.aborted) this.#ledger.runSettled();
-    if (frame.kind === "fault")
+    if (frame.kind === "fault") {
       this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
+    }
     if (frame.kind === "hello") this.#hello(frame);
   }
 
@@ -319,6 +326,7 @@ export class Session implements SessionCore {
     }
     this.#settled?.resolve();
     this.#settled = undefined;
+    this.#settling.open();
     this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at: exit.at });
     this.#reportLost(await this.#ledger.childEnded(this.file));
   }

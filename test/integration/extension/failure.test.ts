@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, errorEvent, hold, overflow, reset, status } from "../../../provider/reply.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { push, startPi } from "./driver.ts";
+
+test("a push that is refused first and accepted then has two attempts", async () => {
+  await using provider = await startProvider({ script: [status(529), "Understood."] });
+  await using pi = await startPi({ provider });
+  await pi.hold(push("d1", "Hello."));
+  expect(await pi.settled()).toMatchObject({ aborted: false, failed: false });
+  expect(pi.story("d1")).toEqual([
+    "inserted",
+    "prepared",
+    "failed 529 confirmed",
+    "prepared",
+    "delivered headers 200 confirmed",
+    "answered",
+  ]);
+});
+
+test.for(["scripted", "scripted-anthropic"] as const)("a 400 fails the attempt and the run at %s", async (api) => {
+  await using provider = await startProvider({ script: [status(400), "Better."] });
+  await using pi = await startPi({ provider, api });
+  await pi.hold(push("d1", "Hello."));
+  expect(await pi.settled()).toMatchObject({ aborted: false, failed: true, held: [] });
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed"]);
+  expect(pi.frames("verdict")[0]).toMatchObject({ outcome: "failed", error: expect.stringContaining("400") });
+  await pi.rpc({ type: "prompt", message: "Again." });
+  await pi.settled(2);
+  expect(pi.story("d1").slice(3)).toEqual(["prepared", "delivered headers 200 confirmed", "answered"]);
+});
+
+test("a connection that is reset before the headers fails the attempt, and the retry delivers", async () => {
+  await using provider = await startProvider({ script: [reset(), "Understood."] });
+  await using pi = await startPi({ provider });
+  await pi.hold(push("d1", "Hello."));
+  await pi.settled();
+  expect(pi.story("d1")).toEqual([
+    "inserted",
+    "prepared",
+    "failed confirmed",
+    "prepared",
+    "delivered headers 200 confirmed",
+    "answered",
+  ]);
+});
+
+test.for([
+  ["an error event", "scripted-anthropic", errorEvent()],
+  ["a reset", "scripted", reset()],
+] as const)(
+  "%s in the middle of the answer leaves the push delivered, and the retry answers",
+  async ([, api, broken]) => {
+    await using provider = await startProvider({ script: [answer("Under", broken), "Understood."] });
+    await using pi = await startPi({ provider, api });
+    await pi.hold(push("d1", "Hello."));
+    await pi.settled();
+    expect(pi.story("d1")).toEqual([
+      "inserted",
+      "prepared",
+      "delivered headers 200 confirmed",
+      "prepared",
+      "delivered headers 200 confirmed",
+      "answered",
+    ]);
+  },
+);
+
+test("a push during the back-off before a retry waits for the end of the retried turn", async () => {
+  await using provider = await startProvider({ script: [status(529), "First.", "Second."] });
+  const retry = { enabled: true, maxRetries: 2, baseDelayMs: 500, provider: { maxRetries: 0 } };
+  await using pi = await startPi({ provider, settings: { retry } });
+  await pi.rpc({ type: "prompt", message: "Go." });
+  await pi.event("auto_retry_start");
+  await pi.hold(push("d1", "Meanwhile."));
+  await pi.settled();
+  expect(provider.requests.map((request) => request.countText("Meanwhile."))).toEqual([0, 0, 1]);
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+});
+
+test("an abort in the back-off parks what is held", async () => {
+  await using provider = await startProvider({ script: [status(529)] });
+  const retry = { enabled: true, maxRetries: 2, baseDelayMs: 60_000, provider: { maxRetries: 0 } };
+  await using pi = await startPi({ provider, settings: { retry } });
+  await pi.hold(push("d1", "Sent in vain."));
+  await pi.event("auto_retry_start");
+  await pi.hold(push("d2", "Meanwhile."));
+  await pi.rpc({ type: "abort" });
+  expect(await pi.settled()).toMatchObject({ aborted: true, held: ["d2"] });
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 529 confirmed"]);
+});
+
+test("a run that fails leaves the pushes that want one, and appends those that do not", async () => {
+  const gate = new Gate();
+  await using provider = await startProvider({ script: [behind(hold(gate), status(400)), "Better."] });
+  await using pi = await startPi({ provider });
+  await pi.rpc({ type: "prompt", message: "Go." });
+  await gate.reached;
+  await pi.hold(push("d1", "Wants a run."), push("d2", "A note.", { triggerTurn: false }));
+  gate.open();
+  expect(await pi.settled()).toMatchObject({ failed: true, held: ["d1"] });
+  expect(await pi.inserted()).toEqual(["d2"]);
+  expect(provider.requests).toHaveLength(1);
+  expect(await pi.send({ kind: "carry" })).toEqual({ started: true });
+  await pi.settled(2);
+  expect(pi.story("d1").at(-1)).toBe("answered");
+  expect(pi.story("d2").at(-1)).toBe("answered");
+});
+
+test.for([
+  ["reaches the model after it", 400, ["prepared", "delivered headers 200 confirmed", "answered"]],
+  ["is gone when only the summary is left of it", 10, ["gone compacted"]],
+] as const)("a context that is too long is compacted, and the push %s", async ([, keepRecentTokens, rest]) => {
+  await using provider = await startProvider({ script: ["One.", "Two.", overflow(), "A summary.", "Understood."] });
+  const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens };
+  await using pi = await startPi({ provider, settings: { compaction } });
+  for (const nth of [1, 2]) {
+    await pi.rpc({ type: "prompt", message: "A long story. ".repeat(200) });
+    await pi.settled(nth);
+  }
+  await pi.hold(push("d1", "And what of it? ".repeat(20)));
+  await pi.settled(3);
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed", ...rest]);
+});

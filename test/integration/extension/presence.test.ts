@@ -1,0 +1,127 @@
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import type { Content } from "../../../protocol/content.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { push, startPi } from "./driver.ts";
+
+const apis = ["scripted", "scripted-anthropic", "scripted-google"] as const;
+const models = [{ id: "seeing", input: ["text", "image"] }];
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const contents: readonly (readonly [string, Content])[] = [
+  ["a text", "Hello."],
+  [
+    "blocks",
+    [
+      { type: "text", text: "One." },
+      { type: "text", text: "  Two.\n" },
+      { type: "text", text: "\n\n" },
+      { type: "text", text: "Three." },
+    ],
+  ],
+  ["an image", [{ type: "image", data: pixel, mimeType: "image/png" }]],
+  [
+    "text around an image",
+    [
+      { type: "text", text: "Look:" },
+      { type: "image", data: pixel, mimeType: "image/png" },
+      { type: "text", text: "Nice?" },
+    ],
+  ],
+  ["escapes", 'A "quoted" \\ back\\slash, \ttabs,\r\n lines, \u2028 and \u0000 and </tags> and {"json": true}'],
+  ["many scripts", "Grüße, 你好, שלום, 🙈👩‍👩‍👧, e\u0301 and é"],
+  ["lone surrogates", "before \uD83D between \uDE48 after"],
+  ["text within others", "system"],
+];
+
+test.for(apis)("%s: no content is taken for missing", async (api) => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, api, models });
+  let nth = 0;
+  for (const [name, content] of contents) {
+    await pi.hold(push(`d${++nth}`, content));
+    await pi.settled(nth);
+    expect(pi.story(`d${nth}`)[2], name).toMatch(/^delivered .*confirmed$/);
+  }
+});
+
+test.for(apis)("%s: equal contents are told apart by their count", async (api) => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, api });
+  await pi.rpc({ type: "prompt", message: "Go on." });
+  await pi.settled();
+  await pi.hold(
+    push("d1", "Go on.", { triggerTurn: false }),
+    push("d2", "Go on."),
+    push("d3", [{ type: "text", text: "Go on." }]),
+  );
+  await pi.settled(2);
+  for (const id of ["d1", "d2", "d3"]) expect(pi.story(id)[2]).toMatch(/^delivered .*confirmed$/);
+});
+
+test("a very long content comes by a file and is found in the payload", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider });
+  const text = "All work and no play. ".repeat(50_000);
+  const { path, reply } = await pi.sendFile({ kind: "hold", pushes: [push("d1", text)] });
+  expect(reply).toEqual({ held: ["d1"], inserted: [], running: true });
+  await pi.settled();
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(existsSync(path)).toBe(false);
+});
+
+test("what another extension takes out of the payload is never delivered", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, before: ["remove-marked"] });
+  await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
+  await pi.settled();
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
+  expect(pi.story("d2")).toEqual(["inserted", "prepared", "delivered headers 200 confirmed", "answered"]);
+  expect(provider.requests[0]?.hasText("REMOVE ME")).toBe(false);
+});
+
+test("one of two equal contents that is taken out leaves both in doubt", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, before: ["remove-marked"] });
+  await pi.rpc({ type: "prompt", message: "Hello." });
+  await pi.settled();
+  await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "REMOVE ME"));
+  await pi.settled(2);
+  expect(pi.story("d1")[2]).toBe("delivered headers 200 unverified");
+  expect(pi.story("d2")[2]).toBe("delivered headers 200 unverified");
+});
+
+test("what another extension takes out after the helper has looked cannot be seen", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, after: ["remove-marked"] });
+  await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
+  await pi.settled();
+  expect(pi.story("d1")[2]).toBe("delivered headers 200 confirmed");
+});
+
+test("a push that another extension rewrites is in doubt, and one that it hides is gone", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, after: ["edit-marked"] });
+  await pi.hold(
+    push("d1", "EDIT ME", { triggerTurn: false }),
+    push("d2", "HIDE ME", { triggerTurn: false }),
+    push("d3", "Stay."),
+  );
+  await pi.settled();
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
+  expect(pi.story("d2")).toEqual(["inserted", "gone removed_by_extension"]);
+  expect(pi.story("d3").at(-1)).toBe("answered");
+});
+
+test("an image that the model cannot take is not delivered", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider });
+  await pi.hold(
+    push("d1", [
+      { type: "text", text: "Look:" },
+      { type: "image", data: pixel, mimeType: "image/png" },
+    ]),
+  );
+  await pi.settled();
+  expect(pi.story("d1")[2]).toBe("delivered headers 200 unverified");
+});

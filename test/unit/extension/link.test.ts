@@ -1,0 +1,87 @@
+import { chmodSync, existsSync, linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { takeHelperConfig } from "../../../extension/link/config.ts";
+import { Outbound } from "../../../extension/link/outbound.ts";
+import { takeOwnedFile } from "../../../extension/link/owned-file.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "pi-helper-link-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+function file(content: string, mode = 0o600): string {
+  const path = join(directory, "file");
+  writeFileSync(path, content);
+  chmodSync(path, mode);
+  return path;
+}
+
+test("a file of the daemon is read once and gone", () => {
+  const path = file("content");
+  expect(takeOwnedFile(path, 100).toString()).toBe("content");
+  expect(existsSync(path)).toBe(false);
+});
+
+test("a file that is not the daemon's is refused and stays", () => {
+  const path = file("content", 0o640);
+  expect(() => takeOwnedFile(path, 100)).toThrow(/only this user/);
+  chmodSync(path, 0o600);
+  expect(() => takeOwnedFile(path, 3)).toThrow(/limit/);
+  symlinkSync(path, join(directory, "symlink"));
+  expect(() => takeOwnedFile(join(directory, "symlink"), 100)).toThrow();
+  mkdirSync(join(directory, "folder"), { mode: 0o700 });
+  expect(() => takeOwnedFile(join(directory, "folder"), 100)).toThrow();
+  expect(() => takeOwnedFile("file", 100)).toThrow(/absolute/);
+  linkSync(path, join(directory, "link"));
+  expect(existsSync(path)).toBe(true);
+});
+
+test("the configuration is taken once, and its variable with it", () => {
+  const env: NodeJS.ProcessEnv = { PI_RPCD_HELPER_CONFIG: file('{"link":1,"statusKey":"key","more":true}') };
+  expect(takeHelperConfig(env)).toEqual({ link: 1, statusKey: "key" });
+  expect(env).toEqual({});
+  expect(takeHelperConfig(env)).toBeUndefined();
+});
+
+test.for(["", "[]", "{}", '{"link":1}', '{"link":1,"statusKey":""}', '{"link":"1","statusKey":"key"}'])(
+  "the configuration %j is refused",
+  (content) => {
+    const env: NodeJS.ProcessEnv = { PI_RPCD_HELPER_CONFIG: file(content) };
+    expect(() => takeHelperConfig(env)).toThrow();
+    expect(env).toEqual({});
+  },
+);
+
+function outbound(): { readonly outbound: Outbound; readonly texts: string[] } {
+  const texts: string[] = [];
+  const out = new Outbound("key");
+  out.bind({ ui: { setStatus: (_key: string, text: string) => texts.push(text) } } as unknown as ExtensionContext);
+  return { outbound: out, texts };
+}
+
+test("frames carry their moment, and one that cannot be sent is dropped", () => {
+  const unbound = new Outbound("key");
+  unbound.send({ kind: "inserted", deliveryIds: [] });
+  unbound.bind({
+    get ui() {
+      throw new Error("stale");
+    },
+  } as unknown as ExtensionContext);
+  unbound.send({ kind: "inserted", deliveryIds: [] });
+  const { outbound: out, texts } = outbound();
+  out.send({ kind: "inserted", deliveryIds: ["d1"] });
+  expect(JSON.parse(texts[0] ?? "")).toEqual({ kind: "inserted", deliveryIds: ["d1"], at: expect.any(Number) });
+});
+
+test("the same fault is reported once a second, others at once, and none is long", () => {
+  const { outbound: out, texts } = outbound();
+  for (let n = 0; n < 100; n += 1) out.fault("here", new Error("broken"));
+  out.fault("there", new Error("broken"));
+  out.fault("there", "x".repeat(10_000));
+  expect(texts).toHaveLength(3);
+  expect(texts[2]?.length).toBeLessThan(2_000);
+});

@@ -1,0 +1,74 @@
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { expect, test } from "vitest";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { type PipelineHook, RequestPipeline, stageOrder } from "../../../extension/request-pipeline.ts";
+
+const ctx = {} as ExtensionContext;
+
+function pipeline(): { readonly pipeline: RequestPipeline; readonly faults: string[] } {
+  const faults: string[] = [];
+  return {
+    pipeline: new RequestPipeline((where, thrown) => faults.push(`${where}: ${(thrown as Error).message}`)),
+    faults,
+  };
+}
+
+test("the stages of a request are in the order of the table, whenever they were put in", () => {
+  const { pipeline: line } = pipeline();
+  const seen: string[] = [];
+  for (const name of [...stageOrder.context_with_system].reverse())
+    line.use("context_with_system", name, () => void seen.push(name));
+  line.run("context_with_system", [], ctx);
+  expect(seen).toEqual([
+    "head",
+    "carrier",
+    "blocks",
+    "bash",
+    "prefix",
+    "sections",
+    "legal",
+    "tags",
+    "nudge",
+    "audit",
+    "offer",
+  ]);
+});
+
+test("each stage sees what the one before has made of it", () => {
+  const { pipeline: line } = pipeline();
+  line.use("before_provider_request", "tools", (payload) => [...(payload as string[]), "tools"]);
+  line.use("before_provider_request", "audit", () => undefined);
+  line.use("before_provider_request", "presence", (payload) => [...(payload as string[]), "presence"]);
+  expect(line.run("before_provider_request", ["payload"], ctx)).toEqual(["payload", "tools", "presence"]);
+});
+
+test("a stage that throws is passed over and reported", () => {
+  const { pipeline: line, faults } = pipeline();
+  const kept = [{ role: "user" }] as unknown as readonly AgentMessage[];
+  line.use("context_with_system", "head", () => kept);
+  line.use("context_with_system", "carrier", () => {
+    throw new Error("broken");
+  });
+  expect(line.run("context_with_system", [], ctx)).toBe(kept);
+  expect(faults).toEqual(["context_with_system/carrier: broken"]);
+});
+
+test("a place has room for one stage", () => {
+  const { pipeline: line } = pipeline();
+  line.use("message_end", "learn", () => undefined);
+  expect(() => line.use("message_end", "learn", () => undefined)).toThrow(/there already/);
+});
+
+test("pi is asked for the hooks that have stages only, and gets an answer only when something has changed", () => {
+  const { pipeline: line } = pipeline();
+  const handlers = new Map<string, (event: unknown, ctx: unknown) => unknown>();
+  const other = [{ role: "user" }] as unknown as AgentMessage[];
+  let answer: AgentMessage[] | undefined;
+  line.use("context_with_system", "head", () => answer);
+  line.use("message_update", "verdict", () => undefined);
+  line.install({ on: (name: string, handler: never) => handlers.set(name, handler) } as unknown as ExtensionAPI);
+  expect([...handlers.keys()]).toEqual(["context_with_system", "message_update"] satisfies PipelineHook[]);
+  expect(handlers.get("context_with_system")?.({ messages: [] }, ctx)).toBeUndefined();
+  answer = other;
+  expect(handlers.get("context_with_system")?.({ messages: [] }, ctx)).toEqual({ messages: other });
+});

@@ -1,0 +1,194 @@
+import { describe, expect, test } from "vitest";
+import { isOpen, nothingObserved, observe, type Sighting } from "../../../extension/delivery/verdict.ts";
+
+const noFailure = { aborted: false };
+const request = (requestId = "r1", ...deliveryIds: string[]): Sighting => ({
+  kind: "request",
+  requestId,
+  deliveryIds: deliveryIds.length > 0 ? deliveryIds : ["d1"],
+});
+const payload = (check: "confirmed" | "unverified" = "confirmed"): Sighting => ({
+  kind: "payload",
+  checks: { d1: check },
+});
+const headers = (status = 200): Sighting => ({ kind: "headers", status });
+const start = (stopReason = "pending", api = "openai-completions"): Sighting => ({
+  kind: "start",
+  stopReason,
+  api,
+  failure: { aborted: false, status: 529, error: "529 Overloaded" },
+});
+const end = (stopReason = "stop", failure: { aborted: boolean; error?: string } = noFailure): Sighting => ({
+  kind: "end",
+  stopReason,
+  failure,
+});
+const content: Sighting = { kind: "content" };
+const warming: Sighting = { kind: "warming" };
+const over = (aborted = false): Sighting => ({ kind: "over", failure: { aborted, error: "over" } });
+
+/** What comes of the sightings, in a few words for each finding. */
+function findings(...sightings: readonly Sighting[]): string[] {
+  let state = nothingObserved;
+  return sightings.flatMap((sighting) => {
+    const step = observe(state, sighting);
+    state = step.next;
+    return step.findings.map((finding) => {
+      const id = finding.attempt.requestId;
+      if (finding.kind === "answered") return `${id} answered`;
+      const evidence = finding.outcome === "delivered" ? [finding.evidence] : [];
+      return [id, finding.outcome, ...evidence, finding.attempt.payload["d1"]].join(" ");
+    });
+  });
+}
+
+describe("the verdict", () => {
+  test.for<[string, readonly Sighting[], readonly string[]]>([
+    [
+      "headers of its own request and a start are acceptance",
+      [request(), payload(), headers(), start(), content, end()],
+      ["r1 delivered headers confirmed", "r1 answered"],
+    ],
+    ["a message list alone is none", [request(), payload()], []],
+    ["headers without a start are none", [request(), payload(), headers()], []],
+    ["a start without headers waits for content", [request(), payload(), start()], []],
+    [
+      "a start without headers and then content is acceptance",
+      [request(), start(), content, end("length")],
+      ["r1 delivered content unchecked", "r1 answered"],
+    ],
+    [
+      "a start without headers and then an error is a failure",
+      [request(), start(), end("error")],
+      ["r1 failed unchecked"],
+    ],
+    [
+      "a start without headers and then an abort is an abort",
+      [request(), start(), end("aborted")],
+      ["r1 aborted unchecked"],
+    ],
+    [
+      "a start without headers and then the whole answer is acceptance",
+      [request(), start(), end("toolUse")],
+      ["r1 delivered message unchecked", "r1 answered"],
+    ],
+    [
+      "a start by an adapter that gives no headers is acceptance",
+      [request(), payload(), start("pending", "google-generative-ai"), end()],
+      ["r1 delivered start confirmed", "r1 answered"],
+    ],
+    [
+      "an answer that comes whole, without a start before it, is acceptance",
+      [request(), payload(), headers(), start("stop"), end()],
+      ["r1 delivered message confirmed", "r1 answered"],
+    ],
+    [
+      "an error instead of a start is a failure",
+      [request(), payload(), start("error"), end("error")],
+      ["r1 failed confirmed"],
+    ],
+    [
+      "an abort instead of a start is an abort",
+      [request(), payload(), start("aborted"), end("aborted")],
+      ["r1 aborted confirmed"],
+    ],
+    ["an error status proves nothing", [request(), payload(), headers(500), start()], []],
+    [
+      "an error behind the start leaves it delivered and not answered",
+      [request(), payload(), headers(), start(), end("error")],
+      ["r1 delivered headers confirmed"],
+    ],
+    ["an end of an unknown kind is a failure", [request(), start(), end("deferred")], ["r1 failed unchecked"]],
+    ["a run that is over ends it", [request(), payload(), over()], ["r1 failed confirmed"]],
+    ["a run that was aborted ends it as aborted", [request(), over(true)], ["r1 aborted unchecked"]],
+    ["the next request ends it", [request("r1"), request("r2")], ["r1 failed unchecked"]],
+    [
+      "the next request begins anew behind an accepted one",
+      [request("r1"), payload(), headers(), start(), end("error"), request("r2"), payload(), headers(), start(), end()],
+      ["r1 delivered headers confirmed", "r2 delivered headers confirmed", "r2 answered"],
+    ],
+    [
+      "a payload without the push is said so",
+      [request(), payload("unverified"), headers(), start()],
+      ["r1 delivered headers unverified"],
+    ],
+    [
+      "the payload that leaves last counts",
+      [request(), payload("unverified"), payload("confirmed"), headers(), start()],
+      ["r1 delivered headers confirmed"],
+    ],
+    [
+      "a payload behind the verdict changes nothing",
+      [request(), headers(), start(), payload("unverified"), content],
+      ["r1 delivered content unchecked"],
+    ],
+    ["headers before the request's own payload prove nothing", [request(), headers(), payload(), start()], []],
+    [
+      "headers that may be a warming request's prove nothing",
+      [warming, request(), payload(), headers(), start(), content],
+      ["r1 delivered content confirmed"],
+    ],
+    [
+      "headers that come between requests are the warming request's",
+      [warming, headers(), request(), payload(), headers(), start()],
+      ["r1 delivered headers confirmed"],
+    ],
+    [
+      "a warming request spoils one attempt only",
+      [warming, request("r1"), start("error"), request("r2"), payload(), headers(), start()],
+      ["r1 failed unchecked", "r2 delivered headers confirmed"],
+    ],
+    ["hooks outside an attempt say nothing", [payload(), headers(), start(), content, end(), over()], []],
+    [
+      "a request without pushes is not observed",
+      [{ kind: "request", requestId: "r1", deliveryIds: [] }, headers(), start(), end()],
+      [],
+    ],
+  ])("%s", ([, sightings, expected]) => {
+    expect(findings(...sightings)).toEqual(expected);
+  });
+
+  test("carries the provider's words and status of a failure", () => {
+    const offered = observe(nothingObserved, request()).next;
+    expect(observe(offered, start("error")).findings).toMatchObject([
+      { outcome: "failed", status: 529, error: "529 Overloaded" },
+    ]);
+  });
+
+  test("ends each attempt exactly once, whatever the order of the hooks", () => {
+    const sightings: readonly Sighting[] = [
+      request("r"),
+      payload(),
+      headers(),
+      start(),
+      start("error"),
+      content,
+      end(),
+      end("error"),
+      warming,
+      over(),
+    ];
+    let seed = 7;
+    const next = (): number => {
+      seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;
+      return seed;
+    };
+    let state = nothingObserved;
+    const verdicts = new Map<string, number>();
+    const begun: string[] = [];
+    for (let n = 0; n < 20_000; n += 1) {
+      const sighting = sightings[next() % sightings.length] ?? over();
+      const step = observe(state, sighting.kind === "request" ? request(`r${n}`) : sighting);
+      if (sighting.kind === "request") begun.push(`r${n}`);
+      state = step.next;
+      for (const finding of step.findings) {
+        const id = finding.attempt.requestId;
+        if (finding.kind === "verdict") verdicts.set(id, (verdicts.get(id) ?? 0) + 1);
+        else expect(verdicts.get(id)).toBe(1);
+      }
+    }
+    const ended = isOpen(state) ? begun.slice(0, -1) : begun;
+    expect([...verdicts.keys()]).toEqual(ended);
+    expect(new Set(verdicts.values())).toEqual(new Set([1]));
+  });
+});
