@@ -1,6 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from "node:http";
-import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -20,7 +19,7 @@ export const deliveryId = "01920000-0000-7000-8000-000000000001";
 
 export interface EdgeTestOptions {
   readonly limits?: Partial<EdgeLimits>;
-  readonly dispatcherLimits?: DispatcherLimits;
+  readonly dispatcherLimits?: Partial<DispatcherLimits>;
   readonly handlers?: Readonly<Partial<Record<MethodName, (params: unknown, call: Call) => unknown>>>;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
@@ -110,11 +109,6 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
       rmSync(directory, { recursive: true });
     },
   };
-}
-
-/** Where one transport of an edge is found, as `net.connect` and `http.request` take it. */
-export function address(edge: TestEdge, transport: Transport): { host: string; port: number } | { path: string } {
-  return transport === "tcp" ? { host: "127.0.0.1", port: edge.port } : { path: edge.socketPath };
 }
 
 export interface HttpAnswer {
@@ -226,43 +220,6 @@ export class TestWebSocket implements AsyncDisposable {
     this.raw.terminate();
     await this.closed;
   }
-}
-
-/** A bare socket: what no well-behaved client would write. */
-export interface RawSocket extends Disposable {
-  readonly socket: Socket;
-  /** All that came, once the edge has closed the socket. */
-  readonly ended: Promise<string>;
-  /** What has come when `fits` first holds, or when the socket has ended. */
-  until(fits: (text: string) => boolean): Promise<string>;
-}
-
-export function rawSocket(edge: TestEdge, transport: Transport = "tcp"): RawSocket {
-  const socket = connect(address(edge, transport));
-  const ended = Promise.withResolvers<string>();
-  let text = "";
-  socket.setEncoding("latin1");
-  socket.on("data", (chunk: string) => {
-    text += chunk;
-  });
-  socket.on("error", () => {});
-  socket.once("close", () => ended.resolve(text));
-  return {
-    socket,
-    ended: ended.promise,
-    until: async (fits) => {
-      const { promise, resolve } = Promise.withResolvers<string>();
-      const check = (): void => {
-        if (fits(text)) resolve(text);
-      };
-      socket.on("data", check);
-      check();
-      return await Promise.race([promise, ended.promise]);
-    },
-    [Symbol.dispose]: () => {
-      socket.destroy();
-    },
-  };
 }
 
 /** Whether the edge still serves: a call over HTTP and one over a WebSocket, on both transports. */

@@ -1,0 +1,199 @@
+import { describe, expect, it } from "vitest";
+import type { Transport } from "../../../server/edge/admission.ts";
+import { authorization, http, isUsable, json, startEdge } from "../../helpers/edge.ts";
+import { rawSocket } from "./raw-socket.ts";
+
+const list = '{"jsonrpc":"2.0","id":1,"method":"session/list"}';
+const rpc = { method: "POST", path: "/v1/rpc", headers: json, body: list };
+
+describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
+  it.each([
+    ["a path where there is nothing", { path: "/nowhere" }, 404, "method_not_found"],
+    ["the path with a slash behind it", { ...rpc, path: "/v1/rpc/" }, 404, "method_not_found"],
+    ["the path in capitals", { ...rpc, path: "/V1/RPC" }, 404, "method_not_found"],
+    ["a path that cannot be decoded", { path: "/%zz" }, 400, "invalid_request"],
+    ["another method", { path: "/v1/rpc" }, 405, "method_not_found"],
+    ["a method that HTTP does not know here", { method: "PROPFIND", path: "/v1/rpc" }, 405, "method_not_found"],
+    ["a POST to the health check", { ...rpc, path: "/healthz" }, 405, "method_not_found"],
+    ["a WebSocket path without an upgrade", { path: "/v1/ws" }, 426, "invalid_request"],
+    [
+      "a body of plain text",
+      { ...rpc, headers: { ...authorization, "content-type": "text/plain" } },
+      415,
+      "invalid_request",
+    ],
+    [
+      "a body of a form",
+      { ...rpc, headers: { ...authorization, "content-type": "application/x-www-form-urlencoded" } },
+      415,
+      "invalid_request",
+    ],
+    ["a body without a type", { ...rpc, headers: authorization }, 415, "invalid_request"],
+    [
+      "a body of a type that begins as JSON's",
+      { ...rpc, headers: { ...authorization, "content-type": "application/jsonp" } },
+      415,
+      "invalid_request",
+    ],
+    [
+      "two types",
+      { ...rpc, headers: { ...authorization, "content-type": "text/plain, application/json" } },
+      415,
+      "invalid_request",
+    ],
+  ])("answers %s with %o: status %i, as a problem", async (_title, question, status, name) => {
+    await using edge = await startEdge();
+    const answer = await http(edge, {
+      transport,
+      ...question,
+      headers: { ...authorization, ...("headers" in question ? question.headers : {}) },
+    });
+    expect(answer.status).toBe(status);
+    expect(answer.headers["content-type"]).toMatch(/^application\/problem\+json/);
+    expect(answer.body).toEqual({
+      type: "about:blank",
+      title: expect.any(String),
+      status,
+      detail: expect.stringMatching(/\.$/),
+      name,
+      retryable: false,
+    });
+  });
+
+  it("names the methods that a path takes, and the protocol to upgrade to", async () => {
+    await using edge = await startEdge();
+    const headers = authorization;
+    expect((await http(edge, { transport, headers, path: "/v1/rpc" })).headers.allow).toBe("POST");
+    expect((await http(edge, { transport, headers, method: "DELETE", path: "/v1/ws" })).headers.allow).toMatch(/^GET/);
+    expect((await http(edge, { transport, headers, path: "/v1/ws" })).headers.upgrade).toBe("websocket");
+  });
+
+  it.each(["application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"])(
+    "takes a body of %s",
+    async (type) => {
+      await using edge = await startEdge();
+      const answer = await http(edge, { transport, ...rpc, headers: { ...authorization, "content-type": type } });
+      expect(answer).toMatchObject({ status: 200, body: { id: 1, result: { sessions: [] } } });
+      expect(answer.headers["content-type"]).toMatch(/^application\/json/);
+    },
+  );
+
+  it("answers an empty body with a parse error", async () => {
+    await using edge = await startEdge();
+    const answer = await http(edge, { transport, ...rpc, body: "" });
+    expect(answer).toMatchObject({ status: 400, body: { id: null, error: { code: -32700 } } });
+  });
+
+  it("refuses a body over the limit with 413 by its length alone", async () => {
+    await using edge = await startEdge({ limits: { maxBodyBytes: 100 } });
+    using socket = rawSocket(edge, transport);
+    socket.socket.write(`${head(edge.port)}content-length: 101\r\n\r\n`);
+    const answer = await socket.until((text) => text.includes("too_large"));
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(await isUsable(edge)).toBe(true);
+  });
+
+  it("takes a body of the limit, refuses a chunked one over it with 413 when it gets there", async () => {
+    await using edge = await startEdge({ limits: { maxBodyBytes: 1_000 } });
+    expect((await http(edge, { transport, ...rpc, body: list.padEnd(1_000) })).status).toBe(200);
+    using socket = rawSocket(edge, transport);
+    socket.socket.write(`${head(edge.port)}transfer-encoding: chunked\r\n\r\n`);
+    const chunk = `1f4\r\n${" ".repeat(500)}\r\n`;
+    socket.socket.write(chunk.repeat(3));
+    expect(await socket.until((text) => text.includes("too_large"))).toMatch(/^HTTP\/1\.1 413 /);
+    expect(await isUsable(edge)).toBe(true);
+  });
+
+  it("takes a chunked body", async () => {
+    await using edge = await startEdge();
+    using socket = rawSocket(edge, transport);
+    const chunks = [...list].map((letter) => `1\r\n${letter}\r\n`).join("");
+    socket.socket.write(`${head(edge.port)}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    expect(await socket.until((text) => text.includes('"id":1'))).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it("answers requests that are pipelined in their order", async () => {
+    await using edge = await startEdge();
+    using socket = rawSocket(edge, transport);
+    const ids = Array.from({ length: 20 }, (_, at) => at);
+    for (const id of ids) {
+      const body = `{"jsonrpc":"2.0","id":${id},"method":"session/list"}`;
+      socket.socket.write(`${head(edge.port)}content-length: ${body.length}\r\n\r\n${body}`);
+    }
+    const answers = await socket.until((text) => text.includes('"id":19'));
+    expect([...answers.matchAll(/"id":(\d+)/g)].map(([, id]) => Number(id))).toEqual(ids);
+  });
+
+  it("refuses what is pipelined beyond the bound, in order and on the same socket", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const handlers = {
+      "session/list": async () => {
+        await released;
+        return { sessions: [] };
+      },
+    };
+    await using edge = await startEdge({ limits: { maxRequestsPerSocket: 2 }, handlers });
+    using socket = rawSocket(edge, transport);
+    for (let at = 0; at < 3; at += 1)
+      socket.socket.write(`${head(edge.port)}content-length: ${list.length}\r\n\r\n${list}`);
+    expect((await http(edge, { transport })).status).toBe(200);
+    release();
+    const answers = await socket.until((text) => text.includes("overloaded"));
+    expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "200", "503"]);
+    expect(answers).toMatch(/retry-after: 1/i);
+  });
+
+  it("passes over the offer of another protocol than WebSocket", async () => {
+    await using edge = await startEdge();
+    const offer = {
+      ...json,
+      connection: "Upgrade, HTTP2-Settings",
+      upgrade: "h2c",
+      "http2-settings": "AAMAAABkAAQAAP__",
+    };
+    const answer = await http(edge, { transport, ...rpc, headers: offer });
+    // Before 22.21, Node cannot leave an offer aside.
+    expect([200, 400]).toContain(answer.status);
+    expect(await isUsable(edge)).toBe(true);
+  });
+
+  it("takes no body with a content encoding", async () => {
+    await using edge = await startEdge();
+    const answer = await http(edge, { transport, ...rpc, headers: { ...json, "content-encoding": "gzip" } });
+    expect(answer.status).toBe(415);
+  });
+
+  it("has nothing in its headers that says what it is made of", async () => {
+    await using edge = await startEdge();
+    const { headers } = await http(edge, { transport, ...rpc });
+    expect(Object.keys(headers).sort()).toEqual(["connection", "content-length", "content-type", "date"]);
+  });
+});
+
+describe.each<Transport>(["tcp", "unix"])("upgrades over %s", (transport) => {
+  const webSocket =
+    "upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+  it.each([
+    ["another path", "GET /v1/rpc", webSocket, 404],
+    ["no key", "GET /v1/ws", "upgrade: websocket\r\nsec-websocket-version: 13\r\n", 400],
+    ["a key that is none", "GET /v1/ws", webSocket.replace("dGhl", "****"), 400],
+    ["another version", "GET /v1/ws", webSocket.replace("13", "12"), 400],
+    ["subprotocols that cannot be read", "GET /v1/ws", `${webSocket}sec-websocket-protocol: a,,b\r\n`, 400],
+  ])("with %s are refused with a problem, and their socket is closed", async (_title, line, upgrade, status) => {
+    await using edge = await startEdge();
+    using socket = rawSocket(edge, transport);
+    socket.socket.write(
+      `${line} HTTP/1.1\r\nhost: localhost:${edge.port}\r\nauthorization: ${authorization.authorization}\r\nconnection: Upgrade\r\n${upgrade}\r\n`,
+    );
+    const answer = await socket.ended;
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer).toMatch(/"name":"[a-z_]+"/);
+    expect(edge.edge.connections).toBe(0);
+  });
+});
+
+function head(port: number): string {
+  const headers = Object.entries(json).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST /v1/rpc HTTP/1.1\r\nhost: localhost:${port}\r\n${headers.join("")}`;
+}

@@ -1,0 +1,15 @@
+import { describe, expect, it } from "vitest";
+import { RateWindow } from "../../../server/edge/rate-window.ts";
+
+describe("a rate's window", () => {
+  it("holds so many, and as many again in the next", () => {
+    const window = new RateWindow({ max: 2, windowMs: 1_000 });
+    expect([0, 1, 2, 999].map((at) => window.add(at))).toEqual([true, true, false, false]);
+    expect([1_000, 1_500, 1_999].map((at) => window.add(at))).toEqual([true, true, false]);
+  });
+
+  it("begins anew where the clock was set back", () => {
+    const window = new RateWindow({ max: 1, windowMs: 1_000 });
+    expect([5_000, 5_001, 100, 101].map((at) => window.add(at))).toEqual([true, false, true, false]);
+  });
+});

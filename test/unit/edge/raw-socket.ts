@@ -1,0 +1,40 @@
+import { connect, type Socket } from "node:net";
+import type { Transport } from "../../../server/edge/admission.ts";
+import type { TestEdge } from "../../helpers/edge.ts";
+
+/** A bare socket: what no well-behaved client would write. */
+export interface RawSocket extends Disposable {
+  readonly socket: Socket;
+  /** All that came, once the edge has closed the socket. */
+  readonly ended: Promise<string>;
+  /** What has come when `fits` first holds, or when the socket has ended. */
+  until(fits: (text: string) => boolean): Promise<string>;
+}
+
+export function rawSocket(edge: TestEdge, transport: Transport = "tcp"): RawSocket {
+  const socket = connect(transport === "tcp" ? { host: "127.0.0.1", port: edge.port } : { path: edge.socketPath });
+  const ended = Promise.withResolvers<string>();
+  let text = "";
+  socket.setEncoding("latin1");
+  socket.on("data", (chunk: string) => {
+    text += chunk;
+  });
+  socket.on("error", () => {});
+  socket.once("close", () => ended.resolve(text));
+  return {
+    socket,
+    ended: ended.promise,
+    until: async (fits) => {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      const check = (): void => {
+        if (fits(text)) resolve(text);
+      };
+      socket.on("data", check);
+      check();
+      return await Promise.race([promise, ended.promise]);
+    },
+    [Symbol.dispose]: () => {
+      socket.destroy();
+    },
+  };
+}
