@@ -1,74 +1,141 @@
-import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { watch } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { DaemonProcess } from "./daemon-process.ts";
+import { CommandError } from "./errors.ts";
+import { LogFile, lastLines } from "./log-file.ts";
+import { withoutScript } from "./npm.ts";
+import { type Standing, standing } from "./standing.ts";
+import type { DaemonAddress } from "./start-report.ts";
+import { oneLine, shorten } from "./text.ts";
 
-export interface BackgroundStart {
+export interface BackgroundOptions {
   readonly stateDir: string;
-  /** Further arguments of `start`. */
-  readonly arguments: readonly string[];
+  readonly port?: string | undefined;
+  /** An absolute path. */
+  readonly pi?: string | undefined;
+  readonly logFile?: string | undefined;
+  readonly logLevel?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
 }
 
-/** What a daemon in the foreground prints with `--json` when it is ready. */
-export interface ReadyLine {
-  readonly pid: number;
-  readonly url: string;
-  readonly socketPath: string;
-  readonly stateDir: string;
-  readonly version: string;
-}
+export type Background =
+  | { readonly kind: "started"; readonly address: DaemonAddress; readonly log: string }
+  | { readonly kind: "wasRunning"; readonly running: Extract<Standing, { kind: "running" }> };
 
-/** Why a daemon in the background did not start, in its own words. */
-export class BackgroundStartError extends Error {
-  override readonly name = "BackgroundStartError";
-  readonly kind: string;
+/** pi is asked for its version, the store is brought up to date. */
+const startTimeoutMs = 90_000;
+/** Another daemon that holds the directory is about to listen, or to end. */
+const otherTimeoutMs = 20_000;
 
-  constructor(kind: string, message: string) {
-    super(message);
-    this.kind = kind;
-  }
-}
-
-export const logFileName = "daemon.log";
-
-/**
- * Starts this very program as a daemon of its own, away from the terminal, and resolves when it is ready. Its log goes
- * to `daemon.log` in the state directory.
- */
-export async function startInBackground({ stateDir, arguments: more }: BackgroundStart): Promise<ReadyLine> {
-  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-  const main = join(import.meta.dirname, `main${import.meta.filename.endsWith(".ts") ? ".ts" : ".js"}`);
-  const args = ["start", "--foreground", "--json", "--state-dir", stateDir, "--log", join(stateDir, logFileName), ...more];
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...args], {
-    cwd: "/",
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const { promise, resolve, reject } = Promise.withResolvers<ReadyLine>();
-  let stdout = "";
-  let stderr = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString("utf8")).slice(-8_192);
-  });
-  child.stdout.on("data", (chunk: Buffer) => {
-    stdout += chunk.toString("utf8");
-    const end = stdout.indexOf("\n");
-    if (end !== -1) settle(stdout.slice(0, end));
-  });
-  child.once("error", reject);
-  child.once("close", (code) => reject(new BackgroundStartError("failed", `The daemon ended with code ${code} while it started. ${stderr.trim()}`)));
-
-  function settle(line: string): void {
-    const said = JSON.parse(line) as ReadyLine & { readonly error?: { readonly name: string; readonly message: string } };
-    if (said.error === undefined) resolve(said);
-    else reject(new BackgroundStartError(said.error.name, said.error.message));
-  }
-
+/** Sees to it that a daemon answers on the state directory. Throws why it did not start; nothing is left behind then. */
+export async function ensureDaemon(options: BackgroundOptions): Promise<Background> {
+  const found = await standing(options.stateDir, options.signal);
+  if (found.kind === "running") return { kind: "wasRunning", running: found };
   try {
-    return await promise;
-  } finally {
-    child.removeAllListeners("close");
-    child.stdout.destroy();
-    child.stderr.destroy();
-    child.unref();
+    return await startInBackground(options);
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.kind !== "daemon_already_running") throw error;
+    const running = await otherDaemon(options);
+    if (running === undefined) throw error;
+    return { kind: "wasRunning", running };
   }
+}
+
+/** The file that a daemon's log goes to unless another is named. */
+export function defaultLogFile(stateDir: string): string {
+  return join(stateDir, "daemon.log");
+}
+
+async function startInBackground(options: BackgroundOptions): Promise<Background> {
+  const { stateDir, port, pi, logLevel, signal } = options;
+  const log = options.logFile ?? defaultLogFile(stateDir);
+  // Where no log can be there is no daemon either, and it says so better.
+  const file = LogFile.open(log);
+  const logFile = file === undefined && options.logFile === undefined ? undefined : log;
+  const env = withAbsolutePi(withoutScript(options.env));
+  const daemon = new DaemonProcess({
+    stateDir,
+    logFile,
+    logLevel,
+    port,
+    pi,
+    env,
+    stderr: file?.descriptor ?? "ignore",
+  });
+  file?.close();
+  try {
+    const address = await unlessStopped(daemon, signal);
+    daemon.release();
+    return { kind: "started", address, log };
+  } catch (error) {
+    daemon.kill("SIGTERM");
+    await daemon.exited;
+    throw failure({ error, log, file });
+  }
+}
+
+/** Its own deadline, or the signal's abort: the caller ends it then. */
+async function unlessStopped(daemon: DaemonProcess, signal: AbortSignal): Promise<DaemonAddress> {
+  const deadline = AbortSignal.timeout(startTimeoutMs);
+  const stop = AbortSignal.any([signal, deadline]);
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const onStop = (): void => {
+    const late = new CommandError("start_timeout", `The daemon did not listen within ${startTimeoutMs / 1_000} s.`);
+    reject(signal.aborted ? signal.reason : late);
+  };
+  stop.addEventListener("abort", onStop, { once: true });
+  if (stop.aborted) onStop();
+  try {
+    return await Promise.race([daemon.listening, stopped]);
+  } finally {
+    stop.removeEventListener("abort", onStop);
+  }
+}
+
+interface Failure {
+  readonly error: unknown;
+  readonly log: string;
+  readonly file: LogFile | undefined;
+}
+
+/** One that ended without a word has perhaps said something in its log. */
+function failure({ error, log, file }: Failure): unknown {
+  const isSilent = error instanceof CommandError && (error.kind === "daemon_ended" || error.kind === "start_timeout");
+  if (!isSilent) {
+    // Another daemon may write to the same file by now.
+    const isHeld = error instanceof CommandError && error.kind === "daemon_already_running";
+    if (!isHeld) file?.remove();
+    return error;
+  }
+  const words = shorten(oneLine(lastLines(log, 5).join("\n")), 1_000);
+  const said = words === "" ? `Its log is empty: ${log}` : `Its log, ${log}, ends with: ${words}`;
+  return new CommandError(error.kind, `${error.message} ${said}`, { cause: error });
+}
+
+/** The daemon that holds the directory, when it answers; undefined if it does not come to that. */
+async function otherDaemon({
+  stateDir,
+  signal,
+}: BackgroundOptions): Promise<Extract<Standing, { kind: "running" }> | undefined> {
+  const deadline = AbortSignal.timeout(otherTimeoutMs);
+  const changes = watch(stateDir, { signal: AbortSignal.any([signal, deadline]) });
+  try {
+    const now = await standing(stateDir, signal);
+    if (now.kind === "running") return now;
+    for await (const _ of changes) {
+      const found = await standing(stateDir, signal);
+      if (found.kind === "running") return found;
+    }
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    if (!deadline.aborted) throw error;
+  }
+  return undefined;
+}
+
+/** The daemon works in another directory than its starter. */
+function withAbsolutePi(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const pi = env["PI_RPCD_PI"];
+  return pi === undefined || pi === "" ? env : { ...env, PI_RPCD_PI: resolve(pi) };
 }

@@ -1,13 +1,256 @@
-import type { Command } from "./command.ts";
+import type { CommandSpec, OptionSpec } from "./command-spec.ts";
 
-/** Every command, loaded when it is asked for: `--help` and `status` start fast. */
-export const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  start: async () => (await import("./start.ts")).start,
-  stop: async () => (await import("./stop.ts")).stop,
-  status: async () => (await import("./status.ts")).status,
-  ls: async () => (await import("./ls.ts")).ls,
-  new: async () => (await import("./new.ts")).newSession,
-  prompt: async () => (await import("./prompt.ts")).prompt,
-  push: async () => (await import("./push.ts")).push,
-  demo: async () => (await import("./demo.ts")).demo,
+const stateDir = {
+  type: "string",
+  placeholder: "DIR",
+  description: "The daemon's state directory.",
+  default: "PI_RPCD_STATE_DIR, else $XDG_STATE_HOME/pi-rpcd, else ~/.local/state/pi-rpcd",
+} as const satisfies OptionSpec;
+
+const help = { type: "boolean", short: "h", description: "Shows this help." } as const satisfies OptionSpec;
+
+const noStart = {
+  type: "boolean",
+  description: "Exits with 3 if no daemon runs, instead of starting one.",
+} as const satisfies OptionSpec;
+
+const pi = {
+  type: "string",
+  placeholder: "PATH",
+  description: "Which pi: its cli.js or executable.",
+  default: "PI_RPCD_PI, else pi on PATH, else the bundled one",
+} as const satisfies OptionSpec;
+
+const session = {
+  name: "SESSION",
+  description: "A session's id, or 4 or more characters of its start or its end, or `last`: the newest one.",
 };
+
+/** Every command of the command line, once. Parsing and all help texts derive from this table. */
+export const commands = {
+  start: {
+    summary: "Starts the daemon in the background and waits until it answers.",
+    description:
+      "Prints where it listens and where its log is. If one runs on the state directory already, nothing is started and the exit code is 0 too.",
+    arguments: [],
+    options: {
+      foreground: {
+        type: "boolean",
+        description:
+          "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it in order, a second one at once.",
+      },
+      port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
+      pi,
+      "log-file": {
+        type: "string",
+        placeholder: "FILE",
+        description: "Where the log goes.",
+        default: "daemon.log in the state directory; with --foreground stderr",
+      },
+      "log-level": {
+        type: "string",
+        placeholder: "LEVEL",
+        choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+        description: "What is logged.",
+        default: "info",
+      },
+      "state-dir": stateDir,
+      json: {
+        type: "boolean",
+        description: "Prints one JSON document: started, pid, version, url, socketPath, stateDir, log.",
+      },
+      help,
+    },
+    examples: ["pi-rpcd start", "pi-rpcd start --port 7774 --pi ~/src/pi/dist/cli.js", "pi-rpcd start --foreground"],
+    exitCodes: [0, 1, 2, 130],
+  },
+  stop: {
+    summary: "Ends the daemon in order: its runs, its pi processes, its connections.",
+    description:
+      "Signals only a process that has proved to be the daemon of the state directory. Sessions stay; the next daemon has them.",
+    arguments: [],
+    options: {
+      timeout: {
+        type: "string",
+        placeholder: "SECONDS",
+        description: "How long to wait until it has gone; it goes on ending after that.",
+        default: "60",
+      },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document: stopped, stateDir, and pid or reason." },
+      help,
+    },
+    examples: ["pi-rpcd stop"],
+    exitCodes: [0, 1, 2, 5, 130],
+  },
+  status: {
+    summary: "Shows whether the daemon runs, with which pi and how many sessions.",
+    arguments: [],
+    options: {
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document: running, and what the daemon says of itself." },
+      help,
+    },
+    examples: ["pi-rpcd status", "pi-rpcd status --json"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  ls: {
+    summary: "Lists the sessions, the newest first.",
+    arguments: [],
+    options: {
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document: {sessions: [...]}." },
+      help,
+    },
+    examples: ["pi-rpcd ls"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  new: {
+    summary: "Creates a session and prints its id.",
+    arguments: [],
+    options: {
+      cwd: { type: "string", placeholder: "DIR", description: "Where pi works.", default: "the current directory" },
+      model: {
+        type: "string",
+        placeholder: "MODEL",
+        description: "provider/id, or a pattern as pi takes it.",
+        default: "pi's own choice",
+      },
+      thinking: {
+        type: "string",
+        placeholder: "LEVEL",
+        choices: ["off", "minimal", "low", "medium", "high", "xhigh", "max"],
+        description: "Thinking level.",
+        default: "pi's own choice",
+      },
+      name: { type: "string", placeholder: "NAME", description: "A name to recognise it by." },
+      tools: {
+        type: "string",
+        placeholder: "A,B",
+        description: "The tools that the model may call.",
+        default: "pi's own",
+      },
+      "exclude-tools": { type: "string", placeholder: "A,B", description: "Tools that the model may not call." },
+      approve: { type: "boolean", description: "Trusts the project's own pi settings and extensions." },
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the session as one JSON document." },
+      help,
+    },
+    examples: ["pi-rpcd new --cwd ~/project", "pi-rpcd new --name review --thinking low --tools read,grep"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  prompt: {
+    summary: "Sends a prompt and streams the answer until pi has settled.",
+    description:
+      "The answer goes to stdout, one line for each tool call to stderr. Ctrl-C aborts the run; a second one leaves at once.",
+    arguments: [session, { name: "TEXT", many: true, description: "The prompt. `-` reads it from stdin." }],
+    options: {
+      "if-running": {
+        type: "string",
+        placeholder: "WHAT",
+        choices: ["refuse", "steer", "followUp"],
+        description: "What to do when a run is on: refuse, enter its next request, or wait until it would end.",
+        default: "refuse",
+      },
+      "no-wait": { type: "boolean", description: "Returns when pi has taken the prompt, and prints the prompt's id." },
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: {
+        type: "boolean",
+        description:
+          "Prints the events as JSON lines, each in its envelope; with --no-wait the result as one document.",
+      },
+      help,
+    },
+    examples: ["pi-rpcd prompt last What does this project do?", "git diff | pi-rpcd prompt 0199c2 -"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  push: {
+    summary: "Pushes a custom message to the agent, running or not, and can wait until the model has it.",
+    description:
+      "Prints the delivery's id and, with --wait, each state that it comes to: accepted, held, inserted, prepared, delivered, answered.",
+    arguments: [
+      session,
+      { name: "TEXT", many: true, optional: true, description: "The message. `-`, or none, reads it from stdin." },
+    ],
+    options: {
+      type: {
+        type: "string",
+        placeholder: "TYPE",
+        description: "The custom type that extensions see.",
+        default: "pi-rpcd.push",
+      },
+      as: {
+        type: "string",
+        placeholder: "HOW",
+        choices: ["steer", "followUp", "nextTurn"],
+        description: "During a run: into its next request, when it would end, or with the next prompt.",
+        default: "steer",
+      },
+      "no-trigger": { type: "boolean", description: "An idle agent does not start a run for it." },
+      id: {
+        type: "string",
+        placeholder: "ID",
+        description: "The delivery's id. Pushing the same again under it changes nothing.",
+        default: "a new one",
+      },
+      details: {
+        type: "string",
+        placeholder: "JSON",
+        description: "An object that is kept with the message and never sent to the model.",
+      },
+      wait: {
+        type: "string",
+        placeholder: "STATE",
+        choices: ["inserted", "prepared", "delivered", "answered"],
+        description: "Waits for this state; the exit code says the outcome.",
+      },
+      timeout: {
+        type: "string",
+        placeholder: "SECONDS",
+        description: "How long --wait waits.",
+        default: "no limit",
+      },
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the delivery as JSON; with --wait one line at each change." },
+      help,
+    },
+    examples: [
+      'pi-rpcd push last "The build is green." --wait delivered --timeout 60',
+      "make test 2>&1 | pi-rpcd push last --as followUp",
+    ],
+    exitCodes: [0, 1, 2, 3, 4, 5, 130],
+  },
+  demo: {
+    summary: "Shows the whole on real pi, with a scripted model: no key, no network, nothing left behind.",
+    description:
+      "Starts a provider on loopback, a daemon and a session in a directory of their own, pushes a message while a tool runs, and compares its receipt with the provider's log. Exits with 0 only if all held.",
+    arguments: [],
+    options: {
+      keep: { type: "boolean", description: "Keeps the directory, with the daemon's log and pi's session file." },
+      pi,
+      "state-dir": {
+        ...stateDir,
+        description: "Has no effect: the demo has a state directory of its own.",
+        default: "its own",
+      },
+      json: { type: "boolean", description: "Prints the steps as JSON lines." },
+      help,
+    },
+    examples: ["pi-rpcd demo"],
+    exitCodes: [0, 1, 2, 130],
+  },
+  help: {
+    summary: "Shows this overview, or the help of one command.",
+    arguments: [{ name: "COMMAND", optional: true, description: "The command." }],
+    options: {
+      "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
+      json: { type: "boolean", description: "Prints the table of commands as one JSON document." },
+      help,
+    },
+    examples: ["pi-rpcd help push"],
+    exitCodes: [0, 2],
+  },
+} as const satisfies Readonly<Record<string, CommandSpec>>;

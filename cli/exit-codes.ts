@@ -1,20 +1,22 @@
-/** What the exit codes of all commands mean. */
+/** What the command line's exit codes mean, for all commands. A command that a signal ends exits with 128 + its number. */
 export const exitCodes = {
   done: 0,
   failed: 1,
   usage: 2,
   noDaemon: 3,
-  otherOutcome: 4,
+  unmet: 4,
   deadline: 5,
   interrupted: 130,
 } as const;
 
-export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
-  done: "done",
-  failed: "failed; the message says why",
-  usage: "wrong arguments",
-  noDaemon: "no daemon runs",
-  otherOutcome: "push: it ended, or is parked, without what was waited for",
-  deadline: "push: not within --timeout; nothing was cancelled",
-  interrupted: "interrupted by Ctrl-C",
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
+  0: "Done.",
+  1: "Failed; stderr says why.",
+  2: "Wrong usage: nothing was done.",
+  3: "No daemon runs.",
+  4: "The delivery ended, or was parked, without the state that was waited for.",
+  5: "The time given was over; nothing was cancelled.",
+  130: "Interrupted by Ctrl-C. (Other signals: 128 + their number.)",
 };

@@ -1,65 +1,86 @@
-import { type Command, commonOptions, type OptionRow } from "./command.ts";
+import type { ArgumentSpec, CommandName, CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
-import { exitCodeMeanings, exitCodes } from "./exit-codes.ts";
+import { exitCodeMeanings } from "./exit-codes.ts";
+import { wrap } from "./text.ts";
 
-/** The help of the whole. */
-export async function overview(): Promise<string> {
-  const rows = await Promise.all(Object.values(commands).map((load) => load()));
+const width = 100;
+
+/** What `pi-rpcd --help` prints. */
+export function overview(version: string): string {
+  const rows = Object.entries<CommandSpec>(commands).map(([name, { summary }]) => [name, summary] as const);
   return [
-    "pi-rpcd: sessions of the pi coding agent for many clients, and a receipt when the model really got your message",
+    `pi-rpcd ${version}: a daemon for the pi coding agent. Many sessions, many clients, and a receipt when`,
+    "the model really got your message.",
     "",
-    "Usage: pi-rpcd COMMAND [ARGUMENTS] [OPTIONS]",
+    "Usage: pi-rpcd COMMAND [OPTIONS]",
     "",
     "Commands:",
-    ...table(rows.map(({ name, summary }) => [name, summary])),
+    ...columns(rows),
     "",
-    "Options of every command:",
-    ...optionLines(commonOptions),
-    ...table([["--version", "show the version (without a command)"]]),
+    "Every command has --help, --json and --state-dir DIR. The first one that needs a daemon starts it,",
+    "unless it is told --no-start. `pi-rpcd --version` prints the version.",
     "",
     "Exit codes:",
-    ...exitCodeLines(),
+    ...columns(Object.entries(exitCodeMeanings)),
     "",
-    "More: pi-rpcd COMMAND --help",
-    "",
+    "Try: pi-rpcd demo",
   ].join("\n");
 }
 
-/** The help of one command. */
-export function helpOf(command: Command): string {
+/** What `pi-rpcd COMMAND --help` prints. */
+export function commandHelp(name: CommandName): string {
+  const spec: CommandSpec = commands[name];
+  const options = Object.entries(spec.options);
   return [
-    `pi-rpcd ${command.name}: ${command.summary}`,
+    `Usage: ${usageOf(name)}`,
     "",
-    `Usage: pi-rpcd ${[command.name, command.arguments, "[OPTIONS]"].filter((part) => part !== "").join(" ")}`,
-    "",
-    "Options:",
-    ...optionLines({ ...command.options, ...commonOptions }),
-    "",
-    "Examples:",
-    ...command.examples.map((example) => `  ${example}`),
-    "",
-    "Exit codes:",
-    ...exitCodeLines(),
-    "",
+    ...wrap(spec.description === undefined ? spec.summary : `${spec.summary} ${spec.description}`, width),
+    ...section("Arguments", columns(spec.arguments.map((argument) => [argument.name, argument.description]))),
+    ...section("Options", columns(options.map(([option, of]) => [optionLabel(option, of), optionText(of)]))),
+    ...section(
+      "Examples",
+      spec.examples.map((example) => `  ${example}`),
+    ),
+    ...section("Exit codes", columns(spec.exitCodes.map((code) => [String(code), exitCodeMeanings[code]]))),
   ].join("\n");
 }
 
-function optionLines(options: Readonly<Record<string, OptionRow>>): string[] {
-  return table(
-    Object.entries(options).map(([name, { short, value, summary, fallback }]) => [
-      `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`,
-      `${summary}${fallback === undefined ? "" : ` (default: ${fallback})`}`,
-    ]),
-  );
+/** The table as a program reads it. */
+export function helpDocument(name: CommandName | undefined): unknown {
+  const described = (each: CommandName): object => ({ name: each, usage: usageOf(each), ...commands[each] });
+  if (name !== undefined) return described(name);
+  return { commands: Object.keys(commands).map((each) => described(each as CommandName)), exitCodes: exitCodeMeanings };
 }
 
-function exitCodeLines(): string[] {
-  return table(
-    (Object.keys(exitCodes) as (keyof typeof exitCodes)[]).map((name) => [String(exitCodes[name]), exitCodeMeanings[name]]),
-  );
+function usageOf(name: CommandName): string {
+  const specs: CommandSpec["arguments"] = commands[name].arguments;
+  return ["pi-rpcd", name, "[OPTIONS]", ...specs.map(argumentLabel)].join(" ");
 }
 
-function table(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+function argumentLabel({ name, optional, many }: ArgumentSpec): string {
+  const label = many === true ? `${name}...` : name;
+  return optional === true ? `[${label}]` : label;
+}
+
+function optionLabel(option: string, { placeholder, short }: OptionSpec): string {
+  const names = short === undefined ? `--${option}` : `-${short}, --${option}`;
+  return placeholder === undefined ? names : `${names} ${placeholder}`;
+}
+
+function optionText({ description, choices, default: byDefault }: OptionSpec): string {
+  const values = choices === undefined ? "" : ` One of ${choices.join(", ")}.`;
+  return `${description}${values}${byDefault === undefined ? "" : ` Default: ${byDefault}.`}`;
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : ["", `${title}:`, ...lines];
+}
+
+function columns(rows: readonly (readonly [label: string, text: string])[]): readonly string[] {
+  const labelWidth = Math.max(0, ...rows.map(([label]) => label.length));
+  return rows.flatMap(([label, text]) =>
+    wrap(text, width - labelWidth - 4).map(
+      (line, index) => `  ${(index === 0 ? label : "").padEnd(labelWidth)}  ${line}`,
+    ),
+  );
 }

@@ -1,32 +1,42 @@
-import type { Command } from "./command.ts";
+import { stateDirectory } from "../client/discovery.ts";
+import { httpCall } from "../client/http-client.ts";
+import type { SessionInfo } from "../protocol/session.ts";
+import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { columns } from "./output.ts";
+import { duration, oneLine, table } from "./text.ts";
 
-export const ls: Command = {
-  name: "ls",
-  summary: "list the sessions, the newest first",
-  arguments: "",
-  positionals: { min: 0, max: 0 },
-  options: {},
-  startsDaemon: false,
-  examples: ["pi-rpcd ls", "pi-rpcd ls --json"],
-  run: async ({ connect, output, json }) => {
-    const client = await connect();
-    const sessions = await client.listSessions();
-    await client.close();
-    if (json) output.json({ sessions });
-    else if (sessions.length === 0) output.line("No sessions. Create one with: pi-rpcd new");
-    else {
-      const rows = sessions.map(({ sessionId, state, model, pendingDeliveries, name, cwd }) => [
-        sessionId,
-        state,
-        model === undefined ? "-" : `${model.provider}/${model.id}`,
-        String(pendingDeliveries),
-        name ?? "-",
-        cwd,
-      ]);
-      for (const line of columns([["SESSION", "STATE", "MODEL", "PENDING", "NAME", "CWD"], ...rows])) output.line(line);
-    }
+/** Lists the sessions. */
+export async function ls({ options, output, env, signal }: Invocation<"ls">): Promise<number> {
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const { sessions } = await httpCall("session/list", {}, { stateDir, signal });
+  if (output.json) {
+    output.document({ sessions });
     return exitCodes.done;
-  },
-};
+  }
+  if (sessions.length === 0) {
+    output.aside("No sessions. Create one with: pi-rpcd new");
+    return exitCodes.done;
+  }
+  const [head, ...rows] = table(
+    [
+      ["SESSION", "STATE", "AGE", "MODEL", "NAME", "DIRECTORY"],
+      ...sessions.map((session) => row(session, env["HOME"])),
+    ],
+    output.columns,
+  );
+  output.print(output.paint("dim", head ?? ""));
+  for (const line of rows) output.print(line);
+  return exitCodes.done;
+}
+
+function row(
+  { sessionId, state, createdAt, model, name, cwd }: SessionInfo,
+  home: string | undefined,
+): readonly string[] {
+  const directory =
+    home !== undefined && home !== "" && (cwd === home || cwd.startsWith(`${home}/`))
+      ? `~${cwd.slice(home.length)}`
+      : cwd;
+  const modelName = model === undefined ? "-" : `${model.provider}/${model.id}`;
+  return [sessionId, state, duration(Date.now() - createdAt), modelName, name ?? "-", directory].map(oneLine);
+}

@@ -1,11 +1,13 @@
 #!/usr/bin/env node
-// Nothing modern before this check: an older Node must still be able to read the sentence.
+// Nothing is imported before the check: an old Node could not even read it.
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
-  process.stderr.write(`pi-rpcd: Node ${process.versions.node} is too old; pi needs 22.19 or newer.\n`);
+  process.stderr.write(
+    `pi-rpcd: Node ${process.versions.node} is too old; pi-rpcd and pi need Node 22.19 or newer (https://nodejs.org).\n`,
+  );
   process.exit(1);
 }
 const { run } = await import("./run.ts");
-process.exitCode = await run(process.argv.slice(2));
+await run(process.argv.slice(2));
 
 export {};

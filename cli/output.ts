@@ -1,61 +1,105 @@
-import { writeSync } from "node:fs";
+import { styleText } from "node:util";
+import { type ErrorReport, reportOf, UsageError } from "./errors.ts";
+import { oneLine } from "./text.ts";
 
-type Style = "bold" | "dim" | "green" | "yellow" | "red" | "cyan";
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
 
-const codes: Readonly<Record<Style, readonly [number, number]>> = {
-  bold: [1, 22],
-  dim: [2, 22],
-  green: [32, 39],
-  yellow: [33, 39],
-  red: [31, 39],
-  cyan: [36, 39],
-};
-
-/** Where a command writes. Colours follow NO_COLOR and what is a terminal. */
-export interface Output {
-  readonly isTerminal: boolean;
-  /** Text as it is. */
-  write(text: string): void;
-  line(text?: string): void;
-  /** One JSON value on a line of its own. */
-  json(value: unknown): void;
-  /** A remark for people, on stderr. */
-  note(text: string): void;
-  style(style: Style, text: string): string;
+/** What of a stream the command line uses. */
+export interface Sink {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
 }
 
-export function createOutput(env: NodeJS.ProcessEnv = process.env): Output {
-  const isTerminal = process.stdout.isTTY === true;
-  const colours = isTerminal && (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
-  const write = (text: string): void => writeAll(1, text);
-  return {
-    isTerminal,
-    write,
-    line: (text = "") => write(`${text}\n`),
-    json: (value) => write(`${JSON.stringify(value)}\n`),
-    note: (text) => writeAll(2, `pi-rpcd: ${text}\n`),
-    style: (style, text) => (colours ? `\u001b[${codes[style][0]}m${text}\u001b[${codes[style][1]}m` : text),
-  };
+export interface OutputOptions {
+  readonly stdout: Sink;
+  readonly stderr: Sink;
+  readonly env: NodeJS.ProcessEnv;
+  /** Whether the caller asked for `--json`. */
+  readonly json: boolean;
 }
 
-/** All of it before it returns, so that nothing is cut off when the process exits. A reader that has gone ends the command. */
-function writeAll(descriptor: number, text: string): void {
-  let rest = Buffer.from(text);
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(writeSync(descriptor, rest));
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === "EPIPE") process.exit(0);
-      if (code !== "EAGAIN") throw error;
-      // A pipe that does not block and is full: let its reader read.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+/** Where a command prints: results to stdout, everything else to stderr. */
+export class Output {
+  readonly json: boolean;
+  readonly #stdout: Sink;
+  readonly #stderr: Sink;
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor({ stdout, stderr, env, json }: OutputOptions) {
+    this.json = json;
+    this.#stdout = stdout;
+    this.#stderr = stderr;
+    this.#env = env;
+  }
+
+  /** Whether a person reads stdout. */
+  get isTerminal(): boolean {
+    return this.#stdout.isTTY === true;
+  }
+
+  /** The width of the terminal; undefined in a pipe, where nothing is to be cut. */
+  get columns(): number | undefined {
+    return this.isTerminal ? this.#stdout.columns : undefined;
+  }
+
+  write(text: string): void {
+    this.#stdout.write(text);
+  }
+
+  print(line: string): void {
+    this.#stdout.write(`${line}\n`);
+  }
+
+  /** A value for programs, on one line. */
+  document(value: unknown): void {
+    this.#stdout.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** A line beside the result. */
+  aside(line: string): void {
+    this.#stderr.write(`${line}\n`);
+  }
+
+  /** Something the caller should know that is no error. */
+  note(name: string, message: string): void {
+    this.aside(this.json ? JSON.stringify({ note: { name, message } }) : `pi-rpcd: ${oneLine(message)}`);
+  }
+
+  error(error: unknown): void {
+    const report = reportOf(error);
+    if (this.json) {
+      this.aside(JSON.stringify({ error: report }));
+      return;
     }
+    this.aside(`${this.paintAside("red", "pi-rpcd:")} ${sentence(report)}`);
+    if (error instanceof UsageError) {
+      this.aside(`See: pi-rpcd ${error.command === undefined ? "" : `${error.command} `}--help`);
+    }
+  }
+
+  /** Colours text for stdout. */
+  paint(style: Style, text: string): string {
+    return this.#paint(this.#stdout, style, text);
+  }
+
+  /** Colours text for stderr. */
+  paintAside(style: Style, text: string): string {
+    return this.#paint(this.#stderr, style, text);
+  }
+
+  #paint(sink: Sink, style: Style, text: string): string {
+    if (sink.isTTY !== true || !allowsColour(this.#env)) return text;
+    return styleText(style, text, { validateStream: false });
   }
 }
 
-/** Columns, as wide as they need to be. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd());
+/** https://no-color.org: any value but the empty one. */
+function allowsColour(env: NodeJS.ProcessEnv): boolean {
+  return (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
+}
+
+function sentence({ name, message }: ErrorReport): string {
+  const text = oneLine(message);
+  return name === "usage" || name === "interrupted" ? text : `${text} (${name})`;
 }

@@ -1,106 +1,94 @@
-import { type Client, isTextDelta, isToolExecutionStart, type SessionHandle, type SettledRun } from "../client/index.ts";
-import { type Command, type Context, noStart, oneOf } from "./command.ts";
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { EventStream, PromptOptions, SessionEnvelope, SessionHandle, SettledRun } from "../client/index.ts";
+import { RunFailedError } from "../client/local-errors.ts";
+import type { Invocation } from "./command-spec.ts";
+import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { readText } from "./read-text.ts";
-import { sessionArgument, sessionOf } from "./session-argument.ts";
+import { messageText } from "./message-text.ts";
+import { RunPrinter } from "./run-printer.ts";
+import { findSession } from "./session-argument.ts";
+import { withClient } from "./with-client.ts";
 
-export const prompt: Command = {
-  name: "prompt",
-  summary: "prompt a session and stream its answer until pi has settled",
-  arguments: `${sessionArgument} TEXT...`,
-  positionals: { min: 2, max: Number.POSITIVE_INFINITY },
-  options: {
-    "if-running": { value: "WHAT", summary: "refuse, steer or followUp, when a run is on", fallback: "refuse" },
-    "no-wait": { summary: "return when pi has taken the prompt" },
-    ...noStart,
-  },
-  startsDaemon: true,
-  examples: ["pi-rpcd prompt last 'What does this project do?'", "git diff | pi-rpcd prompt last - --json"],
-  run: async (context) => {
-    const { positionals, options, output, json } = context;
-    const [argument = "", ...words] = positionals;
-    const ifRunning = oneOf(options, "if-running", ["refuse", "steer", "followUp"]) ?? "refuse";
-    const text = await readText(words);
-    const client = await context.connect();
-    try {
-      const session = await sessionOf(client, argument);
-      if (options["no-wait"] !== true) return await stream({ client, session, text, ifRunning }, context);
-      const result = await session.prompt(text, { ifRunning });
-      if (json) output.json(result);
-      else output.line(result.disposition);
-      return exitCodes.done;
-    } finally {
-      await client.close();
-    }
-  },
-};
+type Prompt = Invocation<"prompt">;
 
-interface Streaming {
-  readonly client: Client;
-  readonly session: SessionHandle;
-  readonly text: string;
-  readonly ifRunning: "refuse" | "steer" | "followUp";
+/** Sends a prompt, and prints the run that it starts or joins until that has settled. */
+export async function prompt(invocation: Prompt): Promise<number> {
+  const { options, output, signal } = invocation;
+  const [word = "", ...words] = invocation.arguments;
+  const text = await messageText({ command: "prompt", words, stdin: process.stdin, signal });
+  const { "if-running": ifRunning } = options;
+  const promptOptions: PromptOptions = { ...(ifRunning !== undefined && { ifRunning }) };
+  return withClient(invocation, async (client) => {
+    const session = await findSession(client, word, signal);
+    if (options["no-wait"] !== true) return follow(session, text, { invocation, promptOptions });
+    const result = await session.prompt(text, { ...promptOptions, signal });
+    if (output.json) output.document(result);
+    else output.print(result.promptId);
+    return exitCodes.done;
+  });
 }
 
-async function stream({ session, text, ifRunning }: Streaming, { output, json }: Context): Promise<number> {
-  const ended = new AbortController();
-  const events = session.events({ signal: ended.signal });
-  await events.ready;
-  const interruption = abortOnInterrupt(session, ended);
-  const settled = session.runUntilSettled(text, { ifRunning });
-  // Whatever ends the run ends the printing: a crash gives no agent_settled.
-  const printing = print();
-  try {
-    const run = await settled;
-    await Promise.race([printing, Promise.resolve()]);
-    return conclude(run);
-  } finally {
-    ended.abort();
-    await printing;
-    interruption.stop();
-    if (!json) output.line();
-  }
-
-  async function print(): Promise<void> {
-    try {
-      for await (const envelope of events) {
-        const { event } = envelope;
-        if (json) output.json(envelope);
-        else if (isTextDelta(event)) output.write(event.assistantMessageEvent.delta);
-        else if (isToolExecutionStart(event)) output.line(output.style("dim", `\n[${event.toolName}] ${brief(event.args)}`));
-        if (event.type === "agent_settled") return;
-      }
-    } catch (error) {
-      if (!ended.signal.aborted) throw error;
-    }
-  }
-
-  function conclude(run: SettledRun): number {
-    if (interruption.interrupted) return exitCodes.interrupted;
-    if (run.stopReason !== "error" && run.stopReason !== "aborted") return exitCodes.done;
-    output.note(run.errorMessage ?? `the run ended: ${run.stopReason}`);
-    return exitCodes.failed;
-  }
+interface Following {
+  readonly invocation: Prompt;
+  readonly promptOptions: PromptOptions;
 }
 
-/** The first Ctrl-C aborts the run, the second leaves. */
-function abortOnInterrupt(session: SessionHandle, ended: AbortController): { readonly interrupted: boolean; stop(): void } {
-  let interrupted = false;
+async function follow(session: SessionHandle, text: string, { invocation, promptOptions }: Following): Promise<number> {
+  const { output, signal } = invocation;
+  const stream = session.events();
+  await stream.ready;
+  signal.throwIfAborted();
+  const leaving = new AbortController();
+  const run = session.runUntilSettled(text, { ...promptOptions, signal: leaving.signal });
   const onSignal = (): void => {
-    if (interrupted) process.exit(exitCodes.interrupted);
-    interrupted = true;
-    session.abort().catch(() => ended.abort());
+    const interruption: unknown = signal.reason;
+    // Only Ctrl-C is about the run: a terminal that closes leaves it alone.
+    if (interruption instanceof InterruptedError && interruption.signal === "SIGINT") {
+      output.note("aborting", "aborting the run; Ctrl-C again leaves at once");
+      session.abort().catch((error: unknown) => leaving.abort(error));
+    } else {
+      leaving.abort(interruption);
+    }
   };
-  process.on("SIGINT", onSignal);
-  return {
-    get interrupted() {
-      return interrupted;
-    },
-    stop: () => process.off("SIGINT", onSignal),
-  };
+  signal.addEventListener("abort", onSignal, { once: true });
+  const printer = new RunPrinter(output);
+  try {
+    const settled = await printUntilSettled(stream, run, (envelope) => {
+      if (output.json) output.document(envelope);
+      else printer.show(envelope.event);
+    });
+    return outcome(settled, signal);
+  } finally {
+    printer.endLine();
+    signal.removeEventListener("abort", onSignal);
+    await stream.return();
+  }
 }
 
-function brief(value: unknown): string {
-  const text = JSON.stringify(value) ?? "";
-  return text.length > 100 ? `${text.slice(0, 99)}…` : text;
+function outcome(run: SettledRun, signal: AbortSignal): number {
+  if (signal.aborted) return exitCodes.interrupted;
+  if (run.stopReason === "error" || run.stopReason === "aborted") throw new RunFailedError(run);
+  return exitCodes.done;
+}
+
+/** Prints what the stream brings until the run has settled. */
+async function printUntilSettled(
+  stream: EventStream,
+  run: Promise<SettledRun>,
+  print: (envelope: SessionEnvelope) => void,
+): Promise<SettledRun> {
+  const settled = endWith(run, stream);
+  settled.catch(() => {});
+  for await (const envelope of stream) print(envelope);
+  return settled;
+}
+
+async function endWith(run: Promise<SettledRun>, stream: EventStream): Promise<SettledRun> {
+  try {
+    return await run;
+  } finally {
+    // All that preceded the end of the run is in the stream's buffer, and read before the next tick.
+    await nextTick();
+    await stream.return();
+  }
 }

@@ -1,94 +1,81 @@
-import { type Delivery, type DeliveryHandle, DeliveryError, type WaitUntil } from "../client/index.ts";
-import { type Command, type Context, noStart, oneOf, text, UsageError, wholeNumber } from "./command.ts";
+import { type Delivery, DeliveryError, type DeliveryHandle, type PushParams, type WaitUntil } from "../client/index.ts";
+import type { Invocation } from "./command-spec.ts";
+import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { readText } from "./read-text.ts";
-import { Receipt } from "./receipt.ts";
-import { sessionArgument, sessionOf } from "./session-argument.ts";
+import { messageText } from "./message-text.ts";
+import type { Output } from "./output.ts";
+import { describeStep, StepReader, waitOutcome } from "./receipt.ts";
+import { findSession } from "./session-argument.ts";
+import { jsonObject, seconds } from "./values.ts";
+import { withClient } from "./with-client.ts";
 
-export const push: Command = {
-  name: "push",
-  summary: "push a message into a session's agent, and wait until the model really got it",
-  arguments: `${sessionArgument} TEXT...`,
-  positionals: { min: 2, max: Number.POSITIVE_INFINITY },
-  options: {
-    type: { value: "TYPE", summary: "the message's custom type", fallback: "note" },
-    as: { value: "HOW", summary: "steer, followUp or nextTurn", fallback: "steer" },
-    "no-trigger": { summary: "start no run for it when the agent is idle" },
-    id: { value: "ID", summary: "the delivery's id, to repeat a push safely", fallback: "a new one" },
-    details: { value: "JSON", summary: "an object kept with the message and never sent to the model" },
-    wait: { value: "STATE", summary: "wait for inserted, prepared, delivered or answered", fallback: "do not wait" },
-    timeout: { value: "SECONDS", summary: "how long to wait, up to 86400", fallback: "600" },
-    ...noStart,
-  },
-  startsDaemon: true,
-  examples: ["pi-rpcd push last 'The build is red: see build.log' --wait delivered", "make 2>&1 | pi-rpcd push last - --type build --as followUp"],
-  run: async (context) => {
-    const { positionals, options, output, json } = context;
-    const [argument = "", ...words] = positionals;
-    const until = oneOf(options, "wait", ["inserted", "prepared", "delivered", "answered"]);
-    const timeoutSeconds = wholeNumber(options, "timeout", { min: 0, max: 86_400 }) ?? 600;
-    const deliverAs = oneOf(options, "as", ["steer", "followUp", "nextTurn"]);
-    const deliveryId = text(options, "id");
-    const details = detailsOf(text(options, "details"));
-    const content = await readText(words);
-    const client = await context.connect();
-    try {
-      const session = await sessionOf(client, argument);
-      const handle = session.push({
-        customType: text(options, "type") ?? "note",
-        content,
-        ...(deliverAs === undefined ? {} : { deliverAs }),
-        ...(options["no-trigger"] === true ? { triggerTurn: false } : {}),
-        ...(deliveryId === undefined ? {} : { deliveryId }),
-        ...(details === undefined ? {} : { details }),
-      });
-      const accepted = await handle.accepted;
-      if (until !== undefined) return await wait(handle, until, timeoutSeconds * 1_000, context);
-      if (json) output.json(accepted);
-      else output.line(handle.id);
-      return exitCodes.done;
-    } finally {
-      await client.close();
-    }
-  },
-};
+type Push = Invocation<"push">;
 
-async function wait(handle: DeliveryHandle, until: WaitUntil, timeoutMs: number, { output, json }: Context): Promise<number> {
-  const watching = new AbortController();
-  const signal = AbortSignal.any([watching.signal, AbortSignal.timeout(timeoutMs)]);
-  const receipt = new Receipt(output);
-  if (!json) output.line(handle.id);
-  const show = (delivery: Delivery): void => (json ? output.json(delivery) : receipt.show(delivery));
-  const shown = (async () => {
-    for await (const delivery of handle.updates({ signal })) show(delivery);
-  })().catch(() => {});
-  try {
-    const delivery = await handle.wait(until, { signal });
-    watching.abort();
-    await shown;
-    if (!json) receipt.show(delivery);
+/** Pushes a message to the agent and, if asked, shows how far it comes. */
+export async function push(invocation: Push): Promise<number> {
+  const { options, output, signal } = invocation;
+  const [word = "", ...words] = invocation.arguments;
+  const { wait, timeout } = options;
+  const timeoutMs = timeout === undefined ? undefined : seconds(timeout, { option: "timeout", command: "push" });
+  if (timeout !== undefined && wait === undefined) throw new UsageError("--timeout needs --wait.", "push");
+  const settings = settingsOf(options);
+  const content = await messageText({ command: "push", words, stdin: process.stdin, signal });
+  return withClient(invocation, async (client) => {
+    const session = await findSession(client, word, signal);
+    const handle = session.push({ ...settings, content }, { signal });
+    const accepted = await handle.accepted;
+    if (!output.json) output.print(handle.id);
+    if (wait !== undefined) return follow(handle, { until: wait, timeoutMs, output, signal });
+    if (output.json) output.document(accepted);
     return exitCodes.done;
-  } catch (error) {
-    watching.abort();
-    await shown;
-    if (error instanceof DeliveryError) {
-      if (!json) receipt.show(error.delivery);
-      output.note(error.message);
-      return exitCodes.otherOutcome;
-    }
-    if (!signal.aborted) throw error;
-    output.note(`not ${until} within ${timeoutMs / 1_000} s; the push goes on: it is ${handle.state ?? "not known"}`);
-    return exitCodes.deadline;
-  }
+  });
 }
 
-function detailsOf(json: string | undefined): Record<string, unknown> | undefined {
-  if (json === undefined) return undefined;
+function settingsOf(options: Push["options"]): Omit<PushParams, "content"> {
+  const { type = "pi-rpcd.push", as, "no-trigger": noTrigger, id, details } = options;
+  return {
+    customType: type,
+    ...(as !== undefined && { deliverAs: as }),
+    ...(noTrigger === true && { triggerTurn: false }),
+    ...(id !== undefined && { deliveryId: id }),
+    ...(details !== undefined && { details: jsonObject(details, { option: "details", command: "push" }) }),
+  };
+}
+
+interface Following {
+  readonly until: WaitUntil;
+  readonly timeoutMs: number | undefined;
+  readonly output: Output;
+  readonly signal: AbortSignal;
+}
+
+async function follow(handle: DeliveryHandle, { until, timeoutMs, output, signal }: Following): Promise<number> {
+  const startedAt = performance.now();
+  const deadline = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const either = deadline === undefined ? signal : AbortSignal.any([signal, deadline]);
+  const steps = new StepReader();
+  const show = (delivery: Delivery): void => {
+    if (output.json) output.document(delivery);
+    const elapsed = `${((performance.now() - startedAt) / 1_000).toFixed(2)} s`.padStart(8);
+    for (const step of output.json ? [] : steps.read(delivery)) {
+      output.print(`${elapsed}  ${step.state.padEnd(9)}  ${output.paint("dim", describeStep(step, delivery))}`);
+    }
+  };
   try {
-    const value: unknown = JSON.parse(json);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  } catch {
-    // Said below.
+    for await (const delivery of handle.updates({ signal: either })) {
+      show(delivery);
+      const outcome = waitOutcome(delivery, until);
+      if (outcome === "reached") return exitCodes.done;
+      if (outcome === "unmet") throw new DeliveryError(delivery, until);
+    }
+  } catch (error) {
+    if (deadline === undefined || error !== deadline.reason) throw error;
+    const { state } = handle;
+    throw new CommandError(
+      "deadline_exceeded",
+      `The delivery was not ${until} within ${(timeoutMs ?? 0) / 1_000} s; it is ${state}. Nothing was cancelled.`,
+      { exitCode: exitCodes.deadline, data: { delivery: handle.current } },
+    );
   }
-  throw new UsageError("--details takes a JSON object.");
+  throw new DeliveryError(await handle.get({ signal }), until);
 }

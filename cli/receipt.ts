@@ -1,58 +1,50 @@
-import type { Delivery } from "../client/index.ts";
-import type { HistoryStep } from "../protocol/delivery.ts";
-import type { Output } from "./output.ts";
+import type { Delivery, HistoryStep, WaitUntil } from "../protocol/delivery.ts";
+import { endsWait, hasReached } from "../protocol/delivery-progress.ts";
 
-const styles: Readonly<Record<string, "green" | "yellow" | "red">> = {
-  delivered: "green",
-  answered: "green",
-  parked: "yellow",
-  dropped: "red",
-  cancelled: "red",
-  expired: "red",
-  failed: "red",
-  unknown: "red",
-};
-
-/** Prints the states of one delivery as they come: each once, with its time since the push and what it rests on. */
-export class Receipt {
-  readonly #output: Output;
-  #shown = 0;
-
-  constructor(output: Output) {
-    this.#output = output;
-  }
-
-  show(delivery: Delivery): void {
-    for (const step of delivery.history.slice(this.#shown)) this.#output.line(this.#line(step, delivery));
-    this.#shown = Math.max(this.#shown, delivery.history.length);
-  }
-
-  #line(step: HistoryStep, delivery: Delivery): string {
-    const style = styles[step.state];
-    const name = step.state.padEnd(9);
-    const after = `+${step.at - delivery.createdAt} ms`.padStart(9);
-    return `  ${this.#output.style("dim", after)}  ${style === undefined ? name : this.#output.style(style, name)}  ${explain(step, delivery)}`.trimEnd();
+/** What a state of a delivery means, with what it rests on. */
+export function describeStep(step: HistoryStep, delivery: Delivery): string {
+  const attempt = delivery.attempts.find(({ requestId }) => requestId === step.requestId);
+  const request = `request ${shortId(step.requestId ?? "")}`;
+  switch (step.state) {
+    case "accepted":
+      return "stored by the daemon";
+    case "held":
+      return "kept by the helper inside pi for the right moment";
+    case "inserted":
+      return "stands in the transcript";
+    case "prepared":
+      return `in ${request}${attempt === undefined ? "" : `, attempt ${attempt.n}`}`;
+    case "delivered":
+      return `accepted by the provider: evidence ${evidenceOf(step, attempt?.status)}, payload ${attempt?.payload ?? "unchecked"}`;
+    case "answered":
+      return `the answer is complete: evidence ${evidenceOf(step)}`;
+    default:
+      return step.reason === undefined ? "" : `${step.reason.message} (${step.reason.code})`;
   }
 }
 
-function explain({ state, requestId, evidence, reason }: HistoryStep, { attempts }: Delivery): string {
-  if (reason !== undefined) return reason.message;
-  const attempt = attempts.find((candidate) => candidate.requestId === requestId);
-  const which = attempt === undefined ? "" : `request ${requestId}, attempt ${attempt.n}`;
-  switch (state) {
-    case "accepted":
-      return "on disk";
-    case "held":
-      return "the helper inside pi has it";
-    case "inserted":
-      return "it stands in the transcript";
-    case "prepared":
-      return which;
-    case "delivered":
-      return `${which}; evidence: ${evidence}${attempt?.status === undefined ? "" : ` ${attempt.status}`}; payload ${attempt?.payload}`;
-    case "answered":
-      return `evidence: ${evidence}`;
-    default:
-      return "";
+/** The steps of a delivery's history that were not seen before. Keeps count. */
+export class StepReader {
+  #seen = 0;
+
+  read({ history }: Delivery): readonly HistoryStep[] {
+    const steps = history.slice(this.#seen);
+    this.#seen = Math.max(this.#seen, history.length);
+    return steps;
   }
+}
+
+/** Whether a wait for `until` has come to its end, and how. */
+export function waitOutcome(delivery: Delivery, until: WaitUntil): "reached" | "unmet" | "open" {
+  if ([delivery, ...delivery.history].some(({ state }) => hasReached(state, until))) return "reached";
+  return endsWait(delivery, until) ? "unmet" : "open";
+}
+
+/** The end of an id, where the ones of a moment differ. */
+function shortId(id: string): string {
+  return id.length <= 12 ? id : `…${id.slice(-8)}`;
+}
+
+function evidenceOf({ evidence }: HistoryStep, status?: number): string {
+  return `${evidence ?? "none"}${status === undefined ? "" : ` (HTTP ${status})`}`;
 }

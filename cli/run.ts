@@ -1,94 +1,69 @@
-import { resolve } from "node:path";
-import { parseArgs } from "node:util";
-import { type Command, type Context, commonOptions, UsageError } from "./command.ts";
-import { commands } from "./commands.ts";
+import type { Command, CommandName, Invocation } from "./command-spec.ts";
+import { exitCodeOf, InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { createOutput, type Output } from "./output.ts";
+import { commandHelp, helpDocument, overview } from "./help.ts";
+import { loaders } from "./loaders.ts";
+import { callersDirectory } from "./npm.ts";
+import { Output } from "./output.ts";
+import { type ParsedLine, parseLine, wantsJson } from "./parse.ts";
+import { packageVersion } from "./version.ts";
 
-/** Runs one command line and gives its exit code. Never rejects. */
-export async function run(args: readonly string[]): Promise<number> {
-  const output = createOutput();
-  const json = args.includes("--json");
+/** Handles that a command leaves open by mistake must not keep its process. */
+const lingerMs = 3_000;
+
+/** Runs a command line in this process, to its exit code. */
+export async function run(args: readonly string[]): Promise<void> {
+  const { env, stdout, stderr } = process;
+  for (const stream of [stdout, stderr]) stream.on("error", onStreamError);
+  const output = new Output({ stdout, stderr, env, json: wantsJson(args) });
+  const interrupt = onSignals();
   try {
-    return await dispatch(args, output);
+    process.exitCode = await execute(parseLine(args), { output, env, signal: interrupt });
   } catch (error) {
-    const { report } = await import("./failure.ts");
-    return report(error, json, output);
+    output.error(error);
+    process.exitCode = exitCodeOf(error);
+  }
+  setTimeout(() => process.exit(), lingerMs).unref();
+}
+
+async function execute(
+  line: ParsedLine,
+  context: Pick<Invocation<CommandName>, "output" | "env" | "signal">,
+): Promise<number> {
+  const { output, env } = context;
+  switch (line.kind) {
+    case "version":
+      output.print(packageVersion());
+      return exitCodes.done;
+    case "help":
+      if (line.json) output.document(helpDocument(line.command));
+      else output.print(line.command === undefined ? overview(packageVersion()) : commandHelp(line.command));
+      return exitCodes.done;
+    case "command": {
+      const directory = callersDirectory(env);
+      if (directory !== undefined) process.chdir(directory);
+      const command = (await loaders[line.name]()) as Command<CommandName>;
+      // The parser has checked the values against the same table that their types come from.
+      return command({ ...context, options: line.options, arguments: line.arguments } as Invocation<CommandName>);
+    }
   }
 }
 
-async function dispatch(args: readonly string[], output: Output): Promise<number> {
-  const [name, ...rest] = args;
-  if (name === undefined || name === "help" || name === "--help" || name === "-h") return await help(rest[0], name, output);
-  if (name === "--version" || name === "-v") {
-    const { version } = await import("./version.ts");
-    output.line(version());
-    return exitCodes.done;
+/** Aborts at the first signal that asks the process to end; the second one is obeyed at once. */
+function onSignals(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(name, () => {
+      const interruption = new InterruptedError(name);
+      if (controller.signal.aborted) process.exit(interruption.exitCode);
+      controller.abort(interruption);
+    });
   }
-  const command = await load(name);
-  const { options, positionals } = parse(command, rest);
-  if (options["help"] === true) return await help(name, "help", output);
-  checkPositionals(command, positionals);
-  return await command.run(await contextOf(command, options, positionals, output));
+  return controller.signal;
 }
 
-async function help(name: string | undefined, asked: string | undefined, output: Output): Promise<number> {
-  const { helpOf, overview } = await import("./help.ts");
-  output.write(name === undefined || name.startsWith("-") ? await overview() : helpOf(await load(name)));
-  return asked === undefined ? exitCodes.usage : exitCodes.done;
-}
-
-async function load(name: string): Promise<Command> {
-  const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (found !== undefined) return await found();
-  throw new UsageError(`There is no command "${name}". There are: ${Object.keys(commands).join(", ")}. See pi-rpcd --help.`);
-}
-
-function parse(command: Command, args: readonly string[]): Pick<Context, "options" | "positionals"> {
-  const rows = { ...command.options, ...commonOptions };
-  const options = Object.fromEntries(
-    Object.entries(rows).map(([name, { value, short }]) => [
-      name,
-      { type: value === undefined ? ("boolean" as const) : ("string" as const), ...(short === undefined ? {} : { short }) },
-    ]),
-  );
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    return { options: values as Context["options"], positionals };
-  } catch (cause) {
-    const why = (cause as Error).message.split(". ")[0];
-    throw new UsageError(`${why}. See pi-rpcd ${command.name} --help.`, { cause });
-  }
-}
-
-function checkPositionals({ name, arguments: usage, positionals: { min, max } }: Command, given: readonly string[]): void {
-  if (given.length < min) throw new UsageError(`Too few arguments: pi-rpcd ${name} ${usage}`);
-  if (given.length > max) throw new UsageError(`Too many arguments: pi-rpcd ${[name, usage].join(" ").trim()}`);
-}
-
-async function contextOf(
-  command: Command,
-  options: Context["options"],
-  positionals: readonly string[],
-  output: Output,
-): Promise<Context> {
-  // npm runs its scripts in the package's folder, and says where the user was.
-  const throughNpm = process.env["npm_lifecycle_event"] === "pi-rpcd" ? process.env["INIT_CWD"] : undefined;
-  const directory = throughNpm ?? process.cwd();
-  const given = options["state-dir"];
-  const { stateDirectory } = await import("../client/discovery.ts");
-  const stateDir = stateDirectory(typeof given === "string" ? resolve(directory, given) : undefined);
-  return {
-    options,
-    positionals,
-    json: options["json"] === true,
-    output,
-    stateDir,
-    directory,
-    connect: async () => {
-      const { connectOrStart } = await import("./connect-or-start.ts");
-      const mayStart = command.startsDaemon && options["no-start"] !== true;
-      return await connectOrStart({ stateDir, mayStart, output });
-    },
-  };
+/** Whoever read the output has gone (`pi-rpcd ls | head -1`): there is nobody to work for. */
+function onStreamError(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
+  process.exit();
 }

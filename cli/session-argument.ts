@@ -1,27 +1,39 @@
-import type { Client, SessionHandle } from "../client/index.ts";
-import { UsageError } from "./command.ts";
+import type { Client, SessionHandle, SessionInfo } from "../client/index.ts";
+import { CommandError } from "./errors.ts";
 
-const shortest = 4;
+const minPart = 4;
 
-/** How a session may be named on the command line, for the help text. */
-export const sessionArgument = "SESSION";
-export const sessionArgumentHelp = "SESSION is an id, the start or end of one, or `last`";
-
-/** The session that an argument names: an id, at least four characters of its start or end, or `last`. */
-export async function sessionOf(client: Client, argument: string): Promise<SessionHandle> {
-  const sessions = await client.listSessions();
-  if (argument === "last") {
-    const newest = sessions[0];
-    if (newest === undefined) throw new UsageError("There is no session yet. Create one with: pi-rpcd new");
-    return client.session(newest.sessionId);
-  }
-  const fitting = sessions.filter(({ sessionId }) => fits(sessionId, argument));
-  if (fitting.length > 1) throw new UsageError(`"${argument}" fits ${fitting.length} sessions; give more of the id.`);
-  // An id that is not in the list gets the daemon's own answer.
-  return client.session(fitting[0]?.sessionId ?? argument);
+/** The session that SESSION on the command line means. Throws `session_not_found`, `session_ambiguous`. */
+export async function findSession(client: Client, word: string, signal: AbortSignal): Promise<SessionHandle> {
+  const sessions = await client.listSessions({}, { signal });
+  return client.session(chooseSession(sessions, word));
 }
 
-/** Ids begin with the time, so those of one hour differ only towards their end. */
-function fits(sessionId: string, argument: string): boolean {
-  return sessionId === argument || (argument.length >= shortest && (sessionId.startsWith(argument) || sessionId.endsWith(argument)));
+/** `sessions` come the newest first. Ids begin with the time, so those of one hour differ only towards their end. */
+export function chooseSession(sessions: readonly Pick<SessionInfo, "sessionId">[], word: string): string {
+  const ids = sessions.map(({ sessionId }) => sessionId);
+  const [newest] = ids;
+  if (word === "last" && newest !== undefined) return newest;
+  if (ids.includes(word)) return word;
+  const matching = ids.filter((id) => id.startsWith(word) || id.endsWith(word));
+  const [match] = matching;
+  if (match === undefined) {
+    const wanted =
+      word === "last" ? "There is no session yet" : `No session has an id that is, begins with or ends with "${word}"`;
+    throw new CommandError("session_not_found", `${wanted}. \`pi-rpcd ls\` lists them, \`pi-rpcd new\` creates one.`);
+  }
+  if (word.length < minPart) {
+    throw new CommandError(
+      "session_ambiguous",
+      `"${word}" is too short: give ${minPart} or more characters of the id.`,
+    );
+  }
+  if (matching.length > 1) {
+    const some = matching.slice(0, 4).join(", ");
+    const more = matching.length > 4 ? ` and ${matching.length - 4} more` : "";
+    throw new CommandError("session_ambiguous", `"${word}" may be ${some}${more}: give more characters of the id.`, {
+      data: { matching },
+    });
+  }
+  return match;
 }

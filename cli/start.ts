@@ -1,112 +1,115 @@
+import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
-import { connect, DaemonNotRunningError } from "../client/index.ts";
-import { logFileName, startInBackground } from "./background.ts";
-import { type Command, type Context, text, wholeNumber } from "./command.ts";
+import { stateDirectory } from "../client/discovery.ts";
+import { type Background, defaultLogFile, ensureDaemon } from "./background.ts";
+import type { Invocation } from "./command-spec.ts";
+import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { withoutScript } from "./npm.ts";
+import { tellStarter } from "./start-report.ts";
+import { port } from "./values.ts";
 
-export const start: Command = {
-  name: "start",
-  summary: "start the daemon",
-  arguments: "",
-  positionals: { min: 0, max: 0 },
-  options: {
-    foreground: { summary: "stay, log to stderr, and end with Ctrl-C" },
-    port: { value: "N", summary: "TCP port on 127.0.0.1", fallback: "chosen by the system" },
-    pi: { value: "PATH", summary: "pi's cli.js or executable", fallback: "PI_RPCD_PI, pi on PATH, the bundled one" },
-    log: { value: "FILE", summary: "log to this file", fallback: `stderr, in the background ${logFileName} in the state directory` },
-    "log-level": { value: "LEVEL", summary: "trace, debug, info, warn, error or silent", fallback: "info" },
-  },
-  startsDaemon: false,
-  examples: ["pi-rpcd start", "pi-rpcd start --foreground --port 7337", "pi-rpcd start --pi ~/src/pi/dist/bundle/cli.js"],
-  run: async (context) => (context.options["foreground"] === true ? await foreground(context) : await background(context)),
-};
+type Start = Invocation<"start">;
 
-async function background(context: Context): Promise<number> {
-  const { stateDir, output, json, options } = context;
-  const running = await findRunning(stateDir);
-  if (running !== undefined) {
-    if (json) output.json({ started: false, ...running });
-    else {
-      output.line(`The daemon runs already: process ${running.pid}, ${running.url}`);
-      if (options["port"] !== undefined || options["pi"] !== undefined) {
-        output.note("it keeps its own --port and --pi; stop it first to start it with others");
-      }
-    }
-    return exitCodes.done;
-  }
-  // Checked here too, so that a wrong number is a usage error and no failed start.
-  wholeNumber(options, "port", { min: 0, max: 65_535 });
-  const args = (["port", "log-level"] as const).flatMap((name) => {
-    const value = text(options, name);
-    return value === undefined ? [] : [`--${name}`, value];
-  });
-  const pi = text(options, "pi");
-  const log = text(options, "log");
-  const ready = await startInBackground({
+/** Starts the daemon in the background, or is it. */
+export async function start(invocation: Start): Promise<number> {
+  const { options } = invocation;
+  if (options.port !== undefined) port(options.port, { option: "port", command: "start" });
+  return options.foreground === true ? inForeground(invocation) : inBackground(invocation);
+}
+
+async function inBackground({ options, output, env, signal }: Start): Promise<number> {
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const { port: asked, pi, "log-file": logFile, "log-level": logLevel } = options;
+  const background = await ensureDaemon({
     stateDir,
-    arguments: [
-      ...args,
-      ...(pi === undefined ? [] : ["--pi", resolve(context.directory, pi)]),
-      ...(log === undefined ? [] : ["--log", resolve(context.directory, log)]),
-    ],
+    port: asked,
+    pi: pi === undefined ? undefined : resolve(pi),
+    logFile: logFile === undefined ? undefined : resolve(logFile),
+    logLevel,
+    env,
+    signal,
   });
-  if (json) output.json({ started: true, ...ready });
-  else {
-    output.line(`The daemon runs: process ${ready.pid}`);
-    output.line(`  ${ready.url}`);
-    output.line(`  ${ready.socketPath}`);
-    output.line(`  ${log ?? `${stateDir}/${logFileName}`}`);
+  const { pid, version, url, socketPath } =
+    background.kind === "started" ? background.address : background.running.file;
+  const log = background.kind === "started" ? background.log : defaultLogFile(stateDir);
+  const started = background.kind === "started";
+  if (output.json) {
+    output.document({ started, pid, version, url, socketPath, stateDir, log });
+  } else {
+    output.print(
+      started ? `pi-rpcd ${version} is up (process ${pid}).` : `pi-rpcd ${version} runs already (process ${pid}).`,
+    );
+    output.print(`  ${output.paint("dim", "url    ")} ${url}`);
+    output.print(`  ${output.paint("dim", "socket ")} ${socketPath}`);
+    output.print(`  ${output.paint("dim", "log    ")} ${log}`);
   }
+  const kept = keptOf(background, options);
+  if (kept !== undefined)
+    output.note("running_daemon_keeps_its_own", `${kept} Stop it first to change that: pi-rpcd stop`);
   return exitCodes.done;
 }
 
-async function findRunning(stateDir: string): Promise<{ pid: number; url: string; version: string } | undefined> {
+/** What was asked and is not so, because the daemon that runs was started otherwise. */
+function keptOf(background: Background, { port: asked, pi }: Start["options"]): string | undefined {
+  if (background.kind === "started") return undefined;
+  const { file, info } = background.running;
+  const kept: string[] = [];
+  if (asked !== undefined && Number(asked) !== 0 && Number(asked) !== Number(new URL(file.url).port)) {
+    kept.push(`listens at ${file.url}`);
+  }
+  if (pi !== undefined && real(pi) !== real(info.pi.path)) kept.push(`uses ${info.pi.path} (pi ${info.pi.version})`);
+  return kept.length === 0 ? undefined : `The running daemon keeps its own: it ${kept.join(" and ")}.`;
+}
+
+function real(path: string): string {
   try {
-    const client = await connect({ stateDir });
-    const { pid, version } = await client.info();
-    await client.close();
-    const { readDaemonFile } = await import("../client/index.ts");
-    return { pid, version, url: (await readDaemonFile(stateDir)).url };
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+}
+
+function openLog<T>(open: () => T, file: string | undefined): T {
+  try {
+    return open();
+  } catch (cause) {
+    throw new CommandError("log_unusable", `The log ${file} cannot be written: ${reportOf(cause).message}`, { cause });
+  }
+}
+
+async function inForeground({ options, output, env, signal }: Start): Promise<number> {
+  try {
+    const [{ startDaemon }, { createLog }] = await Promise.all([
+      import("../server/daemon.ts"),
+      import("../server/log.ts"),
+    ]);
+    const { "log-level": level = "info", "log-file": logFile, pi, port: asked } = options;
+    const log = openLog(() => createLog({ level, file: logFile }), logFile);
+    // Node itself prints it to stderr, which in the background is not always kept.
+    process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon failed"));
+    const daemon = await startDaemon({
+      stateDir: stateDirectory(options["state-dir"], env),
+      port: asked === undefined ? undefined : Number(asked),
+      pi: pi === undefined ? undefined : resolve(pi),
+      env: withoutScript(env),
+      log,
+    });
+    const stop = (): void => {
+      log.info({ why: reportOf(signal.reason).message }, "ending");
+      void daemon.stop();
+    };
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    const { pid, version, url, socketPath } = daemon.file;
+    const address = { pid, version, url, socketPath };
+    if (output.json) output.document({ started: true, ...address, stateDir: daemon.stateDir, log: logFile ?? null });
+    else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${url} and ${socketPath}. Ctrl-C ends it.`);
+    await tellStarter({ kind: "listening", address });
+    await daemon.closed;
+    return exitCodes.done;
   } catch (error) {
-    if (error instanceof DaemonNotRunningError) return undefined;
+    await tellStarter({ kind: "failed", error: reportOf(error) });
     throw error;
   }
-}
-
-/** Runs the daemon in this process until a signal ends it; a second signal ends it at once. */
-async function foreground({ stateDir, output, json, options, directory }: Context): Promise<number> {
-  const [{ startDaemon }, { createLog }] = await Promise.all([import("../server/daemon.ts"), import("../server/log.ts")]);
-  const file = text(options, "log");
-  const pi = text(options, "pi");
-  const log = createLog({
-    level: text(options, "log-level") ?? "info",
-    file: file === undefined ? undefined : resolve(directory, file),
-  });
-  const fatal = (error: unknown): void => {
-    log.fatal({ err: error }, "the daemon failed");
-    process.exit(exitCodes.failed);
-  };
-  process.on("uncaughtException", fatal);
-  process.on("unhandledRejection", fatal);
-  const daemon = await startDaemon({
-    stateDir,
-    port: wholeNumber(options, "port", { min: 0, max: 65_535 }),
-    pi: pi === undefined ? undefined : resolve(directory, pi),
-    env: process.env,
-    log,
-  });
-  const { pid, url, socketPath, version } = daemon.file;
-  if (json) output.json({ pid, url, socketPath, stateDir: daemon.stateDir, version });
-  else output.line(`pi-rpcd ${version} listens on ${url} and ${socketPath}`);
-  let signals = 0;
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(name, () => {
-      signals += 1;
-      if (signals > 1) process.exit(exitCodes.failed);
-      log.info({ signal: name }, "ending");
-      void daemon.stop();
-    });
-  }
-  await daemon.closed;
-  return exitCodes.done;
 }

@@ -1,42 +1,47 @@
-import { connect, DaemonNotRunningError, readDaemonFile } from "../client/index.ts";
-import type { Command } from "./command.ts";
+import { stateDirectory } from "../client/discovery.ts";
+import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { columns } from "./output.ts";
+import type { Output } from "./output.ts";
+import { type Standing, standing, whyNotRunning } from "./standing.ts";
+import { duration, mebibytes } from "./text.ts";
 
-export const status: Command = {
-  name: "status",
-  summary: "whether a daemon runs, which pi it uses, how many sessions it has",
-  arguments: "",
-  positionals: { min: 0, max: 0 },
-  options: {},
-  startsDaemon: false,
-  examples: ["pi-rpcd status", "pi-rpcd status --json"],
-  run: async ({ stateDir, output, json }) => {
-    try {
-      const client = await connect({ stateDir });
-      const info = await client.info();
-      await client.close();
-      const { url, socketPath } = await readDaemonFile(stateDir);
-      if (json) {
-        output.json({ running: true, url, socketPath, ...info });
-        return exitCodes.done;
-      }
-      const sessions = Object.entries(info.sessions).map(([state, count]) => `${count} ${state}`);
-      const rows = [
-        ["daemon", `pi-rpcd ${info.version}, process ${info.pid}, since ${new Date(info.startedAt).toISOString()}`],
-        ["pi", `${info.pi.version} (${info.pi.source}: ${info.pi.path})`],
-        ["address", `${url}, ${socketPath}`],
-        ["sessions", sessions.length === 0 ? "none" : sessions.join(", ")],
-        ["connections", String(info.connections)],
-        ["memory", `${Math.round(info.residentBytes / 1024 / 1024)} MiB, without the children`],
-      ];
-      for (const line of columns(rows)) output.line(line);
-      return exitCodes.done;
-    } catch (error) {
-      if (!(error instanceof DaemonNotRunningError)) throw error;
-      if (json) output.json({ running: false, reason: error.reason, stateDir });
-      else output.line(error.reason === "missing" ? `No daemon runs on ${stateDir}.` : error.message);
-      return exitCodes.noDaemon;
-    }
-  },
-};
+/** Shows whether the daemon runs, and what it says of itself. */
+export async function status({ options, output, env, signal }: Invocation<"status">): Promise<number> {
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const found = await standing(stateDir, signal);
+  if (found.kind !== "running") {
+    const message = whyNotRunning(found, stateDir);
+    if (output.json) output.document({ running: false, stateDir, reason: found.kind, message });
+    else output.print(`${output.paint("yellow", "not running")}  ${message} Start one with: pi-rpcd start`);
+    return exitCodes.noDaemon;
+  }
+  const { url, socketPath } = found.file;
+  if (output.json) output.document({ running: true, ...found.info, url, socketPath });
+  else for (const line of describe(found, output)) output.print(line);
+  return exitCodes.done;
+}
+
+function describe({ info, file }: Extract<Standing, { kind: "running" }>, output: Output): readonly string[] {
+  const sources = {
+    option: "by --pi",
+    environment: "by PI_RPCD_PI",
+    path: "found on PATH",
+    bundled: "bundled",
+  } as const;
+  const states = Object.entries(info.sessions).filter(([, count]) => count > 0);
+  const sessions = states.length === 0 ? "none" : states.map(([state, count]) => `${count} ${state}`).join(", ");
+  const rows: readonly (readonly [label: string, text: string])[] = [
+    ["pi", `${info.pi.version} (${sources[info.pi.source]}) ${info.pi.path}`],
+    ["url", file.url],
+    ["socket", file.socketPath],
+    ["state", info.stateDir],
+    ["sessions", sessions],
+    ["clients", `${info.connections} connected`],
+    ["memory", `${mebibytes(info.residentBytes)}, without the pi processes`],
+  ];
+  const up = duration(Date.now() - info.startedAt);
+  return [
+    `${output.paint("green", "running")}  pi-rpcd ${info.version}, process ${info.pid}, for ${up}`,
+    ...rows.map(([label, text]) => `  ${output.paint("dim", label.padEnd(8))} ${text}`),
+  ];
+}

@@ -1,57 +1,44 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { connect, DaemonNotRunningError } from "../client/index.ts";
-import type { Command } from "./command.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import { stateDirectory } from "../client/discovery.ts";
+import type { Invocation } from "./command-spec.ts";
+import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { hasOpenFilesIn, runs } from "./process-facts.ts";
+import { standing, whyNotRunning } from "./standing.ts";
+import { seconds } from "./values.ts";
 
-/** A daemon gives each child 15 s; what takes longer is said to take longer. */
-const patienceMs = 30_000;
-const pollMs = 20;
+/** Nothing tells that a process which is not one's own child has ended: it has to be looked for. */
+const lookEveryMs = 25;
 
-export const stop: Command = {
-  name: "stop",
-  summary: "end the daemon and its children in order; sessions stay",
-  arguments: "",
-  positionals: { min: 0, max: 0 },
-  options: {},
-  startsDaemon: false,
-  examples: ["pi-rpcd stop"],
-  run: async ({ stateDir, output, json }) => {
-    const pid = await runningPid(stateDir);
-    if (pid === undefined) {
-      if (json) output.json({ stopped: false });
-      else output.line("No daemon runs.");
-      return exitCodes.done;
-    }
-    process.kill(pid, "SIGTERM");
-    const ended = await hasEnded(pid);
-    if (json) output.json({ stopped: ended, pid });
-    else output.line(ended ? `The daemon has ended (process ${pid}).` : `Process ${pid} takes its time; it was told to end.`);
-    return ended ? exitCodes.done : exitCodes.failed;
-  },
-};
-
-/** The process that answers at the daemon's address, never just the number in a file that may be stale. */
-async function runningPid(stateDir: string): Promise<number | undefined> {
-  try {
-    const client = await connect({ stateDir });
-    const { pid } = await client.info();
-    await client.close();
-    return pid;
-  } catch (error) {
-    if (error instanceof DaemonNotRunningError) return undefined;
-    throw error;
+/** Ends the daemon of the state directory, and waits until its process has gone. */
+export async function stop({ options, output, env, signal }: Invocation<"stop">): Promise<number> {
+  const timeoutMs = seconds(options.timeout ?? "60", { option: "timeout", command: "stop" });
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const found = await standing(stateDir, signal);
+  if (found.kind !== "running") {
+    if (output.json) output.document({ stopped: false, stateDir, reason: found.kind });
+    else output.print(`${whyNotRunning(found, stateDir)} Nothing to stop.`);
+    return exitCodes.done;
   }
-}
-
-/** Nobody tells when a process ends that is not a child. */
-async function hasEnded(pid: number): Promise<boolean> {
-  for (let waited = 0; waited < patienceMs; waited += pollMs) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return true;
-    }
-    await delay(pollMs);
+  const { pid } = found.file;
+  if (hasOpenFilesIn(pid, stateDir) === false) {
+    throw new CommandError(
+      "foreign_process",
+      `The daemon answers, but process ${pid} here is another program: the daemon probably runs in a container. Stop it there.`,
+      { data: { pid } },
+    );
   }
-  return false;
+  process.kill(pid, "SIGTERM");
+  const deadline = AbortSignal.timeout(timeoutMs);
+  while (runs(pid)) {
+    if (deadline.aborted) {
+      const message = `Process ${pid} was told to end and has not within ${timeoutMs / 1_000} s; it goes on ending.`;
+      throw new CommandError("deadline_exceeded", message, { exitCode: exitCodes.deadline, data: { pid } });
+    }
+    await pause(lookEveryMs);
+    signal.throwIfAborted();
+  }
+  if (output.json) output.document({ stopped: true, pid, stateDir });
+  else output.print(`The daemon has ended (process ${pid}).`);
+  return exitCodes.done;
 }

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** The version in this package's own manifest, which lies one folder up in a checkout and two in what is published. */
-export function version(): string {
-  for (let directory = import.meta.dirname; directory !== dirname(directory); directory = dirname(directory)) {
+/** The version in this package's manifest, which lies one folder up in a checkout and two in what is published. */
+export function packageVersion(): string {
+  for (let folder = import.meta.dirname; folder !== dirname(folder); folder = dirname(folder)) {
     try {
-      const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as { name?: string; version?: string };
-      if (manifest.name === "pi-rpcd" && manifest.version !== undefined) return manifest.version;
+      const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<string, unknown>;
+      if (manifest["name"] === "pi-rpcd") return String(manifest["version"]);
     } catch {
       // Not here; one up.
     }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
-import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon.ts";
+import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { isLoopback } from "./address.ts";
 import { DaemonNotRunningError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";

@@ -1,6 +1,7 @@
 /** pi-rpcd's client for Node: finds the running daemon and talks to it. `browser.ts` is the entry for browsers. */
 
-export type { DaemonFile, DaemonInfo } from "../protocol/daemon.ts";
+export type { DaemonInfo } from "../protocol/daemon.ts";
+export type { DaemonFile } from "../protocol/daemon-file.ts";
 export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
 export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
 export type { Gap } from "../protocol/event.ts";

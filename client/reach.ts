@@ -1,4 +1,4 @@
-import type { DaemonFile } from "../protocol/daemon.ts";
+import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { WireError } from "../protocol/errors.ts";
 import { type Address, isSameAddress, nameOf } from "./address.ts";
 import { isAlive, readDaemonFile, stateDirectory } from "./discovery.ts";

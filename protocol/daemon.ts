@@ -1,6 +1,18 @@
 import { type Static, Type } from "typebox";
 import { Timestamp } from "./ids.ts";
 
+/** What differs between the versions of pi that are supported, as far as a client can notice it. */
+export const PiCapabilities = Type.Object(
+  {
+    promptDisposition: Type.Boolean({
+      description: "pi says itself what became of a prompt. Without it the daemon finds it out.",
+    }),
+    settledAborted: Type.Boolean({ description: "`agent_settled` says whether the run was aborted." }),
+  },
+  { additionalProperties: false },
+);
+export type PiCapabilities = Static<typeof PiCapabilities>;
+
 export const PiInfo = Type.Object(
   {
     path: Type.String({ description: "The cli.js or executable that is started." }),
@@ -8,6 +20,7 @@ export const PiInfo = Type.Object(
     source: Type.Enum(["option", "environment", "path", "bundled"], {
       description: "Where it was found: `--pi`, `PI_RPCD_PI`, PATH, or the package's own dependency.",
     }),
+    capabilities: PiCapabilities,
   },
   { additionalProperties: false },
 );
@@ -28,18 +41,3 @@ export const DaemonInfo = Type.Object(
   { additionalProperties: false },
 );
 export type DaemonInfo = Static<typeof DaemonInfo>;
-
-/** What `daemon.json` in the state directory says. The file is 0600 and is removed when the daemon ends. */
-export interface DaemonFile {
-  readonly pid: number;
-  readonly version: string;
-  /** {@link PROTOCOL_VERSION} of the daemon. */
-  readonly protocol: number;
-  /** `http://127.0.0.1:<port>`. */
-  readonly url: string;
-  readonly socketPath: string;
-  readonly token: string;
-}
-
-/** Name of the {@link DaemonFile} in the state directory. */
-export const DAEMON_FILE_NAME = "daemon.json";

@@ -19,7 +19,7 @@ export const HELPER_CONFIG_ENV = "PI_RPCD_HELPER_CONFIG";
 /** Marks every process that descends from a child; its value is the child's id, which is no secret. */
 export const CHILD_MARKER_ENV = "PI_RPCD_CHILD";
 
-/** The key in a custom message's `details` under which the delivery's identity rides. */
+/** The key in a custom message's `details` under which the delivery's identity rides, as `{deliveryId}`. */
 export const DELIVERY_MARK = "pi-rpcd";
 
 /** `customType` of a carrier: a message that only starts a run and is left out of the request. */
@@ -32,11 +32,6 @@ export interface HelperConfig {
   readonly link: number;
   /** The status key of this child's outward frames. Unguessable, so that no other extension can write them by accident. */
   readonly statusKey: string;
-}
-
-/** What the helper puts under {@link DELIVERY_MARK}. */
-export interface DeliveryMark {
-  readonly deliveryId: string;
 }
 
 /** A push on its way: what the helper needs to hand it over. */

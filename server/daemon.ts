@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import type { DaemonFile } from "../protocol/daemon.ts";
+import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { limits, stateDirectory } from "./config.ts";

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon.ts";
+import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { StartError } from "./lib/start-error.ts";
 
 /** What a Unix socket's path may have, without its final NUL (sun_path is 108 bytes on Linux, 104 on macOS). */

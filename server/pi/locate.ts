@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { PiInfo } from "../../protocol/daemon.ts";
 import { WireError } from "../../protocol/errors.ts";
-import { oldestSupportedPi } from "./capabilities.ts";
+import { capabilitiesOf, oldestSupportedPi } from "./capabilities.ts";
 import { isAtLeast, parseVersion } from "./version.ts";
 
 /** A pi that can be started. */
@@ -55,7 +55,7 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
       { path, source, version, needs: oldestSupportedPi.join(".") },
     );
   }
-  return { kind, path: real, version, source };
+  return { kind, path: real, version, source, capabilities: capabilitiesOf(parsed) };
 }
 
 function candidate({ option, env }: LocateOptions): { path: string; source: PiInfo["source"] } {

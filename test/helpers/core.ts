@@ -11,7 +11,7 @@ import { DeliveryStore } from "../../server/store/deliveries.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
 import { SessionStore } from "../../server/store/sessions.ts";
 
-export const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
+const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
 /** The daemon's core without its edge, on a fake pi: what sessions and deliveries do by themselves. */
 export interface Core extends AsyncDisposable {

@@ -21,7 +21,7 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Pick<Han
 }
 
 function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
-  const { path, version, source } = facts.pi;
+  const { path, version, source, capabilities } = facts.pi;
   const sessions: Record<string, number> = {};
   for (const { state } of registry.all()) sessions[state.kind] = (sessions[state.kind] ?? 0) + 1;
   return {
@@ -30,7 +30,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     protocol: PROTOCOL_VERSION,
     startedAt: facts.startedAt,
     stateDir: facts.stateDir,
-    pi: { path, version, source },
+    pi: { path, version, source, capabilities },
     sessions,
     connections: facts.connections(),
     residentBytes: process.memoryUsage.rss(),

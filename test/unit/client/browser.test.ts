@@ -38,7 +38,7 @@ describe("the browser entry", () => {
   it("loads nothing of Node, no ws and no schema compiler", () => {
     const { files, packages } = importsOf("client/browser.ts");
     expect([...packages].filter((name) => isBuiltin(name))).toEqual([]);
-    expect([...packages].sort()).toEqual(["json-rpc-2.0", "typebox", "uuid"]);
+    expect([...packages].sort()).toEqual(["json-rpc-2.0", "uuid"]);
     const names = [...files].map((file) => file.slice(root.length + 1));
     expect(names).not.toContain("protocol/validation.ts");
     expect(names).toContain("client/event-stream.ts");

@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Client } from "../../../client/client.ts";
 import { type ConnectOptions, connect } from "../../../client/connect.ts";
-import type { DaemonFile } from "../../../protocol/daemon.ts";
+import type { DaemonFile } from "../../../protocol/daemon-file.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../../protocol/methods.ts";
 import type { NotificationName, NotificationParams } from "../../../protocol/notifications.ts";

@@ -12,7 +12,12 @@ export function daemonInfo(changes: Partial<DaemonInfo> = {}): DaemonInfo {
     protocol: 1,
     startedAt: 1,
     stateDir: "/state",
-    pi: { path: "/pi", version: "1.5.2", source: "bundled" },
+    pi: {
+      path: "/pi",
+      version: "1.5.2",
+      source: "bundled",
+      capabilities: { promptDisposition: true, settledAborted: true },
+    },
     sessions: {},
     connections: 1,
     residentBytes: 1,

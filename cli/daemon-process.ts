@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { extname, join } from "node:path";
+import { CommandError, type ErrorReport } from "./errors.ts";
+import { type DaemonAddress, startReport } from "./start-report.ts";
+
+export interface DaemonProcessOptions {
+  readonly stateDir: string;
+  readonly logFile: string | undefined;
+  readonly logLevel?: string | undefined;
+  readonly port?: string | undefined;
+  readonly pi?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  /** Where its stderr goes, beside the log: a file descriptor. */
+  readonly stderr: number | "ignore";
+}
+
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Why a daemon did not start, in its own words. */
+class DaemonStartError extends CommandError {
+  constructor({ name, message, code, data }: ErrorReport) {
+    super(name, message, { data: code === undefined ? data : { ...(data as object), code } });
+  }
+}
+
+/** A daemon that this process has started: itself, with `start --foreground`, in a session of its own. */
+export class DaemonProcess {
+  /** Resolves with how it ended. */
+  readonly exited: Promise<ProcessEnd>;
+  /** Rejects with a `DaemonStartError` if it could not start, or ended without a word. Never unhandled. */
+  readonly listening: Promise<DaemonAddress>;
+  readonly #child: ChildProcess;
+
+  constructor({ stateDir, logFile, logLevel, port, pi, env, stderr }: DaemonProcessOptions) {
+    const args = ["start", "--foreground", "--state-dir", stateDir];
+    if (logFile !== undefined) args.push("--log-file", logFile);
+    if (logLevel !== undefined) args.push("--log-level", logLevel);
+    if (port !== undefined) args.push("--port", port);
+    if (pi !== undefined) args.push("--pi", pi);
+    this.#child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", mainFile(), ...args], {
+      // Of its own: it has no terminal that could end it, and no interrupt of the terminal's reaches it.
+      detached: true,
+      cwd: "/",
+      env,
+      stdio: ["ignore", "ignore", stderr, "ipc"],
+    });
+    this.exited = new Promise((resolve) => {
+      this.#child.once("exit", (code, signal) => resolve({ code, signal }));
+      this.#child.once("error", () => resolve({ code: null, signal: null }));
+    });
+    this.listening = this.#hear();
+    this.listening.catch(() => {});
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Does nothing once it has ended. */
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Lets it live without this process. */
+  release(): void {
+    if (this.#child.connected) this.#child.disconnect();
+    this.#child.unref();
+  }
+
+  #hear(): Promise<DaemonAddress> {
+    return new Promise((resolve, reject) => {
+      this.#child.on("message", (message) => {
+        const report = startReport(message);
+        if (report?.kind === "listening") resolve(report.address);
+        else if (report?.kind === "failed") reject(new DaemonStartError(report.error));
+      });
+      this.#child.once("error", (cause) => {
+        reject(
+          new CommandError("start_failed", `${process.execPath} could not be started: ${cause.message}`, { cause }),
+        );
+      });
+      // What it said last may come behind its exit; the channel's end comes behind that.
+      this.#child.once("close", (code: number | null, signal: string | null) => {
+        const how = signal === null ? `with code ${code}` : `by ${signal}`;
+        reject(new CommandError("daemon_ended", `The daemon ended ${how} before it listened.`));
+      });
+    });
+  }
+}
+
+/** This very program: TypeScript in a checkout, JavaScript in what is published. */
+function mainFile(): string {
+  return join(import.meta.dirname, `main${extname(import.meta.filename)}`);
+}

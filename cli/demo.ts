@@ -1,0 +1,247 @@
+import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
+import {
+  type Client,
+  connect,
+  type Delivery,
+  type DeliveryHandle,
+  isAgentSettled,
+  isTextDelta,
+  isToolExecutionEnd,
+  isToolExecutionStart,
+  type SessionHandle,
+  type SettledRun,
+} from "../client/index.ts";
+import { createAgentDir } from "../provider/agent-dir.ts";
+import type { LogEntry } from "../provider/log.ts";
+import { answer, behind, call, delay, type Part, type Reply } from "../provider/reply.ts";
+import { type ScriptedProvider, startProvider } from "../provider/server.ts";
+import { Cleanup } from "./cleanup.ts";
+import type { Invocation } from "./command-spec.ts";
+import { checkReceipt } from "./demo/checks.ts";
+import { DemoDaemon, leftBehind } from "./demo/daemon.ts";
+import { Story } from "./demo/story.ts";
+import { createWorkspace, type Workspace } from "./demo/workspace.ts";
+import { CommandError, InterruptedError, reportOf } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { lastLines } from "./log-file.ts";
+import { withoutScript } from "./npm.ts";
+import { waitOutcome } from "./receipt.ts";
+import { toolLine } from "./run-printer.ts";
+import { shorten } from "./text.ts";
+
+type Demo = Invocation<"demo">;
+
+const timeoutMs = 60_000;
+/** Long enough to see that `delivered` waits for it. */
+const acceptsAfterMs = 300;
+const wordDelayMs = 25;
+const question = "Run the slow check, and tell me how it went.";
+const slowTool = "sleep 2 && echo '42 of 42 checks passed'";
+
+/** The main job, for real: a push into a running agent, and the receipt held against the provider's own log. */
+export async function demo(invocation: Demo): Promise<number> {
+  const { options, output, signal } = invocation;
+  const story = new Story(output);
+  const workspace = createWorkspace();
+  const cleanup = new Cleanup();
+  if (options.keep !== true) {
+    // Even when this process is ended in the middle.
+    process.once("exit", workspace.remove);
+    cleanup.add(() => {
+      workspace.remove();
+      process.removeListener("exit", workspace.remove);
+    });
+  }
+  try {
+    const pids = await play({ invocation, story, workspace, cleanup });
+    await cleanup.run();
+    const left = leftBehind(pids);
+    if (left !== undefined) throw new CommandError("left_behind", `${left} still runs, though all was shut down.`);
+    const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file is left";
+    story.end(`${output.paint("green", "All held.")} ${(story.elapsedMs / 1_000).toFixed(1)} s${kept}.`, {
+      ok: true,
+      ...(options.keep === true && { kept: workspace.root }),
+    });
+    return exitCodes.done;
+  } catch (error) {
+    story.endOfText();
+    const log = lastLines(workspace.logFile, 8).map((line) => shorten(line, 400));
+    await cleanup.run().catch(() => {});
+    if (error instanceof InterruptedError || signal.aborted) throw signal.reason;
+    throw failure(error, { log, story, invocation, workspace });
+  }
+}
+
+interface Stage {
+  readonly invocation: Demo;
+  readonly story: Story;
+  readonly workspace: Workspace;
+  readonly cleanup: Cleanup;
+}
+
+/** Resolves with the processes that have to be gone when everything has been shut down. */
+async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
+  const { invocation, story, workspace, cleanup } = stage;
+  story.title("pi-rpcd demo", ": real pi, a scripted model on loopback, no key, no network");
+  const broken = new AbortController();
+  const late = setTimeout(() => broken.abort(new Error(`It was not over after ${timeoutMs / 1_000} s.`)), timeoutMs);
+  cleanup.add(() => clearTimeout(late));
+  const signal = AbortSignal.any([invocation.signal, broken.signal]);
+
+  const build = `318-${randomBytes(3).toString("hex")}`;
+  const text = `The background job has finished: build ${build} is green.`;
+  const provider = await startProvider({ script: [firstReply], otherwise: secondReply });
+  cleanup.add(() => provider.close());
+  const daemon = await startDaemon(stage, { provider, signal });
+  void daemon.process.exited.then(() => broken.abort(new Error("The daemon has ended in the middle.")));
+
+  const client = await connect({ stateDir: workspace.stateDir, signal });
+  cleanup.add(() => client.close());
+  const session = await createSession(client, stage, signal);
+  const pids = [daemon.process.pid, session.info?.pid];
+  const { delivery, run } = await pushIntoRun(session, { story, text, broken, signal });
+
+  story.gap();
+  const evidence = { delivery, text, requests: provider.requests, acceptsAfterMs, answer: run.text, expected: build };
+  const checks = checkReceipt(evidence);
+  for (const check of checks) story.check(check);
+  const failed = checks.filter(({ holds }) => !holds).map(({ name, found }) => `"${name}" does not hold (${found})`);
+  if (failed.length > 0) throw new CommandError("check_failed", failed.join("; "));
+  await session.close({ signal });
+  return pids;
+}
+
+interface World {
+  readonly provider: ScriptedProvider;
+  readonly signal: AbortSignal;
+}
+
+async function startDaemon({ invocation, story, workspace, cleanup }: Stage, world: World): Promise<DemoDaemon> {
+  const { provider, signal } = world;
+  const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
+  const { pi } = invocation.options;
+  const inherited = Object.entries(withoutScript(invocation.env)).filter(
+    ([name]) => !name.startsWith("PI_CODING_AGENT"),
+  );
+  const { stateDir, logFile } = workspace;
+  const daemon = new DemoDaemon({
+    stateDir,
+    logFile,
+    pi: pi === undefined ? undefined : resolve(pi),
+    env: { ...Object.fromEntries(inherited), ...agentDir.env },
+  });
+  cleanup.add(() => daemon.end());
+  const { pid, socketPath } = await Promise.race([daemon.process.listening, whenAborted(signal)]);
+  story.happened("provider", `${provider.url}, in this process`, { url: provider.url });
+  story.happened("daemon", `process ${pid}, socket ${socketPath}`, { pid, socketPath });
+  return daemon;
+}
+
+async function createSession(client: Client, { story, workspace }: Stage, signal: AbortSignal): Promise<SessionHandle> {
+  const { pi } = await client.info({ signal });
+  const session = await client.createSession({ cwd: workspace.cwd }, { signal });
+  const { pid, model } = session.info ?? {};
+  const modelName = `${model?.provider}/${model?.id}`;
+  const facts = { sessionId: session.id, pid, model, pi };
+  story.happened("session", `pi ${pi.version} (${pi.source}) as process ${pid}, model ${modelName}`, facts);
+  return session;
+}
+
+interface Scene {
+  readonly story: Story;
+  readonly text: string;
+  /** Ends the scene with what went wrong in it. */
+  readonly broken: AbortController;
+  readonly signal: AbortSignal;
+}
+
+async function pushIntoRun(
+  session: SessionHandle,
+  { story, text, broken, signal }: Scene,
+): Promise<{ readonly delivery: Delivery; readonly run: SettledRun }> {
+  const fail = (error: unknown): void => broken.abort(error);
+  const events = session.events({ signal });
+  await events.ready;
+  story.happened("prompt", question, { text: question });
+  const run = session.runUntilSettled(question, { signal });
+  run.catch(fail);
+  let receipt: Promise<Delivery> | undefined;
+  for await (const { event } of events) {
+    if (isTextDelta(event)) story.said(event.assistantMessageEvent.delta);
+    else if (event.type === "message_end") story.endOfText();
+    else if (isToolExecutionStart(event)) {
+      story.happened("tool", `${toolLine(event.toolName, event.args)} has started`, { phase: "started" });
+      if (receipt !== undefined) continue;
+      const push = session.push({ customType: "background-result", content: text }, { signal });
+      story.happened("push", `"${text}", while the tool runs`, { deliveryId: push.id, text });
+      receipt = follow(push, story, signal);
+      receipt.catch(fail);
+    } else if (isToolExecutionEnd(event)) {
+      story.happened("tool", `[${event.toolName}] ${event.isError ? "has failed" : "has ended"}`, { phase: "ended" });
+    } else if (isAgentSettled(event)) break;
+  }
+  const settled = await run;
+  if (receipt === undefined) {
+    throw new CommandError("no_tool_call", `pi ran no tool: ${settled.errorMessage ?? `it said "${settled.text}"`}`);
+  }
+  return { delivery: await receipt, run: settled };
+}
+
+async function follow(push: DeliveryHandle, story: Story, signal: AbortSignal): Promise<Delivery> {
+  for await (const delivery of push.updates({ signal })) {
+    story.receipt(delivery);
+    if (waitOutcome(delivery, "answered") !== "open") break;
+  }
+  return push.get({ signal });
+}
+
+function firstReply(): Reply {
+  return answer(...spoken("I start the check now."), call("bash", { command: slowTool }));
+}
+
+/** What the model says to the tool's result. It knows the build only if its request has the push. */
+function secondReply(request: LogEntry): Reply {
+  const texts = request.messages.flatMap((message) => message.texts).join("\n");
+  const build = /build (\S+) is green/.exec(texts)?.[1];
+  const news =
+    build === undefined ? "I have heard nothing else." : `Meanwhile I was told that build ${build} is green.`;
+  return behind(delay(acceptsAfterMs), answer(...spoken(`The check went well: 42 of 42. ${news}`)));
+}
+
+function spoken(text: string): readonly Part[] {
+  const pieces = text.split(/(?<=\s)/).map((word): Part => ({ kind: "text", text: word }));
+  return pieces.flatMap((piece) => [piece, delay(wordDelayMs)]);
+}
+
+function whenAborted(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  if (signal.aborted) reject(signal.reason);
+  return promise;
+}
+
+interface Failing {
+  readonly log: readonly string[];
+  readonly story: Story;
+  readonly invocation: Demo;
+  readonly workspace: Workspace;
+}
+
+/** What went wrong and what to do, in one paragraph. */
+function failure(error: unknown, { log, story, invocation: { options, output }, workspace }: Failing): CommandError {
+  const { name, message } = reportOf(error);
+  const end = /[.!?)]$/.test(message) ? "" : ".";
+  const next =
+    options.keep === true
+      ? `Everything is still in ${workspace.root}: the daemon's log in state/daemon.log, pi's session files below it.`
+      : "Run it again with --keep to have its directory with the daemon's log and pi's session file, or with --json for each step with its facts.";
+  if (!output.json && log.length > 0) {
+    output.aside(`\nThe daemon's log ends with:\n${log.map((line) => `  ${line}`).join("\n")}\n`);
+  }
+  const seconds = (story.elapsedMs / 1_000).toFixed(1);
+  return new CommandError(name, `The demo failed after ${seconds} s: ${message}${end} ${next}`, {
+    data: { log },
+    cause: error,
+  });
+}

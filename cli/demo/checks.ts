@@ -1,0 +1,101 @@
+import type { Attempt, Delivery, DeliveryState } from "../../protocol/delivery.ts";
+
+/** What the provider wrote down of a request. */
+export interface LoggedRequest {
+  readonly n: number;
+  readonly receivedAt: number;
+  readonly status: number | undefined;
+  countText(text: string): number;
+}
+
+export interface Evidence {
+  readonly delivery: Delivery;
+  /** What was pushed. */
+  readonly text: string;
+  readonly requests: readonly LoggedRequest[];
+  /** How long the provider took to accept a request. */
+  readonly acceptsAfterMs: number;
+  /** The last answer of the run, and what it has to hold for the model to have read the push. */
+  readonly answer: string;
+  readonly expected: string;
+}
+
+export interface Check {
+  readonly name: string;
+  readonly holds: boolean;
+  /** What was found. */
+  readonly found: string;
+}
+
+/** Two processes read the clock, each cut to a millisecond. */
+const timerSlackMs = 5;
+
+const wantedStates: readonly DeliveryState[] = ["accepted", "held", "inserted", "prepared", "delivered", "answered"];
+
+/** Whether the receipt and the provider's log say the same. Each is taken from its own side; neither is derived from the other. */
+export function checkReceipt({
+  delivery,
+  text,
+  requests,
+  acceptsAfterMs,
+  answer,
+  expected,
+}: Evidence): readonly Check[] {
+  const states = delivery.history.map(({ state }) => state);
+  const delivered = delivery.history.find(({ state }) => state === "delivered");
+  const answered = delivery.history.find(({ state }) => state === "answered");
+  const attempt = delivery.attempts.find(({ requestId }) => requestId === delivered?.requestId);
+  const counts = requests.map((request) => request.countText(text));
+  const first = requests.find((request) => request.countText(text) > 0);
+  const during = attempt === undefined ? [] : requests.filter((request) => isOf(attempt, request));
+  const deliveredAfterMs = (delivered?.at ?? 0) - (first?.receivedAt ?? 0);
+  return [
+    {
+      name: "the receipt went through every state once, in order",
+      holds: states.join() === wantedStates.join(),
+      found: states.join(" → "),
+    },
+    {
+      name: "the provider's log has the pushed text, once, in one request and in none before it",
+      holds: first !== undefined && counts[requests.indexOf(first)] === 1,
+      found: requests.map(({ n }, index) => `request ${n}: ${times(counts[index] ?? 0)}`).join(", "),
+    },
+    {
+      name: "that request is the very one that the receipt names",
+      holds: attempt !== undefined && during.length === 1 && during[0] === first,
+      found: `received while attempt ${attempt?.n ?? "?"} was open: ${during.map(({ n }) => `request ${n}`).join(", ") || "none"}`,
+    },
+    {
+      name: "delivered was said with evidence, and not before the provider had accepted",
+      holds:
+        delivered?.evidence !== undefined &&
+        attempt?.payload === "confirmed" &&
+        attempt.outcome === "delivered" &&
+        first?.status === 200 &&
+        deliveredAfterMs >= acceptsAfterMs - timerSlackMs,
+      found: `evidence ${delivered?.evidence ?? "none"}, payload ${attempt?.payload ?? "unknown"}; the provider accepted after ${acceptsAfterMs} ms, delivered was said after ${deliveredAfterMs} ms`,
+    },
+    {
+      name: "the model's answer came after that, and it had read the message",
+      holds:
+        answered !== undefined &&
+        answered.requestId === delivered?.requestId &&
+        answered.at >= (delivered?.at ?? Number.POSITIVE_INFINITY) &&
+        answer.includes(expected),
+      found: `answered ${since(answered?.at, delivered?.at)} after delivered`,
+    },
+  ];
+}
+
+/** Both clocks are this machine's: a request of the attempt was received while the attempt was open. */
+function isOf({ preparedAt, endedAt }: Attempt, { receivedAt }: LoggedRequest): boolean {
+  return receivedAt >= preparedAt && receivedAt <= (endedAt ?? Number.POSITIVE_INFINITY);
+}
+
+function times(count: number): string {
+  return count === 0 ? "no" : count === 1 ? "once" : `${count} times`;
+}
+
+function since(later: number | undefined, earlier: number | undefined): string {
+  return later === undefined || earlier === undefined ? "never" : `${later - earlier} ms`;
+}

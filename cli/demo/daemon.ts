@@ -1,0 +1,31 @@
+import { DaemonProcess, type DaemonProcessOptions } from "../daemon-process.ts";
+import { runs } from "../process-facts.ts";
+
+/** pi's own ladder takes 15 s at most. */
+const patienceMs = 20_000;
+
+/** A daemon that does not outlive this process: not even when that is ended in the middle. */
+export class DemoDaemon {
+  readonly process: DaemonProcess;
+  readonly #onExit = (): void => this.process.kill("SIGKILL");
+
+  constructor(options: Omit<DaemonProcessOptions, "stderr">) {
+    this.process = new DaemonProcess({ ...options, stderr: "ignore" });
+    process.once("exit", this.#onExit);
+  }
+
+  /** Resolves when it has ended, which it is made to after a while. */
+  async end(): Promise<void> {
+    this.process.kill("SIGTERM");
+    const lateness = setTimeout(() => this.process.kill("SIGKILL"), patienceMs);
+    await this.process.exited;
+    clearTimeout(lateness);
+    process.removeListener("exit", this.#onExit);
+  }
+}
+
+/** The processes of these that still run, in words; undefined if none does. */
+export function leftBehind(pids: readonly (number | undefined)[]): string | undefined {
+  const left = pids.filter((pid) => pid !== undefined && runs(pid));
+  return left.length === 0 ? undefined : `process ${left.join(" and ")}`;
+}

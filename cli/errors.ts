@@ -1,0 +1,110 @@
+import { constants } from "node:os";
+import {
+  DaemonNotRunningError,
+  DeliveryError,
+  InvalidParamsError,
+  LocalError,
+  RunFailedError,
+  UnknownDaemonError,
+} from "../client/local-errors.ts";
+import { WireError } from "../protocol/errors.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+
+/** The command line is wrong; nothing was done. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  /** The command whose help says more; none: the overview. */
+  readonly command: string | undefined;
+
+  constructor(message: string, command?: string) {
+    super(message);
+    this.command = command;
+  }
+}
+
+/** A signal ended the command before it was done. */
+export class InterruptedError extends Error {
+  override readonly name = "InterruptedError";
+  readonly signal: NodeJS.Signals;
+
+  constructor(signal: NodeJS.Signals) {
+    super(`Interrupted by ${signal}.`);
+    this.signal = signal;
+  }
+
+  get exitCode(): number {
+    return 128 + constants.signals[this.signal];
+  }
+}
+
+/** What the command line itself found to be wrong. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  readonly kind: string;
+  readonly exitCode: ExitCode;
+  readonly data: unknown;
+
+  constructor(kind: string, message: string, { exitCode = exitCodes.failed, data, cause }: CommandErrorOptions = {}) {
+    super(message, { cause });
+    this.kind = kind;
+    this.exitCode = exitCode;
+    this.data = data;
+  }
+}
+
+export interface CommandErrorOptions {
+  readonly exitCode?: ExitCode;
+  readonly data?: unknown;
+  readonly cause?: unknown;
+}
+
+/** An error as `--json` prints it, and as a daemon that did not start tells it to its starter. */
+export interface ErrorReport {
+  /** The error's name: of the wire's catalogue, of the client library, or of the daemon's start. */
+  readonly name: string;
+  /** The number in the wire's catalogue. */
+  readonly code?: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/** Any error in the words of the command line. */
+export function reportOf(error: unknown): ErrorReport {
+  if (error instanceof WireError) {
+    return { name: error.kind, code: error.code, message: error.message, data: error.data };
+  }
+  if (error instanceof UnknownDaemonError) {
+    return { name: error.kind, code: error.code, message: error.message, data: error.data };
+  }
+  if (error instanceof UsageError) return { name: "usage", message: error.message };
+  if (error instanceof InterruptedError) return { name: "interrupted", message: error.message };
+  if (!(error instanceof Error)) return { name: "unexpected", message: String(error) };
+  const data = dataOf(error);
+  return { name: nameOf(error), message: error.message, ...(data !== undefined && { data }) };
+}
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof InterruptedError || error instanceof CommandError) return error.exitCode;
+  if (error instanceof UsageError || error instanceof InvalidParamsError) return exitCodes.usage;
+  if (error instanceof DaemonNotRunningError) return exitCodes.noDaemon;
+  if (error instanceof DeliveryError) return exitCodes.unmet;
+  if (error instanceof WireError && error.kind === "invalid_params") return exitCodes.usage;
+  if (error instanceof WireError && error.kind === "deadline_exceeded") return exitCodes.deadline;
+  return exitCodes.failed;
+}
+
+/** Errors of the daemon's start cannot be imported here; they have a `kind` as all of ours have. */
+function nameOf(error: Error): string {
+  if (error instanceof LocalError || error instanceof CommandError) return error.kind;
+  if ("kind" in error && typeof error.kind === "string") return error.kind;
+  if ("code" in error && typeof error.code === "string") return error.code;
+  return "unexpected";
+}
+
+function dataOf(error: Error): unknown {
+  if (error instanceof CommandError) return error.data;
+  if (error instanceof DeliveryError) return { delivery: error.delivery, until: error.until };
+  if (error instanceof RunFailedError) return { run: error.run };
+  if (error instanceof InvalidParamsError) return { method: error.method, findings: error.findings };
+  return undefined;
+}

@@ -1,0 +1,15 @@
+import type { Command, CommandName } from "./command-spec.ts";
+
+type Loaders = { readonly [N in Exclude<CommandName, "help">]: () => Promise<Command<N>> };
+
+/** Each command is loaded when it is called: what it needs is no burden for the others. */
+export const loaders: Loaders = {
+  start: async () => (await import("./start.ts")).start,
+  stop: async () => (await import("./stop.ts")).stop,
+  status: async () => (await import("./status.ts")).status,
+  ls: async () => (await import("./ls.ts")).ls,
+  new: async () => (await import("./new.ts")).newSession,
+  prompt: async () => (await import("./prompt.ts")).prompt,
+  push: async () => (await import("./push.ts")).push,
+  demo: async () => (await import("./demo.ts")).demo,
+};

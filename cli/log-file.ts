@@ -1,0 +1,66 @@
+import { closeSync, existsSync, mkdirSync, openSync, readSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** A log that is opened before its daemon is there, so that nothing the daemon says is lost. */
+export class LogFile {
+  readonly path: string;
+  readonly #descriptor: number;
+  readonly #isNew: boolean;
+  /** The folders that were made for it: this one, and those in it. */
+  readonly #madeFolder: string | undefined;
+
+  private constructor(path: string) {
+    this.path = path;
+    this.#isNew = !existsSync(path);
+    this.#madeFolder = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    this.#descriptor = openSync(path, "a", 0o600);
+  }
+
+  /** Undefined if there can be none. */
+  static open(path: string): LogFile | undefined {
+    try {
+      return new LogFile(path);
+    } catch {
+      return undefined;
+    }
+  }
+
+  get descriptor(): number {
+    return this.#descriptor;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  /** Takes back what {@link open} has made, as far as nobody else has used it. */
+  remove(): void {
+    if (this.#isNew) rmSync(this.path, { force: true });
+    if (this.#madeFolder === undefined) return;
+    try {
+      for (let folder = dirname(this.path); folder.length >= this.#madeFolder.length; folder = dirname(folder)) {
+        rmdirSync(folder);
+      }
+    } catch {
+      // Something is in it.
+    }
+  }
+}
+
+/** The last lines with something in them, of a file's last 16 KiB; none if it cannot be read. */
+export function lastLines(path: string, count: number): readonly string[] {
+  const maxBytes = 16_384;
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(path, "r");
+    const buffer = Buffer.alloc(maxBytes);
+    const from = Math.max(0, statSync(path).size - maxBytes);
+    const length = readSync(descriptor, buffer, 0, maxBytes, from);
+    const lines = buffer.toString("utf8", 0, length).split("\n");
+    return lines.filter((line) => line.trim() !== "").slice(-count);
+  } catch {
+    return [];
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}

@@ -1,0 +1,35 @@
+import { addAbortSignal, type Readable } from "node:stream";
+import { UsageError } from "./errors.ts";
+
+export interface TextSource {
+  readonly command: string;
+  /** What stood on the command line. */
+  readonly words: readonly string[];
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly signal: AbortSignal;
+}
+
+/** The text of a message: the words of the command line, or stdin for `-` or none. The line break at its end is not part of it. */
+export async function messageText({ command, words, stdin, signal }: TextSource): Promise<string> {
+  const [first] = words;
+  const fromStdin = first === undefined || (first === "-" && words.length === 1);
+  if (first === undefined && stdin.isTTY === true) {
+    throw new UsageError("TEXT is missing: give it behind the session, or by stdin.", command);
+  }
+  const text = fromStdin ? await readAll(stdin, signal) : words.join(" ");
+  if (text.trim() === "") throw new UsageError("The text is empty.", command);
+  return text;
+}
+
+async function readAll(stdin: Readable, signal: AbortSignal): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of addAbortSignal(signal, stdin)) chunks.push(Buffer.from(chunk as Uint8Array));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+  return Buffer.concat(chunks)
+    .toString("utf8")
+    .replace(/\r?\n$/, "");
+}

@@ -1,0 +1,85 @@
+import { parseArgs } from "node:util";
+import type { CommandName, CommandSpec, OptionSpec } from "./command-spec.ts";
+import { commands } from "./commands.ts";
+import { UsageError } from "./errors.ts";
+
+export type ParsedLine =
+  | { readonly kind: "version" }
+  /** `command` undefined: the overview. */
+  | { readonly kind: "help"; readonly command: CommandName | undefined; readonly json: boolean }
+  | {
+      readonly kind: "command";
+      readonly name: Exclude<CommandName, "help">;
+      readonly options: Readonly<Record<string, string | boolean | undefined>>;
+      readonly arguments: readonly string[];
+    };
+
+/** Reads a command line. Throws a {@link UsageError}. */
+export function parseLine(args: readonly string[]): ParsedLine {
+  const [first, ...rest] = args;
+  if (first === undefined) throw new UsageError("Which command?");
+  if (first === "--version" || first === "-V") return { kind: "version" };
+  if (first === "--help" || first === "-h") return parseLine(["help", ...rest]);
+  if (first.startsWith("-")) throw new UsageError(`The command comes first, then its options; ${first} is no command.`);
+  const name = commandName(first);
+  const { values, positionals } = parseRest(name, rest);
+  const json = values["json"] === true;
+  if (values["help"] === true) return { kind: "help", command: name, json };
+  checkChoices(name, values);
+  checkArguments(name, positionals);
+  if (name !== "help") return { kind: "command", name, options: values, arguments: positionals };
+  return { kind: "help", command: positionals[0] === undefined ? undefined : commandName(positionals[0]), json };
+}
+
+/** Whether a command line that may be wrong asks for JSON. */
+export function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf("--");
+  return (end === -1 ? args : args.slice(0, end)).includes("--json");
+}
+
+function commandName(word: string): CommandName {
+  if (Object.hasOwn(commands, word)) return word as CommandName;
+  throw new UsageError(`There is no command "${word}". There are: ${Object.keys(commands).join(", ")}.`);
+}
+
+function parseRest(
+  name: CommandName,
+  args: readonly string[],
+): {
+  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  readonly positionals: readonly string[];
+} {
+  const specs: CommandSpec["options"] = commands[name].options;
+  const options = Object.fromEntries(
+    Object.entries(specs).map(([option, { type, short }]) => [option, { type, ...(short !== undefined && { short }) }]),
+  );
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    throw new UsageError(parseMessage(name, error), name);
+  }
+}
+
+function parseMessage(name: CommandName, error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const unknown = /^Unknown option '([^']*)'/.exec(message)?.[1];
+  // Node's advice is about an option that should have been a text; it is right, but twice as long as needed.
+  if (unknown !== undefined) return `${name} has no option ${unknown}. A text that begins with - comes behind --.`;
+  return message;
+}
+
+function checkChoices(name: CommandName, values: Readonly<Record<string, string | boolean | undefined>>): void {
+  for (const [option, spec] of Object.entries<OptionSpec>(commands[name].options)) {
+    const value = values[option];
+    if (spec.choices === undefined || typeof value !== "string" || spec.choices.includes(value)) continue;
+    throw new UsageError(`--${option} is one of ${spec.choices.join(", ")}, not "${value}".`, name);
+  }
+}
+
+function checkArguments(name: CommandName, given: readonly string[]): void {
+  const specs: CommandSpec["arguments"] = commands[name].arguments;
+  const missing = specs.find(({ optional }, index) => optional !== true && given[index] === undefined);
+  if (missing !== undefined) throw new UsageError(`${missing.name} is missing.`, name);
+  if (specs.at(-1)?.many === true || given.length <= specs.length) return;
+  throw new UsageError(`${name} does not know what to do with "${given[specs.length]}".`, name);
+}

@@ -1,0 +1,63 @@
+import { readDaemonFile } from "../client/discovery.ts";
+import { httpCall } from "../client/http-client.ts";
+import { DaemonNotRunningError } from "../client/local-errors.ts";
+import type { DaemonInfo } from "../protocol/daemon.ts";
+import type { DaemonFile } from "../protocol/daemon-file.ts";
+import { CommandError } from "./errors.ts";
+
+/**
+ * How things stand in a state directory. `absent`: nothing says that a daemon is there. `stale`: `daemon.json` is of a
+ * daemon that has ended. `unusable`: what is there is no `daemon.json`.
+ */
+export type Standing =
+  | { readonly kind: "running"; readonly file: DaemonFile; readonly info: DaemonInfo }
+  | { readonly kind: "absent" }
+  | { readonly kind: "stale"; readonly file: DaemonFile }
+  | { readonly kind: "unusable"; readonly problem: string };
+
+const answerTimeoutMs = 10_000;
+
+/**
+ * Asks the daemon itself: a file and a process id prove nothing. Throws `daemon_silent` when something
+ * listens there but does not answer, and what {@link httpCall} throws.
+ */
+export async function standing(stateDir: string, signal?: AbortSignal): Promise<Standing> {
+  let file: DaemonFile;
+  try {
+    file = await readDaemonFile(stateDir);
+  } catch (error) {
+    if (!(error instanceof DaemonNotRunningError)) throw error;
+    return error.reason === "missing" ? { kind: "absent" } : { kind: "unusable", problem: error.message };
+  }
+  const deadline = AbortSignal.timeout(answerTimeoutMs);
+  try {
+    const either = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+    const info = await httpCall("daemon/info", {}, { stateDir, signal: either });
+    if (info.pid === file.pid) return { kind: "running", file, info };
+  } catch (error) {
+    if (error instanceof DaemonNotRunningError) return { kind: "stale", file };
+    if (!deadline.aborted || error !== deadline.reason) throw error;
+    throw new CommandError(
+      "daemon_silent",
+      `Something listens at ${file.socketPath}, but has not answered for ${answerTimeoutMs / 1_000} s. If process ${file.pid} is a daemon that hangs, end it with: kill -9 ${file.pid}`,
+      { cause: error },
+    );
+  }
+  const now = await readDaemonFile(stateDir).catch(() => undefined);
+  if (now === undefined || now.pid === file.pid) return { kind: "stale", file };
+  return standing(stateDir, signal);
+}
+
+/** What is wrong, for people; undefined where nothing is. */
+export function whyNotRunning(found: Standing, stateDir: string): string {
+  switch (found.kind) {
+    case "running":
+      return `A daemon runs on ${stateDir}.`;
+    case "absent":
+      return `No daemon runs on ${stateDir}.`;
+    case "stale":
+      return `No daemon runs on ${stateDir}; its daemon.json is stale: process ${found.file.pid} has ended, or is another program by now.`;
+    case "unusable":
+      return found.problem;
+  }
+}

@@ -1,0 +1,68 @@
+/** Control characters, by which a text could move the cursor or rewrite what stands on the screen. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+/** A text that can only add to a terminal. */
+export function printable(text: string): string {
+  return text.replaceAll("\r\n", "\n").replace(controls, "");
+}
+
+/** A text for one line. */
+export function oneLine(text: string): string {
+  return printable(text)
+    .trim()
+    .replace(/\s*\n\s*/g, " | ")
+    .replaceAll("\t", " ");
+}
+
+export function shorten(text: string, maxCharacters: number): string {
+  const characters = [...text];
+  return characters.length <= maxCharacters ? text : `${characters.slice(0, Math.max(0, maxCharacters - 1)).join("")}…`;
+}
+
+/** Rows in columns, two spaces apart. The last column is cut at the width, if there is one. */
+export function table(
+  rows: readonly (readonly string[])[],
+  maxCharacters = Number.POSITIVE_INFINITY,
+): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => lengthOf(row[column] ?? ""))));
+  return rows.map((row) => {
+    const cells = row.map((cell, column) =>
+      column === row.length - 1 ? cell : cell + " ".repeat((widths[column] ?? 0) - lengthOf(cell)),
+    );
+    return shorten(cells.join("  ").trimEnd(), maxCharacters);
+  });
+}
+
+/** The words of a text in lines of at most `width` characters. */
+export function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/\s+/)) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, line];
+}
+
+/** A span of time in its two largest units. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+export function mebibytes(bytes: number): string {
+  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}

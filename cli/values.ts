@@ -1,0 +1,43 @@
+import { UsageError } from "./errors.ts";
+
+/** A text of the command line and where it stood. */
+export interface Given {
+  readonly option: string;
+  readonly command: string;
+}
+
+/** A TCP port; 0 lets the system choose. */
+export function port(text: string, { option, command }: Given): number {
+  const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (number <= 65_535) return number;
+  throw new UsageError(`--${option} takes a number from 0 to 65535, not "${text}".`, command);
+}
+
+/** A time in seconds, as milliseconds. */
+export function seconds(text: string, { option, command }: Given): number {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  // Longer ones do not fit into a timer.
+  if (number <= 2_000_000) return Math.round(number * 1_000);
+  throw new UsageError(`--${option} takes seconds, from 0 to 2000000, not "${text}".`, command);
+}
+
+export function list(text: string, { option, command }: Given): string[] {
+  const items = text.split(",").map((item) => item.trim());
+  if (items.every((item) => item !== "")) return items;
+  throw new UsageError(`--${option} takes names with commas between them, not "${text}".`, command);
+}
+
+export function jsonObject(text: string, { option, command }: Given): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`--${option} takes JSON: ${(error as Error).message}.`, command);
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new UsageError(`--${option} takes a JSON object, not ${shown(value)}.`, command);
+}
+
+function shown(value: unknown): string {
+  return Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`;
+}

@@ -1,0 +1,167 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DaemonFile } from "../../../protocol/daemon-file.ts";
+import { createAgentDir } from "../../../provider/agent-dir.ts";
+import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../../provider/server.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
+
+const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly stdin?: string;
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** One running command. */
+export class Running {
+  /** Resolves when it has ended and all its output was read. */
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcess;
+  readonly #watchers = new Set<() => void>();
+  #stdout = "";
+  #stderr = "";
+
+  constructor(args: readonly string[], { stdin = "", cwd, env }: RunOptions) {
+    this.#child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...args], {
+      cwd,
+      env,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.#child.stdin?.on("error", () => {}).end(stdin);
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stdout += text;
+      this.#look();
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr += text;
+      this.#look();
+    });
+    this.ended = new Promise((resolve, reject) => {
+      this.#child.once("error", reject);
+      this.#child.once("close", (code, signal) => {
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
+        this.#look();
+      });
+    });
+  }
+
+  get pid(): number {
+    const { pid } = this.#child;
+    if (pid === undefined) throw new Error("it did not start");
+    return pid;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Resolves when its output so far matches; rejects if it ends without. */
+  async said(pattern: RegExp): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const look = (): void => {
+      if (pattern.test(this.#stdout) || pattern.test(this.#stderr)) resolve();
+    };
+    this.#watchers.add(look);
+    look();
+    const gone = this.ended.then(({ code }) => {
+      reject(new Error(`It ended with ${code} without ${pattern}.\n${this.#stdout}\n${this.#stderr}`));
+    });
+    void gone;
+    await promise.finally(() => this.#watchers.delete(look));
+  }
+
+  #look(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+}
+
+/** The command line as a user has it: real processes, the pi under test, a scripted model, a state directory of its own. */
+export class Scene implements AsyncDisposable {
+  readonly root: string;
+  readonly cwd: string;
+  readonly stateDir: string;
+  readonly provider: ScriptedProvider;
+  readonly env: NodeJS.ProcessEnv;
+  readonly #running = new Set<Running>();
+
+  private constructor(root: string, provider: ScriptedProvider, env: NodeJS.ProcessEnv) {
+    this.root = root;
+    this.cwd = join(root, "project");
+    this.stateDir = join(root, "state");
+    this.provider = provider;
+    this.env = { ...env, PI_RPCD_STATE_DIR: this.stateDir };
+    mkdirSync(this.cwd);
+  }
+
+  static async open(options: ProviderOptions = {}): Promise<Scene> {
+    const root = mkdtempSync(join(tmpdir(), "cli-"));
+    const provider = await startProvider(options);
+    const agentDir = await createAgentDir({ provider, parentDir: root });
+    return new Scene(root, provider, {
+      ...process.env,
+      ...agentDir.env,
+      PI_RPCD_PI: piUnderTest().cli,
+      PI_RPCD_VALIDATE: "1",
+    });
+  }
+
+  /** Starts a command and gives it as it runs. */
+  start(args: readonly string[], options: RunOptions = {}): Running {
+    const running = new Running(args, { cwd: this.cwd, ...options, env: { ...this.env, ...options.env } });
+    this.#running.add(running);
+    void running.ended.finally(() => this.#running.delete(running)).catch(() => {});
+    return running;
+  }
+
+  /** Runs a command to its end. */
+  run(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+    return this.start(args, options).ended;
+  }
+
+  /** Runs a command with `--json` that has to succeed, and gives its last document. */
+  async json<T = Readonly<Record<string, unknown>>>(args: readonly string[], options: RunOptions = {}): Promise<T> {
+    const { code, stdout, stderr } = await this.run([...args, "--json"], options);
+    if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}: ${stderr}`);
+    return lines<T>(stdout).at(-1) as T;
+  }
+
+  get daemonFile(): DaemonFile | undefined {
+    const path = join(this.stateDir, "daemon.json");
+    return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as DaemonFile) : undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const running of this.#running) running.kill("SIGKILL");
+    await Promise.all([...this.#running].map(({ ended }) => ended));
+    const { code, stderr } = await this.run(["stop"]);
+    await this.provider.close();
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    if (code !== 0) throw new Error(`The daemon could not be stopped: ${stderr}`);
+  }
+}
+
+/** The documents of JSON lines. */
+export function lines<T = Readonly<Record<string, unknown>>>(text: string): readonly T[] {
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as T);
+}
+
+/** The name in the error object on stderr. */
+export function errorName(stderr: string): string | undefined {
+  const [found] = lines<{ readonly error?: { readonly name: string } }>(stderr).filter(
+    ({ error }) => error !== undefined,
+  );
+  return found?.error?.name;
+}

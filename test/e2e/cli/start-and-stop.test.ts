@@ -1,0 +1,208 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { errorName, Scene } from "./scene.ts";
+
+/** A process that has nothing to do with the daemon. */
+function bystander(): AsyncDisposable & { readonly pid: number; readonly lives: boolean } {
+  const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
+  return {
+    pid: child.pid ?? 0,
+    get lives() {
+      return child.exitCode === null && child.signalCode === null;
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+function writeDaemonFile(scene: Scene, pid: number): void {
+  const file = {
+    pid,
+    version: "0.1.0",
+    protocol: 1,
+    url: "http://127.0.0.1:9",
+    socketPath: join(scene.stateDir, "daemon.sock"),
+    token: "t".repeat(43),
+  };
+  mkdirSync(scene.stateDir, { recursive: true, mode: 0o700 });
+  writeFileSync(join(scene.stateDir, "daemon.json"), JSON.stringify(file), { mode: 0o600 });
+}
+
+describe("a second start", () => {
+  test("says that one runs, and that this one keeps its port and its pi", async () => {
+    await using scene = await Scene.open();
+    const first = await scene.json<{ readonly pid: number; readonly url: string }>(["start"]);
+    const again = await scene.run(["start"]);
+    expect(again.code).toBe(0);
+    expect(again.stdout).toMatch(new RegExp(`^pi-rpcd .* runs already \\(process ${first.pid}\\)`));
+    expect(again.stderr).toBe("");
+    const other = await scene.run(["start", "--port", "1", "--pi", process.execPath]);
+    expect(other.code).toBe(0);
+    expect(other.stderr).toContain(`keeps its own: it listens at ${first.url} and uses ${scene.env["PI_RPCD_PI"]}`);
+    expect(await scene.json(["start", "--port", new URL(first.url).port])).toEqual({ ...first, started: false });
+  });
+
+  test("at the same moment starts one daemon, and both know it", async () => {
+    await using scene = await Scene.open();
+    const both = await Promise.all([scene.json(["start"]), scene.json(["start"])]);
+    expect(both.map(({ started }) => started).toSorted()).toEqual([false, true]);
+    expect(both[0]?.["pid"]).toBe(both[1]?.["pid"]);
+  });
+});
+
+describe("a start that fails", () => {
+  test("names a pi that is missing, and leaves no directory", async () => {
+    await using scene = await Scene.open();
+    const { code, stderr } = await scene.run(["start", "--pi", "no-such-pi.js", "--json"]);
+    expect([code, errorName(stderr)]).toEqual([1, "pi_not_found"]);
+    expect(stderr).toContain(join(scene.cwd, "no-such-pi.js"));
+    expect(scene.daemonFile).toBeUndefined();
+    expect(existsSync(join(scene.stateDir, "daemon.log"))).toBe(false);
+  });
+
+  test("names a pi that is too old, for whoever needed a daemon", async () => {
+    await using scene = await Scene.open();
+    const old = join(scene.root, "old-pi.mjs");
+    writeFileSync(old, 'console.log("0.40.0");\n');
+    const { code, stderr } = await scene.run(["new"], { env: { PI_RPCD_PI: "../old-pi.mjs" } });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^pi-rpcd: PI_RPCD_PI=\S+old-pi\.mjs is pi 0\.40\.0; .*\(pi_too_old\)\n$/);
+    expect(scene.daemonFile).toBeUndefined();
+  });
+
+  test("names a port that is in use", async () => {
+    await using scene = await Scene.open();
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const { code, stderr } = await scene.run(["start", "--port", String(port), "--json"]);
+    other.close();
+    expect([code, errorName(stderr)]).toEqual([1, "port_in_use"]);
+    expect(scene.daemonFile).toBeUndefined();
+    expect((await scene.run(["start"])).code).toBe(0);
+  });
+
+  test("names a state directory whose socket's path is too long, and does not make it", async () => {
+    await using scene = await Scene.open();
+    const long = join(scene.root, "x".repeat(120), "state");
+    const { code, stderr } = await scene.run(["start", "--state-dir", long, "--json"]);
+    expect([code, errorName(stderr)]).toEqual([1, "socket_path_too_long"]);
+    expect(existsSync(join(scene.root, "x".repeat(120)))).toBe(false);
+  });
+
+  test("names a state directory that is a file", async () => {
+    await using scene = await Scene.open();
+    writeFileSync(join(scene.root, "file"), "");
+    const { code, stderr } = await scene.run(["start", "--state-dir", join(scene.root, "file"), "--json"]);
+    expect([code, errorName(stderr)]).toEqual([1, "state_dir_unusable"]);
+  });
+
+  test("names a log that cannot be written", async () => {
+    await using scene = await Scene.open();
+    const { code, stderr } = await scene.run(["start", "--log-file", scene.cwd, "--json"]);
+    expect([code, errorName(stderr)]).toEqual([1, "log_unusable"]);
+    expect(stderr).toContain(scene.cwd);
+  });
+
+  test("in the foreground tells it too", async () => {
+    await using scene = await Scene.open();
+    await scene.json(["start"]);
+    const { code, stderr } = await scene.run(["start", "--foreground", "--json"]);
+    expect([code, errorName(stderr)]).toEqual([1, "daemon_already_running"]);
+  });
+});
+
+describe("a daemon in the foreground", () => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("ends in order with %s", async (signal) => {
+    await using scene = await Scene.open();
+    const daemon = scene.start(["start", "--foreground"]);
+    await daemon.said(/listens at http/);
+    expect(scene.daemonFile?.pid).toBe(daemon.pid);
+    daemon.kill(signal);
+    expect((await daemon.ended).code).toBe(0);
+    expect(scene.daemonFile).toBeUndefined();
+  });
+
+  test("ends at once with a second signal", async () => {
+    await using scene = await Scene.open();
+    const daemon = scene.start(["start", "--foreground"], {
+      env: {
+        FAKE_PI: "ignore-sigterm,keep-running",
+        PI_RPCD_PI: join(import.meta.dirname, "../../fixtures/fake-pi.mjs"),
+      },
+    });
+    await daemon.said(/listens at http/);
+    const { pid } = await scene.json<{ readonly pid: number }>(["new"]);
+    process.kill(pid, "SIGSTOP");
+    daemon.kill("SIGTERM");
+    await daemon.said(/"ending"/);
+    daemon.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(143);
+    process.kill(pid, "SIGKILL");
+  });
+});
+
+describe("stop", () => {
+  test("takes a daemon.json of a daemon that has ended for what it is", async () => {
+    await using scene = await Scene.open();
+    await using other = bystander();
+    writeDaemonFile(scene, other.pid);
+    const { code, stdout } = await scene.run(["stop"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`daemon.json is stale: process ${other.pid}`);
+    expect(other.lives).toBe(true);
+    expect((await scene.run(["status"])).code).toBe(3);
+    expect(await scene.json(["start"])).toMatchObject({ started: true });
+  });
+
+  test.runIf(process.platform === "linux")("does not signal the process of a daemon that runs elsewhere", async () => {
+    await using scene = await Scene.open();
+    await using other = bystander();
+    writeDaemonFile(scene, other.pid);
+    // A daemon in a container answers by the shared socket, and its process id is another program's here.
+    const elsewhere = createHttpServer((_, response) => {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: { pid: other.pid, sessions: {} } }));
+    });
+    elsewhere.listen(join(scene.stateDir, "daemon.sock"));
+    await once(elsewhere, "listening");
+    const { code, stderr } = await scene.run(["stop", "--json"]);
+    elsewhere.closeAllConnections();
+    elsewhere.close();
+    expect([code, errorName(stderr)]).toEqual([1, "foreign_process"]);
+    expect(other.lives).toBe(true);
+  });
+
+  test("is not needed after a kill: the next start takes over", async () => {
+    await using scene = await Scene.open();
+    const { pid } = await scene.json<{ readonly pid: number }>(["start"]);
+    process.kill(pid, "SIGKILL");
+    const status = await scene.run(["status", "--json"]);
+    expect([status.code, JSON.parse(status.stdout)]).toMatchObject([3, { running: false, reason: "stale" }]);
+    const next = await scene.json<{ readonly pid: number }>(["start"]);
+    expect(next).toMatchObject({ started: true });
+    expect(next.pid).not.toBe(pid);
+  });
+
+  test("finds a daemon whose socket somebody has deleted", async () => {
+    await using scene = await Scene.open();
+    const { pid } = await scene.json<{ readonly pid: number }>(["start"]);
+    rmSync(join(scene.stateDir, "daemon.sock"));
+    expect(await scene.json(["status"])).toMatchObject({ running: true, pid });
+    expect(await scene.json(["stop"])).toMatchObject({ stopped: true, pid });
+  });
+
+  test("leaves what the next daemon needs, and no more", async () => {
+    await using scene = await Scene.open();
+    await scene.json(["start"]);
+    await scene.json(["stop"]);
+    expect(readdirSync(scene.stateDir).toSorted()).toEqual(["daemon.log", "lock.db", "store.db", "token"]);
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { UsageError } from "../../../cli/errors.ts";
+import { parseLine, wantsJson } from "../../../cli/parse.ts";
+
+function refusal(...args: readonly string[]): UsageError {
+  try {
+    parseLine(args);
+  } catch (error) {
+    if (error instanceof UsageError) return error;
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+describe("a command line", () => {
+  test("gives the command's options and arguments, in any order", () => {
+    expect(parseLine(["push", "last", "--wait", "delivered", "done", "at last", "--no-trigger"])).toMatchObject({
+      kind: "command",
+      name: "push",
+      options: { wait: "delivered", "no-trigger": true },
+      arguments: ["last", "done", "at last"],
+    });
+  });
+
+  test("takes what is behind -- as text", () => {
+    expect(parseLine(["prompt", "last", "--", "--json", "-x"])).toMatchObject({
+      arguments: ["last", "--json", "-x"],
+      options: {},
+    });
+  });
+
+  test("takes a single dash as an argument", () => {
+    expect(parseLine(["prompt", "last", "-"])).toMatchObject({ arguments: ["last", "-"] });
+  });
+
+  test.each([
+    [["--version"], { kind: "version" }],
+    [["-V"], { kind: "version" }],
+    [["--help"], { kind: "help", command: undefined }],
+    [["-h"], { kind: "help", command: undefined }],
+    [["help"], { kind: "help", command: undefined }],
+    [["help", "push"], { kind: "help", command: "push" }],
+    [["push", "--help"], { kind: "help", command: "push" }],
+    [["push", "-h"], { kind: "help", command: "push" }],
+    [["help", "--json"], { kind: "help", json: true }],
+  ])("%j asks for help or the version, and misses no argument for it", (args, expected) => {
+    expect(parseLine(args)).toMatchObject(expected);
+  });
+
+  test.each([
+    [[], /Which command/],
+    [["frobnicate"], /no command "frobnicate".*start, stop/],
+    [["constructor"], /no command "constructor"/],
+    [["--state-dir", "/x", "ls"], /command comes first/],
+    [["help", "frobnicate"], /no command "frobnicate"/],
+    [["ls", "--frob"], /ls has no option --frob/],
+    [["ls", "-x"], /ls has no option -x/],
+    [["ls", "extra"], /does not know what to do with "extra"/],
+    [["push"], /SESSION is missing/],
+    [["prompt", "last"], /TEXT is missing/],
+    [["start", "--port"], /--port/],
+    [["start", "--foreground=yes"], /--foreground/],
+    [["push", "last", "x", "--as", "now"], /--as is one of steer, followUp, nextTurn, not "now"/],
+    [["new", "--thinking", "hard"], /--thinking is one of/],
+  ])("%j is refused with a sentence", (args, sentence) => {
+    expect(refusal(...args).message).toMatch(sentence);
+  });
+
+  test("that is wrong names the command whose help says more", () => {
+    expect(refusal("ls", "--frob").command).toBe("ls");
+    expect(refusal("frobnicate").command).toBeUndefined();
+  });
+
+  test("asks for JSON only in front of --", () => {
+    expect(wantsJson(["ls", "--json"])).toBe(true);
+    expect(wantsJson(["prompt", "last", "--", "--json"])).toBe(false);
+  });
+});

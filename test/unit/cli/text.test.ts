@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { duration, mebibytes, oneLine, printable, shorten, table, wrap } from "../../../cli/text.ts";
+
+test("a printable text keeps its lines and loses what moves the cursor", () => {
+  expect(printable("a\tb\r\nc\u001b]0;title\u0007\u009b2J\rd")).toBe("a\tb\nc]0;title2Jd");
+});
+
+test("one line is made of several", () => {
+  expect(oneLine("  first\n\n  second\tthird \n")).toBe("first | second third");
+});
+
+test("what is too long is cut between characters", () => {
+  expect(shorten("abc", 3)).toBe("abc");
+  expect(shorten("ab😀d", 3)).toBe("ab…");
+  expect(shorten("😀😀😀", 2)).toBe("😀…");
+});
+
+describe("a table", () => {
+  const rows = [
+    ["ID", "DIRECTORY"],
+    ["long-id", "/somewhere/far"],
+  ];
+
+  test("has columns as wide as they need to be", () => {
+    expect(table(rows)).toEqual(["ID       DIRECTORY", "long-id  /somewhere/far"]);
+  });
+
+  test("is cut at the width of the terminal", () => {
+    expect(table(rows, 15)).toEqual(["ID       DIREC…", "long-id  /some…"]);
+  });
+
+  test("of nothing is nothing", () => {
+    expect(table([])).toEqual([]);
+  });
+});
+
+test("words are wrapped, and one that is too long has its own line", () => {
+  expect(wrap("one two three", 8)).toEqual(["one two", "three"]);
+  expect(wrap("a unbreakable b", 5)).toEqual(["a", "unbreakable", "b"]);
+});
+
+test.each([
+  [0, "0 s"],
+  [59_999, "59 s"],
+  [60_000, "1 min"],
+  [3_600_000, "1 h 0 min"],
+  [90_000_000, "1 d 1 h"],
+  [-5, "0 s"],
+])("%i ms are %s", (ms, words) => {
+  expect(duration(ms)).toBe(words);
+});
+
+test("bytes are shown in MiB", () => {
+  expect(mebibytes(80 * 1024 * 1024)).toBe("80.0 MiB");
+});
