@@ -1,0 +1,131 @@
+import type { TSchema } from "typebox";
+import { Content, ImageBlock, TextBlock } from "../../protocol/content.ts";
+import { DaemonInfo, PiInfo } from "../../protocol/daemon.ts";
+import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "../../protocol/delivery.ts";
+import { errorCatalogue } from "../../protocol/errors.ts";
+import { Envelope, Gap } from "../../protocol/event.ts";
+import { DeliveryId, SessionId } from "../../protocol/ids.ts";
+import { type MethodRow, methods } from "../../protocol/methods.ts";
+import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
+import { ChildExit, LostPrompt, ModelRef, PromptResult, SessionInfo, SessionState } from "../../protocol/session.ts";
+import { protocolLimits } from "./protocol-limits.ts";
+import { SchemaText, table } from "./schema-text.ts";
+
+// The parts of PROTOCOL.md that derive from the code. Each stands between two markers.
+
+const objects: Readonly<Record<string, TSchema>> = {
+  SessionInfo,
+  PromptResult,
+  LostPrompt,
+  ChildExit,
+  ModelRef,
+  Delivery,
+  Attempt,
+  HistoryStep,
+  Reason,
+  Envelope,
+  Gap,
+  DaemonInfo,
+  PiInfo,
+  TextBlock,
+  ImageBlock,
+};
+const others: Readonly<Record<string, TSchema>> = {
+  SessionId,
+  DeliveryId,
+  SessionState,
+  DeliveryState,
+  Evidence,
+  Content,
+};
+const text = new SchemaText({ ...others, ...objects });
+
+const parts: Readonly<Record<string, () => string>> = {
+  limits: () =>
+    table(
+      ["limit", "value", "what it bounds, and what happens then"],
+      protocolLimits.map(({ name, value, meaning }) => [`\`${name}\``, value, meaning]),
+    ),
+  methods: () =>
+    Object.entries<MethodRow>(methods)
+      .map(([name, row]) => method(name, row))
+      .join("\n\n"),
+  notifications: () =>
+    Object.entries<NotificationRow>(notifications)
+      .map(([name, row]) => section(name, [row.summary, params(row.params), `Since: ${row.since}.`]))
+      .join("\n\n"),
+  types: () => [...Object.entries(others).map(alias), ...Object.entries(objects).map(object)].join("\n\n"),
+  errors: () =>
+    table(
+      ["name", "code", "HTTP", "retry", "meaning"],
+      Object.entries(errorCatalogue).map(([name, { code, httpStatus, retryable, meaning }]) => [
+        `\`${name}\``,
+        String(code),
+        String(httpStatus),
+        retryable ? "yes" : "no",
+        meaning,
+      ]),
+    ),
+};
+
+/** The document with every generated part as the code says it. Throws if a part's markers are missing. */
+export function withGeneratedParts(document: string): string {
+  let result = document;
+  for (const [name, render] of Object.entries(parts)) {
+    const [begin, end] = markers(name);
+    const from = result.indexOf(begin);
+    const to = result.indexOf(end);
+    if (from === -1 || to < from) throw new Error(`PROTOCOL.md lacks the markers ${begin} and ${end}`);
+    result = `${result.slice(0, from)}${begin}\n\n${render()}\n\n${result.slice(to)}`;
+  }
+  return result;
+}
+
+/** The document without its generated parts. */
+export function withoutGeneratedParts(document: string): string {
+  return document.replaceAll(/<!-- generated: (\w+) -->.*?<!-- end: \1 -->/gs, "");
+}
+
+function markers(name: string): readonly [begin: string, end: string] {
+  return [`<!-- generated: ${name} -->`, `<!-- end: ${name} -->`];
+}
+
+function method(name: string, { summary, params: taken, result, scope, capability, since, errors }: MethodRow): string {
+  const named = errors.length === 0 ? "none of its own" : errors.map((error) => `\`${error}\``).join(", ");
+  return section(name, [
+    summary,
+    params(taken),
+    resultText(result),
+    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}.`,
+  ]);
+}
+
+function params(schema: TSchema): string {
+  const said = text.type(schema);
+  if (said.startsWith("[")) return `Params: ${said}.`;
+  const fields = text.fields(schema);
+  return fields === undefined ? "Params: none." : `Params:\n\n${fields}`;
+}
+
+function resultText(schema: TSchema): string {
+  const said = text.type(schema);
+  const fields = said.startsWith("[") ? undefined : text.fields(schema);
+  return fields === undefined ? `Result: ${said}.` : `Result:\n\n${fields}`;
+}
+
+function alias([name, schema]: readonly [string, TSchema]): string {
+  const { description } = schema as { readonly description?: string };
+  const said = new SchemaText(objects).type(schema);
+  return section(name, [
+    `${said.charAt(0).toUpperCase()}${said.slice(1)}.${description === undefined ? "" : ` ${description}`}`,
+  ]);
+}
+
+function object([name, schema]: readonly [string, TSchema]): string {
+  const { description } = schema as { readonly description?: string };
+  return section(name, [...(description === undefined ? [] : [description]), text.fields(schema) ?? ""]);
+}
+
+function section(heading: string, paragraphs: readonly string[]): string {
+  return [`### ${heading}`, ...paragraphs].join("\n\n");
+}

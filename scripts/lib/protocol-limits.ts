@@ -1,0 +1,90 @@
+import { limits as daemonLimits } from "../../server/config.ts";
+import { defaultEdgeLimits, type EdgeLimits } from "../../server/edge/limits.ts";
+import { type DispatcherLimits, defaultDispatcherLimits } from "../../server/rpc/dispatcher.ts";
+
+// What a client meets of the daemon's bounds, in words. A bound without words does not compile.
+
+export interface Limit {
+  readonly name: string;
+  readonly value: string;
+  /** What it bounds, and what happens then. */
+  readonly meaning: string;
+}
+
+const edge: Readonly<Record<keyof EdgeLimits, string>> = {
+  maxFrameBytes: "A WebSocket message to the daemon. A larger one closes the connection with 1009.",
+  maxBodyBytes: "An HTTP body. A larger one is answered with 413.",
+  maxHeaderBytes: "The head of an HTTP request. A larger one is answered with 431.",
+  maxSockets: "Sockets of each transport. Further ones are closed as they come.",
+  maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
+  maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
+  maxBufferedBytes:
+    "What waits for one connection that does not read, beside the last frame. Over it, the connection is closed with 1013.",
+  headersTimeoutMs: "Until the head of a request has come. Then 408.",
+  requestTimeoutMs: "Until a whole request has come. Then 408. Also how long an HTTP answer may stay unread.",
+  keepAliveTimeoutMs: "How long an HTTP socket may be idle between two requests. Then it is closed.",
+  pingIntervalMs:
+    "How often each connection gets a ping. One from which nothing has come since the last ping is ended.",
+  maxRefusedTokensPerMinute:
+    "Refused tokens a minute that are answered with 401. Beyond, the socket is closed. A right token is let in all the same.",
+  closeTimeoutMs: "How long a peer may take to answer a close. Then its socket is cut off.",
+};
+
+const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
+  maxNestingDepth: "Brackets within brackets in one text. Deeper ones are answered with `invalid_request`.",
+  maxBatchLength: "Requests in one batch. A longer batch is answered with one `invalid_request`.",
+  maxCallsInFlight: "Calls of one connection that wait for their answer. Further ones are answered with `overloaded`.",
+  maxBytesInFlight:
+    "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",
+};
+
+const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery">, string>> = {
+  maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  maxRetainedEventBytes:
+    "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
+  maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
+};
+
+const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
+  maxPushBytes: "One push as JSON. A larger one is answered with `too_large`.",
+  maxOpenPerSession: "Pushes of one session that are on their way. Further ones are answered with `overloaded`.",
+  maxOpenBytesPerSession: "Their bytes together. Further ones are answered with `overloaded`.",
+  maxSettledInMemory: "Settled deliveries in memory. Others are read from the store; nothing is lost.",
+  maxSettledBytesInMemory: "Their bytes together. As above.",
+};
+
+const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
+  maxRecordBytes: "One record of pi. A longer one is skipped and reported by an `rpcd_diagnostic` event.",
+  maxStdinBacklogBytes: "What waits for a pi that does not read. Over it, the call fails with `overloaded`.",
+  maxStderrBytes: "The end of pi's stderr, in `exit.stderrTail`.",
+  startTimeoutMs: "From starting pi until it is ready. Then `start_failed`.",
+  afterEofMs: "After the end of its stdin, pi has this long to end. Then SIGTERM.",
+  afterTermMs: "After SIGTERM, its process group has this long to end. Then SIGKILL.",
+};
+
+export const protocolLimits: readonly Limit[] = [
+  ...described(defaultEdgeLimits, edge),
+  ...described(defaultDispatcherLimits, dispatcher),
+  ...described(daemonLimits, daemon),
+  ...described(daemonLimits.delivery, delivery),
+  ...described(daemonLimits.child, child),
+];
+
+function described<T extends object>(values: T, meanings: Readonly<Partial<Record<keyof T, string>>>): Limit[] {
+  return Object.entries(meanings).map(([name, meaning]) => {
+    const value: unknown = values[name as keyof T];
+    return { name, value: quantity(name, Number(value)), meaning: String(meaning) };
+  });
+}
+
+/** A number with the unit that its name tells. */
+export function quantity(name: string, value: number): string {
+  if (name.includes("Bytes")) return bytes(value);
+  if (name.endsWith("Ms")) return value % 1_000 === 0 ? `${value / 1_000} s` : `${value} ms`;
+  return String(value);
+}
+
+function bytes(value: number): string {
+  const mebi = 1024 * 1024;
+  return value % mebi === 0 ? `${value / mebi} MiB` : `${value / 1024} KiB`;
+}

@@ -1,0 +1,148 @@
+import { describe, expect, test } from "vitest";
+import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
+import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
+import { Gap } from "../../../protocol/event.ts";
+import { isMethodName, methods } from "../../../protocol/methods.ts";
+import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
+import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
+import { withGeneratedParts, withoutGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
+import { protocolLimits, quantity } from "../../../scripts/lib/protocol-limits.ts";
+import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
+
+const protocol = read("PROTOCOL.md");
+const prose = withoutGeneratedParts(protocol);
+
+test("the generated parts of PROTOCOL.md are what the code says", () => {
+  expect(protocol === withGeneratedParts(protocol), "run: npm run schema").toBe(true);
+});
+
+test("PROTOCOL.md names the version of the protocol", () => {
+  expect(found(protocol, /^Version (\d+)\./gm)).toEqual([String(PROTOCOL_VERSION)]);
+});
+
+describe("the names in the documents", () => {
+  const names = new Set([...Object.keys(methods), ...Object.keys(notifications)]);
+
+  test.each(documents)("%s names no method and no notification that there is not", (document) => {
+    const named = spansOf(read(document)).filter((span) => /^((daemon|session|delivery)\/|rpc\.)[A-Za-z]+$/.test(span));
+    expect(named.filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  test("every method and notification has its heading in PROTOCOL.md, and its name in CHANGELOG.md", () => {
+    const headings = found(protocol, /^### (.+)$/gm);
+    expect(headings).toEqual(expect.arrayContaining([...names]));
+    expect(spansOf(read("CHANGELOG.md"))).toEqual(expect.arrayContaining([...names]));
+  });
+
+  test("every state, reason, evidence and outcome is explained in PROTOCOL.md", () => {
+    const values = [
+      DeliveryState,
+      Reason.properties.code,
+      Evidence,
+      PayloadCheck,
+      Attempt.properties.outcome,
+      Gap.properties.reason,
+      SessionState,
+    ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
+    expect(spansOf(prose)).toEqual(expect.arrayContaining(values));
+  });
+
+  test("PROTOCOL.md uses no name with underscores that is neither ours nor pi's", () => {
+    const ours = [
+      ...Object.keys(errorCatalogue),
+      ...Reason.properties.code.enum,
+      ...Gap.properties.reason.enum,
+      "rpcd_diagnostic",
+      // Kinds of it.
+      ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
+    ];
+    const ofPi = [
+      ...["prompt", "steer", "follow_up", "abort", "new_session", "switch_session", "extension_ui_response"],
+      ...["get_commands", "get_entries", "get_messages", "agent_settled", "extension_ui_request"],
+    ];
+    const named = spansOf(prose).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
+    expect(named.filter((name) => ![...ours, ...ofPi].includes(name))).toEqual([]);
+  });
+
+  test("daemon.json has the fields that PROTOCOL.md says", () => {
+    const [, declared = ""] = /interface DaemonFile \{(.*?)\n\}/s.exec(read("protocol/daemon.ts")) ?? [];
+    const [, section = ""] = /## Finding the daemon(.*?)\n## /s.exec(protocol) ?? [];
+    expect(found(section, /^\| `(\w+)` \|/gm)).toEqual(found(declared, /readonly (\w+):/g));
+  });
+
+  test("every code with which the daemon closes a WebSocket is in the table", () => {
+    const table = found(prose, /^\| (1\d\d\d(?:, 1\d\d\d)*) \|/gm).flatMap((codes) => codes.split(", "));
+    const inCode = found(read("server/edge/connection.ts"), /\b(10\d\d)\b/g);
+    expect(inCode.length).toBeGreaterThan(0);
+    expect(table).toEqual(expect.arrayContaining([...inCode]));
+  });
+});
+
+describe("the numbers in the documents", () => {
+  test.each(documents)("every quantity in the prose of %s is one of the code's", (document) => {
+    const [, hours = ""] = /keepMs = (\d+) \* 60 \* 60 \* 1_000/.exec(read("server/store/idempotency.ts")) ?? [];
+    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`];
+    const said = found(
+      withoutGeneratedParts(read(document)),
+      /\b(\d[\d.]* ?(?:[KMG]iB|ms|s|seconds|minutes|hours))\b/g,
+    );
+    expect(said.filter((value) => !known.includes(value))).toEqual([]);
+  });
+
+  /** Numbers that schemas tell and other files decide. */
+  test.each([
+    ["server/delivery/delivery-state.ts", /maxAttempts = (\d+)/, Delivery.properties.attempts],
+    ["server/delivery/delivery-state.ts", /maxHistory = (\d+)/, Delivery.properties.history],
+    ["server/session/prompt-ledger.ts", /maxLost = (\d+)/, SessionInfo.properties.lostPrompts],
+    [
+      "server/rpc/handlers/delivery.ts",
+      /defaultWaitMs = ([\d_]+)/,
+      methods["delivery/wait"].params.properties.timeoutMs,
+    ],
+    ["server/delivery/delivery-state.ts", /error\.slice\(0, ([\d_]+)\)/, Attempt.properties.error],
+    ["server/config.ts", /maxStderrBytes: (\d+ \* 1024)/, ChildExit.properties.stderrTail],
+  ])("what %s says with %s is in the schema's description", (file, pattern, schema) => {
+    const [, written = ""] = pattern.exec(read(file)) ?? [];
+    const value = written.split("*").reduce((product, factor) => product * Number(factor.replaceAll("_", "")), 1);
+    const { description } = schema as { readonly description?: string };
+    const said = description?.includes("KiB") === true ? quantity("Bytes", value) : String(value);
+    expect(description).toMatch(new RegExp(`\\b${said}\\b`));
+  });
+});
+
+describe("the frames in PROTOCOL.md", () => {
+  const validator = createValidator();
+  const blocks = fencesOf(protocol).filter(({ info }) => info[0] === "json");
+  const frames = blocks.flatMap(({ info: [, kind = "", of = ""], text }) =>
+    text.split(/\n\n+/).map((frame) => ({ kind, of, frame: JSON.parse(frame) as Record<string, unknown> })),
+  );
+  const ofKind = (wanted: string): readonly Record<string, unknown>[] =>
+    frames.filter(({ kind }) => kind === wanted).map(({ frame }) => frame);
+
+  test("are of a known kind each", () => {
+    expect(new Set(frames.map(({ kind }) => kind))).toEqual(new Set(["request", "response", "error", "notification"]));
+    for (const { frame } of frames) expect(frame["jsonrpc"]).toBe("2.0");
+  });
+
+  test.each(ofKind("request"))("request $id, $method, has good params", ({ method, params, id }) => {
+    if (typeof method !== "string" || !isMethodName(method)) throw new Error(`there is no method ${String(method)}`);
+    expect(id).toBeTypeOf("number");
+    expect(validator.params(method, params)).toEqual([]);
+  });
+
+  test.each(frames.filter(({ kind }) => kind === "response"))("the response of $of is one", ({ of, frame }) => {
+    if (!isMethodName(of)) throw new Error(`there is no method ${of}`);
+    expect(validator.result(of, frame["result"])).toEqual([]);
+  });
+
+  test.each(ofKind("notification"))("notification $params.seq is one", ({ method, params }) => {
+    expect(validator.notification(method as NotificationName, params)).toEqual([]);
+  });
+
+  test.each(ofKind("error"))("error $error.code is in the catalogue", ({ error }) => {
+    const { code, data } = error as { code: number; data: { name: ErrorName; retryable: boolean } };
+    expect(errorCatalogue[data.name]).toMatchObject({ code, retryable: data.retryable });
+  });
+});

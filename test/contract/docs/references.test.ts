@@ -1,0 +1,104 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { CommandSpec } from "../../../cli/command-spec.ts";
+import { commands } from "../../../cli/commands.ts";
+import { anchorsOf, codeOf, documents, fencesOf, found, read, root, spansOf } from "./documents.ts";
+
+const table: Readonly<Record<string, CommandSpec>> = commands;
+const { scripts, exports } = JSON.parse(read("package.json")) as {
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, { readonly default: string }>>;
+};
+const folders = "protocol|client|cli|server|extension|provider|test|scripts|examples|bench|\\.ci";
+/** Looks like a file in a folder of ours. */
+const modelName = "provider/id";
+const piDocs = join(root, "node_modules", "@earendil-works", "pi-coding-agent", "docs");
+
+describe.each(documents)("%s", (document) => {
+  const markdown = read(document);
+
+  test("has no link into nowhere", () => {
+    const links = found(markdown.replaceAll(/`[^`\n]+`/g, ""), /\]\(((?!https?:)[^)\s]+)\)/g);
+    const broken = links.filter((link) => {
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? document : join(dirname(document), path);
+      if (!existsSync(join(root, target))) return true;
+      return anchor !== undefined && !anchorsOf(read(target)).has(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test("names no file that there is not", () => {
+    const whole = spansOf(markdown).filter(
+      (span) => new RegExp(`^(${folders})/[\\w./-]*$`).test(span) && span !== modelName,
+    );
+    const inBlocks = fencesOf(markdown)
+      .filter(({ info }) => info[0] === "bash")
+      .flatMap(({ text }) => found(text, new RegExp(`(?<![\\w/])((?:${folders})/[\\w./-]+\\.\\w+)`, "g")));
+    const atRoot = spansOf(markdown).filter((span) => /^[A-Z]+\.md$/.test(span));
+    expect([...whole, ...inBlocks, ...atRoot].filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    const pis = found(markdown, /`docs\/([\w-]+\.md)/g);
+    expect(pis.filter((page) => !existsSync(join(piDocs, page)))).toEqual([]);
+  });
+
+  test("names no npm script that there is not", () => {
+    const named = [
+      ...found(markdown, /\bnpm run (?:--silent )?([a-z][a-z:-]*)/g),
+      ...found(markdown, /\bnpm (test)\b/g),
+    ];
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+
+  test("names no command and no option of the command line that there is not", () => {
+    const wrong = codeOf(markdown).flatMap((line) => {
+      const [, name, rest = ""] = /\bpi-rpcd (?:-- )?([a-z]+)(.*)/.exec(line) ?? [];
+      if (name === undefined) return [];
+      const options = found(rest, /(?<=\s)--([a-z][a-z-]*)/g);
+      const known = table[name]?.options;
+      return known !== undefined && options.every((option) => option in known) ? [] : [line];
+    });
+    const everyOption = new Set(Object.values(table).flatMap(({ options }) => Object.keys(options)));
+    const alone = spansOf(markdown).flatMap((span) => found(span, /^--([a-z][a-z-]*)/g));
+    expect([...wrong, ...alone.filter((option) => !everyOption.has(option))]).toEqual([]);
+  });
+
+  test("speaks of no path of one machine", () => {
+    expect(found(markdown, /((?:\/work|\/root|\/tmp|\/Users|\/home\/(?!ada\/))\/?\S*)/g)).toEqual([]);
+  });
+});
+
+/** The lines of a text that are not empty. */
+function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** The first line that is not in `text`, behind the line before it; undefined if all are there in their order. */
+function firstMissing(lines: readonly string[], text: string): string | undefined {
+  const others = linesOf(text);
+  let from = 0;
+  return lines.find((line) => {
+    from = others.indexOf(line, from) + 1;
+    return from === 0;
+  });
+}
+
+describe("the code in README.md", () => {
+  const fences = fencesOf(read("README.md"));
+
+  test("in TypeScript is that of the example, which imports the checkout's own client", () => {
+    const [block] = fences.filter(({ info }) => info[0] === "ts");
+    const source = exports["./client"]?.default.replace("./dist/", "../").replace(/js$/, "ts") ?? "";
+    const lines = linesOf(block?.text ?? "").map((line) => line.replace('"pi-rpcd/client"', `"${source}"`));
+    expect(lines.length).toBeGreaterThan(8);
+    expect(lines.length).toBeLessThanOrEqual(12);
+    expect(firstMissing(lines, read("examples/push-while-running.ts"))).toBeUndefined();
+  });
+
+  test("with curl is that of the example", () => {
+    const [block] = fences.filter(({ text }) => text.includes("curl"));
+    const lines = linesOf(block?.text ?? "");
+    expect(lines.length).toBeGreaterThan(8);
+    expect(firstMissing(lines, read("examples/curl.sh"))).toBeUndefined();
+  });
+});

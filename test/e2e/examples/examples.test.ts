@@ -1,0 +1,48 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { createValidator } from "../../../protocol/validation.ts";
+import { answer, call } from "../../../provider/reply.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
+
+const examples = join(import.meta.dirname, "..", "..", "..", "examples");
+const pushed = "The nightly build is green.";
+
+/** Runs a program in the stage's directory, as a user of that stage's daemon would. */
+async function play(stage: Stage, file: string, args: readonly string[]): Promise<string> {
+  const env = { ...process.env, PI_RPCD_STATE_DIR: stage.stateDir };
+  return (await promisify(execFile)(file, args, { cwd: stage.cwd, env, timeout: 50_000 })).stdout;
+}
+
+test("push-while-running.ts gets its receipt for the very request that carries the push", async () => {
+  await using stage = await startStage({
+    provider: { script: [answer("I run them.", call("bash", { command: "sleep 2" })), answer("All is green.")] },
+  });
+  const output = await play(stage, process.execPath, [join(examples, "push-while-running.ts")]);
+  expect(output.split("\n")).toEqual([
+    "pi has taken the prompt: started.",
+    "The model has it. Evidence: headers; requests that carried it: 1.",
+    "It went through accepted, held, inserted, prepared, delivered, answered.",
+    "",
+  ]);
+  expect(stage.provider.requests.map((request) => request.countText(pushed, { roles: ["user"] }))).toEqual([0, 1]);
+  expect(await stage.client.listSessions()).toEqual([]);
+});
+
+test("curl.sh calls the daemon over the Unix socket and over TCP, and leaves no session", async () => {
+  await using stage = await startStage();
+  const output = await play(stage, "bash", [join(examples, "curl.sh")]);
+  const answers = output.trim().split("\n");
+  const [accepted, delivered, closed] = answers.map((line) => JSON.parse(line) as { id: number; result: unknown });
+  expect(answers).toHaveLength(3);
+  expect(accepted).toMatchObject({ id: 2, result: { state: "accepted", customType: "build" } });
+  expect(delivered).toMatchObject({ id: 3, result: { state: expect.stringMatching(/^(delivered|answered)$/) } });
+  expect(closed).toMatchObject({ id: 4, result: {} });
+  const validator = createValidator();
+  expect(validator.result("delivery/push", accepted?.result)).toEqual([]);
+  expect(validator.result("delivery/wait", delivered?.result)).toEqual([]);
+  expect(validator.result("session/close", closed?.result)).toEqual([]);
+  expect(stage.provider.requests.at(-1)?.countText(pushed, { roles: ["user"] })).toBe(1);
+  expect(await stage.client.listSessions()).toEqual([]);
+});
