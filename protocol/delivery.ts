@@ -3,7 +3,7 @@ import { DeliveryId, SessionId, Timestamp } from "./ids.ts";
 
 export const DeliverAs = Type.Enum(["steer", "followUp", "nextTurn"], {
   description:
-    "During a run: `steer` enters the next request, `followUp` comes when the run would end. `nextTurn` waits for the next prompt.",
+    "During a run: `steer` enters the next request, `followUp` comes when the run would end. `nextTurn` waits for the next prompt. Default in a push: steer.",
 });
 export type DeliverAs = Static<typeof DeliverAs>;
 
@@ -44,7 +44,8 @@ export const Attempt = Type.Object(
     payload: PayloadCheck,
     outcome: Type.Optional(
       Type.Enum(["delivered", "failed", "aborted", "unknown"], {
-        description: "Absent while the attempt is open. `unknown`: the child died before the verdict.",
+        description:
+          "Absent while the attempt is open. `unknown`: the child died before the verdict, or the payload lacked the push.",
       }),
     ),
     endedAt: Type.Optional(Timestamp),

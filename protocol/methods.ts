@@ -5,7 +5,7 @@ import { DeliverAs, Delivery, WaitUntil } from "./delivery.ts";
 import type { ErrorName } from "./errors.ts";
 import { Gap } from "./event.ts";
 import { DeliveryId, Seq, SessionId } from "./ids.ts";
-import { IfRunning, PromptResult, SessionInfo, ThinkingLevel } from "./session.ts";
+import { ChildExit, IfRunning, PromptResult, SessionInfo, ThinkingLevel } from "./session.ts";
 
 /** One row of the method table. */
 export interface MethodRow {
@@ -33,17 +33,27 @@ const idempotencyKey = Type.Optional(
     description: "Same key and same params: the first result again. Same key, other params: `conflict`.",
   }),
 );
+/** What a call can give that needs the session's pi, which is started if there is none. */
 const childErrors = [
   "session_not_found",
   "session_closed",
   "child_exited",
+  "cwd_invalid",
+  "model_not_found",
+  "pi_not_found",
+  "pi_too_old",
   "start_failed",
   "link_failed",
+  "overloaded",
+  "shutting_down",
 ] as const satisfies readonly ErrorName[];
 const message = {
   sessionId: SessionId,
-  text: Type.String({ minLength: 1 }),
-  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64 })),
+  text: Type.String({
+    minLength: 1,
+    description: "The user's words. A text that begins with `/` may be a command, template or skill of pi's.",
+  }),
+  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64, description: "Sent with the text." })),
   idempotencyKey,
 };
 
@@ -72,9 +82,16 @@ export const methods = {
         }),
       ),
       thinking: Type.Optional(ThinkingLevel),
-      name: Type.Optional(Type.String({ pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$" })),
+      name: Type.Optional(
+        Type.String({
+          pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$",
+          description: "A name for lists, also in pi's own.",
+        }),
+      ),
       tools: Type.Optional(Type.Array(toolPattern(), { maxItems: 256, description: "The tools the model may call." })),
-      excludeTools: Type.Optional(Type.Array(toolPattern(), { maxItems: 256 })),
+      excludeTools: Type.Optional(
+        Type.Array(toolPattern(), { maxItems: 256, description: "Tools the model may not call." }),
+      ),
       approve: Type.Optional(
         Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
       ),
@@ -99,7 +116,7 @@ export const methods = {
   "session/list": {
     summary: "All sessions that are not closed, the newest first.",
     params: params({
-      cwd: Type.Optional(Type.String({ minLength: 1 })),
+      cwd: Type.Optional(Type.String({ minLength: 1, description: "Only sessions of this directory." })),
     }),
     result: Type.Object({ sessions: Type.Array(SessionInfo) }, { additionalProperties: false }),
     scope: "none",
@@ -140,15 +157,18 @@ export const methods = {
   "session/unsubscribe": {
     summary: "Ends this connection's subscription. Not being subscribed is no error.",
     params: sessionIdOnly,
-    result: Type.Object({ subscribed: Type.Boolean() }, { additionalProperties: false }),
+    result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
     scope: "none",
     capability: "observe",
     since: "0.1.0",
-    errors: ["session_not_found", "invalid_request"],
+    errors: ["invalid_request"],
   },
   "session/prompt": {
     summary: "Gives pi a user's prompt. Returns when pi has taken it, not when the run has ended.",
-    params: params({ ...message, ifRunning: Type.Optional(IfRunning) }),
+    params: params({
+      ...message,
+      ifRunning: Type.Optional({ ...IfRunning, description: "What to do when a run is on. Default: refuse." }),
+    }),
     result: PromptResult,
     scope: "session",
     capability: "prompt",
@@ -162,7 +182,7 @@ export const methods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "refused_by_pi", "forbidden", "conflict"],
+    errors: [...childErrors, "session_busy", "refused_by_pi", "forbidden", "conflict"],
   },
   "session/followUp": {
     summary: "Gives the agent a user's message for when it would stop. While idle it acts as a prompt.",
@@ -171,7 +191,7 @@ export const methods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "refused_by_pi", "forbidden", "conflict"],
+    errors: [...childErrors, "session_busy", "refused_by_pi", "forbidden", "conflict"],
   },
   "session/abort": {
     summary: "Aborts the run and returns when the session is idle. Overtakes waiting calls, never a prompt under way.",
@@ -183,7 +203,7 @@ export const methods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "refused_by_pi"],
+    errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi"],
   },
   "session/command": {
     summary: "Sends any other command of pi's RPC as it is, and returns its data.",
@@ -212,7 +232,7 @@ export const methods = {
   "session/close": {
     summary: "Ends the session's pi and forgets the session. Its file stays, unless no message was ever written to it.",
     params: sessionIdOnly,
-    result: Type.Object({ exit: Type.Optional(Type.Unknown()) }, { additionalProperties: false }),
+    result: Type.Object({ exit: Type.Optional(ChildExit) }, { additionalProperties: false }),
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
@@ -222,7 +242,10 @@ export const methods = {
     summary: "Stores a custom message for the agent and returns at once; its delivery is followed by id.",
     params: params({
       sessionId: SessionId,
-      customType: Type.String({ pattern: "^[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$" }),
+      customType: Type.String({
+        pattern: "^[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$",
+        description: "What kind of message it is; pi keeps it with the message.",
+      }),
       content: Content,
       display: Type.Optional(Type.Boolean({ description: "Whether pi's own screens show it. Default: true." })),
       details: Type.Optional(
@@ -243,13 +266,13 @@ export const methods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "session_closed", "conflict", "too_large", "shutting_down"],
+    errors: ["session_not_found", "conflict", "too_large", "overloaded"],
   },
   "delivery/wait": {
     summary: "Waits until a delivery has reached a state (or is parked, or can never reach it) and returns it.",
     params: params({
       deliveryId: DeliveryId,
-      until: Type.Optional(WaitUntil),
+      until: Type.Optional({ ...WaitUntil, description: "The state to wait for. Default: delivered." }),
       timeoutMs: Type.Optional(
         Type.Integer({ minimum: 0, maximum: 3_600_000, description: "Default: 60000. 0: the state now." }),
       ),
@@ -258,7 +281,7 @@ export const methods = {
     scope: "none",
     capability: "observe",
     since: "0.1.0",
-    errors: ["delivery_not_found", "deadline_exceeded"],
+    errors: ["delivery_not_found", "deadline_exceeded", "cancelled"],
   },
   "delivery/get": {
     summary: "One delivery as it is now.",

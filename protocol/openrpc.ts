@@ -4,7 +4,7 @@ import { notifications } from "./notifications.ts";
 import { PROTOCOL_VERSION, WEBSOCKET_PATH } from "./wire.ts";
 
 /** Errors that every method can give, and that the rows therefore do not list. */
-const commonErrors = ["invalid_params", "internal_error"] as const satisfies readonly ErrorName[];
+const commonErrors = ["invalid_params", "internal_error", "overloaded"] as const satisfies readonly ErrorName[];
 
 /** The protocol as an OpenRPC 1.3 document. `notifications` and `errors` beyond OpenRPC stand under `x-` keys. */
 export function openRpcDocument(version: string): Record<string, unknown> {

@@ -1,25 +1,32 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { openRpcDocument } from "../protocol/openrpc.ts";
+import { withGeneratedParts } from "./lib/protocol-document.ts";
 
-// Writes protocol/schema/openrpc.json from the method table; with --check it only compares.
+// Writes what derives from the method table: protocol/schema/openrpc.json and parts of PROTOCOL.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
-const file = join(root, "protocol", "schema", "openrpc.json");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
-const wanted = `${JSON.stringify(openRpcDocument(version), null, 2)}\n`;
 
-if (process.argv.includes("--check")) {
-  let have = "";
-  try {
-    have = readFileSync(file, "utf8");
-  } catch {
-    // Reported as a difference below.
-  }
-  if (have !== wanted) {
-    console.error("protocol/schema/openrpc.json is not what protocol/ says. Run: npm run schema");
+const wanted: Readonly<Record<string, string>> = {
+  "protocol/schema/openrpc.json": `${JSON.stringify(openRpcDocument(version), null, 2)}\n`,
+  "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
+};
+
+for (const [file, text] of Object.entries(wanted)) {
+  if (read(file) === text) continue;
+  if (process.argv.includes("--check")) {
+    console.error(`${file} is not what protocol/ and the limits say. Run: npm run schema`);
     process.exitCode = 1;
+  } else {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), text);
   }
-} else {
-  mkdirSync(join(root, "protocol", "schema"), { recursive: true });
-  writeFileSync(file, wanted);
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(join(root, file), "utf8");
+  } catch {
+    return "";
+  }
 }

@@ -75,8 +75,8 @@ export function createEdge(options: EdgeOptions): Edge {
   };
 
   async function close(drainMs: number): Promise<void> {
-    await socketFile?.remove();
     const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop()]);
+    await socketFile?.remove();
     const ended = await within(all, drainMs);
     if (ended.kind === "timeout") {
       tcp.destroy();

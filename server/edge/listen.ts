@@ -9,7 +9,7 @@ const loopback = "127.0.0.1";
 
 /** A socket file that this process has made. */
 export interface SocketFile {
-  /** Removes it, unless somebody else's file has taken its place. Call it before the server closes. */
+  /** Removes it, unless somebody else's file has taken its place. */
   remove(): Promise<void>;
 }
 

@@ -22,20 +22,15 @@ export interface TransportServerOptions {
 export class TransportServer {
   /** For listening. */
   readonly http: Server;
-  /** Resolves when {@link stop} was called and the last socket has gone. */
-  readonly stopped: Promise<void>;
   readonly #options: TransportServerOptions;
   readonly #sockets = new Set<Socket>();
   readonly #requests = new WeakMap<Socket, number>();
-  readonly #resolveStopped: () => void;
-  #stopping = false;
+  readonly #drained = Promise.withResolvers<void>();
+  #stopped: Promise<void> | undefined;
 
   constructor(options: TransportServerOptions) {
     this.#options = options;
     const { limits, log } = options;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.stopped = promise;
-    this.#resolveStopped = resolve;
     this.http = createServer(
       {
         maxHeaderSize: limits.maxHeaderBytes,
@@ -59,22 +54,34 @@ export class TransportServer {
     this.http.on("drop", () => log.warn({ transport: options.transport }, "too many sockets: one was closed"));
     this.http.on("connection", (socket) => {
       this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
+      socket.once("close", () => {
+        this.#sockets.delete(socket);
+        this.#drainedIfEmpty();
+      });
     });
   }
 
-  /** Takes no more sockets and ends those that wait for a request. Others end with the answer they wait for. */
+  /**
+   * Takes no more sockets and ends those that wait for a request; others end with the answer they wait for. Resolves
+   * when the last has gone, and all that belongs to its requests knows it. Always the same promise.
+   */
   stop(): Promise<void> {
-    if (this.#stopping) return this.stopped;
-    this.#stopping = true;
-    if (this.http.listening) this.http.close(() => this.#resolveStopped());
-    else this.#resolveStopped();
-    return this.stopped;
+    if (this.#stopped !== undefined) return this.#stopped;
+    this.#stopped = this.#drained.promise;
+    if (this.http.listening) this.http.close();
+    // Node ends those that have had an answer; one that has never said anything is no less idle.
+    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroySoon();
+    this.#drainedIfEmpty();
+    return this.#stopped;
   }
 
   /** Ends all sockets at once. */
   destroy(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #drainedIfEmpty(): void {
+    if (this.#stopped !== undefined && this.#sockets.size === 0) this.#drained.resolve();
   }
 
   #request(request: IncomingMessage, response: ServerResponse): void {
@@ -84,9 +91,9 @@ export class TransportServer {
     this.#requests.set(socket, waiting);
     response.once("close", () => {
       this.#requests.set(socket, (this.#requests.get(socket) ?? 1) - 1);
-      if (this.#stopping) socket.destroySoon();
+      if (this.#stopped !== undefined) socket.destroySoon();
     });
-    if (this.#stopping) response.setHeader("connection", "close");
+    if (this.#stopped !== undefined) response.setHeader("connection", "close");
     const refused = admission.refuse(request, transport) ?? this.#overloaded(waiting > limits.maxRequestsPerSocket);
     if (refused === undefined) onRequest(request, response);
     else if (refused === "drop") socket.destroy();
@@ -94,7 +101,7 @@ export class TransportServer {
   }
 
   #overloaded(tooMany: boolean): Refusal | undefined {
-    if (this.#stopping) return refusal(new WireError("shutting_down", "The daemon is about to end."));
+    if (this.#stopped !== undefined) return refusal(new WireError("shutting_down", "The daemon is about to end."));
     if (!tooMany) return undefined;
     const message = `${this.#options.limits.maxRequestsPerSocket} requests of this socket wait for their answer already.`;
     return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));

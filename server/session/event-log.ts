@@ -1,10 +1,12 @@
 import type { Gap } from "../../protocol/event.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
+import type { SeqNumbers } from "./seq-numbers.ts";
 
 export interface EventLogOptions {
   readonly sessionId: string;
   /** Frames are forgotten from the oldest on when all together exceed this. */
   readonly maxRetainedBytes: number;
+  readonly numbers: SeqNumbers;
 }
 
 /** What can be replayed behind a cursor. */
@@ -38,11 +40,12 @@ export class EventLog {
   readonly #largestSegment: number;
   readonly #eventHead: Buffer;
   readonly #segments: Segment[] = [];
+  readonly #numbers: SeqNumbers;
   #retained = 0;
-  #cursor = 0;
 
-  constructor({ sessionId, maxRetainedBytes }: EventLogOptions) {
+  constructor({ sessionId, maxRetainedBytes, numbers }: EventLogOptions) {
     this.#sessionId = sessionId;
+    this.#numbers = numbers;
     this.#maxRetainedBytes = maxRetainedBytes;
     // Memory is given back by whole segments: small ones beside the bound, so that the bound is nearly used.
     this.#largestSegment = Math.max(smallestSegment, Math.min(largestSegment, maxRetainedBytes >> 2));
@@ -51,17 +54,17 @@ export class EventLog {
 
   /** The newest seq; 0 before the first. */
   get cursor(): number {
-    return this.#cursor;
+    return this.#numbers.last;
   }
 
   /** Wraps a record of pi. The frame is valid as long as somebody holds it, and must not be changed. */
   appendEvent(record: Buffer, generation: number): Buffer {
-    this.#cursor += 1;
+    const seq = this.#numbers.next();
     const size = this.#eventHead.length + middleBytes + record.length + tail.length;
     const segment = this.#room(size);
     const { bytes, end: start } = segment;
     let at = start + this.#eventHead.copy(bytes, start);
-    at += bytes.write(`${this.#cursor},"at":${Date.now()},"generation":${generation},"event":`, at, "latin1");
+    at += bytes.write(`${seq},"at":${Date.now()},"generation":${generation},"event":`, at, "latin1");
     at += record.copy(bytes, at);
     at += tail.copy(bytes, at);
     return this.#close(segment, at);
@@ -69,17 +72,18 @@ export class EventLog {
 
   /** Wraps a notification of the daemon's own. `params` gets `sessionId`, `seq` and `at` in front. */
   append(method: NotificationName, params: Readonly<Record<string, unknown>>): Buffer {
-    this.#cursor += 1;
+    const seq = this.#numbers.next();
     const rest = JSON.stringify(params).slice(1);
-    const text = `${head(method, this.#sessionId)}${this.#cursor},"at":${Date.now()}${rest === "}" ? "" : ","}${rest}}`;
+    const text = `${head(method, this.#sessionId)}${seq},"at":${Date.now()}${rest === "}" ? "" : ","}${rest}}`;
     const segment = this.#room(Buffer.byteLength(text));
     return this.#close(segment, segment.end + segment.bytes.write(text, segment.end));
   }
 
   /** All frames behind a cursor, as far as they are still held. */
   since(after: number): Replay {
-    const cursor = this.#cursor;
-    if (after > cursor) return { frames: [], cursor, gap: { from: 0, to: after, reason: "log_reset" } };
+    const { cursor } = this;
+    // A cursor of another log says nothing about this one: all of it is behind.
+    if (after > cursor) return { ...this.since(0), gap: { from: 0, to: after, reason: "log_reset" } };
     const frames: Buffer[] = [];
     for (const { bytes, firstSeq, starts, end } of this.#segments) {
       for (let i = Math.max(0, after + 1 - firstSeq); i < starts.length; i += 1) {
@@ -99,7 +103,7 @@ export class EventLog {
     const next = Math.min(this.#largestSegment, Math.max(smallestSegment, (newest?.bytes.length ?? 0) * 2));
     const segment: Segment = {
       bytes: Buffer.allocUnsafeSlow(Math.max(next, size)),
-      firstSeq: this.#cursor,
+      firstSeq: this.cursor,
       starts: [],
       end: 0,
     };

@@ -9,7 +9,8 @@ import type { PiProgram } from "../pi/locate.ts";
 import { createSessionFile, ensureSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
-import { type ChildSinks, Session, type SessionOptions } from "./session.ts";
+import { Session } from "./session.ts";
+import type { ChildSinks, SessionOptions } from "./session-options.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions {
@@ -123,6 +124,7 @@ export class Registry {
       file,
       ...(name === undefined ? {} : { name }),
       generation: 0,
+      reservedSeq: 0,
       options: defined({ model, thinking, name, tools, excludeTools, approve }),
       createdAt: now.getTime(),
       updatedAt: now.getTime(),
@@ -151,6 +153,7 @@ export class Registry {
       stored,
       start: (current, sinks) => this.#start(current, sinks, log),
       save: (current) => sessions.put(current),
+      flush: () => sessions.flush(),
       prompts,
       tracker,
       maxRetainedEventBytes: limits.maxRetainedEventBytes,

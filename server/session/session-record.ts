@@ -16,14 +16,17 @@ type Facts = Pick<
   | "updatedAt"
 >;
 
+/** Keeps a session's record. Resolves when it is on disk; a failure is logged by the store. */
+type SaveSession = (stored: StoredSession) => Promise<void>;
+
 /** What a session is, beside what it does: kept in the store, so that a later child is started in the same way. */
 export class SessionRecord {
-  readonly #save: (stored: StoredSession) => Promise<void>;
+  readonly #save: SaveSession;
   #stored: StoredSession;
   #model: ModelRef | undefined;
   #thinkingLevel: string | undefined;
 
-  constructor(stored: StoredSession, save: (stored: StoredSession) => Promise<void>) {
+  constructor(stored: StoredSession, save: SaveSession) {
     this.#stored = stored;
     this.#save = save;
   }
@@ -52,6 +55,17 @@ export class SessionRecord {
   nextGeneration(): number {
     this.#stored = { ...this.#stored, generation: this.#stored.generation + 1, updatedAt: Date.now() };
     return this.#stored.generation;
+  }
+
+  /** Something has happened to the session. */
+  touch(): void {
+    this.#stored = { ...this.#stored, updatedAt: Date.now() };
+  }
+
+  /** Numbers of the log up to `upTo` may be given. */
+  reserveSeq(upTo: number): Promise<void> {
+    this.#stored = { ...this.#stored, reservedSeq: upTo };
+    return this.#save(this.#stored);
   }
 
   /** The session goes on in another file. */

@@ -1,52 +1,26 @@
-import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
-import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import { type Child, type ReadyState, readyState } from "../pi/child.ts";
+import { type Child, readyState } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
-import type { PromptStore } from "../store/prompts.ts";
-import type { StoredSession } from "../store/sessions.ts";
 import { cancellation } from "./dialogs.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
 import { Pushing } from "./pushing.ts";
+import { SeqNumbers } from "./seq-numbers.ts";
 import type { SessionCore } from "./session-core.ts";
+import type { SessionOptions } from "./session-options.ts";
 import { SessionRecord } from "./session-record.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
 import type { Subscriber } from "./subscriptions.ts";
-
-/** What a session needs to hear from its child. */
-export interface ChildSinks {
-  /** Aborted when the session ends while its child starts. */
-  readonly signal: AbortSignal;
-  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
-  readonly onFrame: (frame: OutwardFrame) => void;
-  readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
-}
-
-export interface SessionOptions {
-  readonly stored: StoredSession;
-  /** Starts a pi for the session. */
-  readonly start: (
-    stored: StoredSession,
-    sinks: ChildSinks,
-  ) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
-  /** Keeps what has changed of the session's record. */
-  readonly save: (stored: StoredSession) => Promise<void>;
-  readonly prompts: PromptStore;
-  readonly tracker: DeliveryTracker;
-  readonly maxRetainedEventBytes: number;
-  readonly log: Logger;
-}
 
 /**
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
@@ -71,7 +45,15 @@ export class Session implements SessionCore {
     this.#options = options;
     const { sessionId } = options.stored;
     this.#record = new SessionRecord(options.stored, options.save);
-    this.#journal = new Journal({ sessionId, maxRetainedBytes: options.maxRetainedEventBytes });
+    this.#journal = new Journal({
+      sessionId,
+      maxRetainedBytes: options.maxRetainedEventBytes,
+      numbers: new SeqNumbers({
+        reserved: options.stored.reservedSeq,
+        reserve: (upTo) => this.#record.reserveSeq(upTo),
+        flush: options.flush,
+      }),
+    });
     this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
     this.prompting = new Prompting(this, this.#ledger, (child) => this.pushing.beforePrompt(child));
@@ -314,7 +296,8 @@ export class Session implements SessionCore {
   }
 
   #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {
-    this.#options.log.warn({ generation, ...diagnostic }, "pi wrote a record that could not be passed on as it is");
+    const { kind, bytes } = diagnostic;
+    this.#options.log.warn({ generation, kind, bytes }, "pi wrote a record that could not be passed on as it is");
     const event = { type: "rpcd_diagnostic", ...diagnostic };
     this.#journal.say("session/event", { generation, event });
   }
@@ -341,6 +324,7 @@ export class Session implements SessionCore {
       return;
     }
     this.#state = state;
+    this.#record.touch();
     this.#publish();
   }
 

@@ -7,6 +7,8 @@ export interface StoredSession {
   readonly file: string;
   readonly name?: string;
   readonly generation: number;
+  /** The highest number that the session's log may have given. */
+  readonly reservedSeq: number;
   /** What pi was started with, to start it in the same way again. */
   readonly options: {
     readonly model?: string;
@@ -46,6 +48,11 @@ export class SessionStore {
       session.createdAt,
       session.updatedAt,
     );
+  }
+
+  /** Brings to disk, now, what was put. */
+  flush(): void {
+    this.#database.flush();
   }
 
   delete(sessionId: string): Promise<void> {

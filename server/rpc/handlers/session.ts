@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Params } from "../../../protocol/methods.ts";
 import type { IfRunning } from "../../../protocol/session.ts";
@@ -13,21 +14,21 @@ export function sessionHandlers(registry: Registry): Pick<Handlers, SessionMetho
 
   return {
     "session/create": async (params) => (await registry.create(params)).info(),
-    "session/list": ({ cwd }) => ({
-      sessions: registry
-        .all()
-        .filter((session) => cwd === undefined || session.cwd === cwd)
-        .map((session) => session.info()),
-    }),
+    "session/list": async ({ cwd }) => {
+      // Sessions know their directory without links.
+      const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
+      const sessions = registry.all().filter((session) => wanted === undefined || session.cwd === wanted);
+      return { sessions: sessions.map((session) => session.info()) };
+    },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
     "session/subscribe": ({ sessionId, after }, call) => {
       const { cursor, gap } = registry.get(sessionId).subscribe(peerOf(call), after);
       return { cursor, ...(gap === undefined ? {} : { gap }) };
     },
-    "session/unsubscribe": ({ sessionId }, call) => {
-      registry.get(sessionId).unsubscribe(peerOf(call).id);
-      return { subscribed: false };
-    },
+    "session/unsubscribe": ({ sessionId }, call) => ({
+      // A session that was closed meanwhile has no subscriptions.
+      wasSubscribed: registry.find(sessionId)?.unsubscribe(peerOf(call).id) ?? false,
+    }),
     "session/prompt": (params) => prompt(params, params.ifRunning ?? "refuse"),
     "session/steer": (params) => prompt(params, "steer"),
     "session/followUp": (params) => prompt(params, "followUp"),

@@ -67,7 +67,7 @@ describe("the names in the documents", () => {
   });
 
   test("daemon.json has the fields that PROTOCOL.md says", () => {
-    const [, declared = ""] = /interface DaemonFile \{(.*?)\n\}/s.exec(read("protocol/daemon.ts")) ?? [];
+    const [, declared = ""] = /interface DaemonFile \{(.*?)\n\}/s.exec(read("protocol/daemon-file.ts")) ?? [];
     const [, section = ""] = /## Finding the daemon(.*?)\n## /s.exec(protocol) ?? [];
     expect(found(section, /^\| `(\w+)` \|/gm)).toEqual(found(declared, /readonly (\w+):/g));
   });

@@ -29,7 +29,7 @@ beforeEach(async () => {
   daemon.answer("delivery/push", ({ deliveryId = "" }) => delivery(deliveryId, ["accepted"]));
   daemon.answer("delivery/wait", () => noAnswer);
   daemon.answer("session/subscribe", () => ({ cursor: seq }));
-  daemon.answer("session/unsubscribe", () => ({ subscribed: false }));
+  daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
 });
 
 afterEach(async () => {

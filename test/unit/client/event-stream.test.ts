@@ -12,7 +12,7 @@ async function startAt(cursor: number): Promise<FakeDaemon> {
     for (let seq = (after ?? cursor) + 1; seq <= cursor; seq += 1) daemon.notify("session/event", envelope(seq));
     return { cursor };
   });
-  daemon.answer("session/unsubscribe", () => ({ subscribed: false }));
+  daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
   return daemon;
 }
 

@@ -18,7 +18,7 @@ beforeEach(async () => {
   client = await daemon.connect();
   session = client.session(sessionId);
   daemon.answer("session/subscribe", () => ({ cursor: seq }));
-  daemon.answer("session/unsubscribe", () => ({ subscribed: false }));
+  daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
   daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "started" }));
 });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { EventLog } from "../../../server/session/event-log.ts";
+import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
 
 interface Frame {
   readonly method: string;
@@ -13,7 +14,9 @@ interface Frame {
 }
 
 const parse = (frame: Buffer): Frame => JSON.parse(frame.toString("utf8")) as Frame;
-const log = (maxRetainedBytes = 1 << 20) => new EventLog({ sessionId: "s-1", maxRetainedBytes });
+const reserve = (reserved = 0) => ({ reserved, reserve: () => Promise.resolve(), flush: () => {} });
+const log = (maxRetainedBytes = 1 << 20) =>
+  new EventLog({ sessionId: "s-1", maxRetainedBytes, numbers: new SeqNumbers(reserve()) });
 
 describe("EventLog", () => {
   test("wraps pi's very bytes in an envelope with the next seq", () => {
@@ -47,8 +50,21 @@ describe("EventLog", () => {
     expect(events.since(5)).toEqual({ frames: [], cursor: 5, gap: undefined });
   });
 
-  test("names a cursor that is ahead of the log", () => {
-    expect(log().since(7).gap).toEqual({ from: 0, to: 7, reason: "log_reset" });
+  test("gives everything to a cursor that is ahead of it, and says that it is of another log", () => {
+    const events = log();
+    events.appendEvent(Buffer.from("{}"), 1);
+    const { frames, gap } = events.since(7);
+    expect(gap).toEqual({ from: 0, to: 7, reason: "log_reset" });
+    expect(frames).toHaveLength(1);
+  });
+
+  test("goes on behind what was reserved before, with a gap for a cursor from before", () => {
+    const numbers = new SeqNumbers(reserve(100));
+    const events = new EventLog({ sessionId: "s-1", maxRetainedBytes: 1 << 20, numbers });
+    expect(events.cursor).toBe(100);
+    expect(events.since(4).gap).toEqual({ from: 5, to: 100, reason: "not_retained" });
+    expect(parse(events.appendEvent(Buffer.from("{}"), 1)).params.seq).toBe(101);
+    expect(events.since(4).gap).toEqual({ from: 5, to: 100, reason: "not_retained" });
   });
 
   test("holds no more than its bound and one segment, and covers what it forgot by a gap", () => {

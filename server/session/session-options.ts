@@ -1,0 +1,34 @@
+import type { Logger } from "pino";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { DeliveryTracker } from "../delivery/tracker.ts";
+import type { Child, ReadyState } from "../pi/child.ts";
+import type { PiEvent } from "../pi/records.ts";
+import type { RecordDiagnostic } from "../pi/router.ts";
+import type { PromptStore } from "../store/prompts.ts";
+import type { StoredSession } from "../store/sessions.ts";
+
+/** What a session needs to hear from its child. */
+export interface ChildSinks {
+  /** Aborted when the session ends while its child starts. */
+  readonly signal: AbortSignal;
+  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
+  readonly onFrame: (frame: OutwardFrame) => void;
+  readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
+}
+
+export interface SessionOptions {
+  readonly stored: StoredSession;
+  /** Starts a pi for the session. */
+  readonly start: (
+    stored: StoredSession,
+    sinks: ChildSinks,
+  ) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
+  /** Keeps what has changed of the session's record. */
+  readonly save: (stored: StoredSession) => Promise<void>;
+  /** Brings to disk, now, what was saved. */
+  readonly flush: () => void;
+  readonly prompts: PromptStore;
+  readonly tracker: DeliveryTracker;
+  readonly maxRetainedEventBytes: number;
+  readonly log: Logger;
+}
