@@ -13,6 +13,7 @@ export interface BackgroundOptions {
   readonly port?: string | undefined;
   /** An absolute path. */
   readonly pi?: string | undefined;
+  readonly allowOrigins?: string | undefined;
   readonly logFile?: string | undefined;
   readonly logLevel?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -48,7 +49,7 @@ export function defaultLogFile(stateDir: string): string {
 }
 
 async function startInBackground(options: BackgroundOptions): Promise<Background> {
-  const { stateDir, port, pi, logLevel, signal } = options;
+  const { stateDir, port, pi, allowOrigins, logLevel, signal } = options;
   const log = options.logFile ?? defaultLogFile(stateDir);
   // Where no log can be there is no daemon either, and it says so better.
   const file = LogFile.open(log);
@@ -60,6 +61,7 @@ async function startInBackground(options: BackgroundOptions): Promise<Background
     logLevel,
     port,
     pi,
+    allowOrigins,
     env,
     stderr: file?.descriptor ?? "ignore",
   });

@@ -41,6 +41,12 @@ export const commands = {
       },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
       pi,
+      "allow-origins": {
+        type: "string",
+        placeholder: "LIST",
+        description: "Origins of web pages that may connect (scheme, host and port), with commas between them.",
+        default: "none",
+      },
       "log-file": {
         type: "string",
         placeholder: "FILE",

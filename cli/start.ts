@@ -7,7 +7,7 @@ import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { withoutScript } from "./npm.ts";
 import { tellStarter } from "./start-report.ts";
-import { port } from "./values.ts";
+import { origins, port } from "./values.ts";
 
 type Start = Invocation<"start">;
 
@@ -15,7 +15,12 @@ type Start = Invocation<"start">;
 export async function start(invocation: Start): Promise<number> {
   const { options } = invocation;
   if (options.port !== undefined) port(options.port, { option: "port", command: "start" });
+  originsOf(options);
   return options.foreground === true ? inForeground(invocation) : inBackground(invocation);
+}
+
+function originsOf({ "allow-origins": given }: Start["options"]): readonly string[] {
+  return given === undefined ? [] : origins(given, { option: "allow-origins", command: "start" });
 }
 
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
@@ -27,6 +32,7 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
     pi: pi === undefined ? undefined : resolve(pi),
     logFile: logFile === undefined ? undefined : resolve(logFile),
     logLevel,
+    allowOrigins: options["allow-origins"],
     env,
     signal,
   });
@@ -92,6 +98,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       stateDir: stateDirectory(options["state-dir"], env),
       port: asked === undefined ? undefined : Number(asked),
       pi: pi === undefined ? undefined : resolve(pi),
+      allowedOrigins: originsOf(options),
       env: withoutScript(env),
       log,
     });

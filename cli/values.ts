@@ -27,6 +27,14 @@ export function list(text: string, { option, command }: Given): string[] {
   throw new UsageError(`--${option} takes names with commas between them, not "${text}".`, command);
 }
 
+/** Web origins as a browser sends them. */
+export function origins(text: string, given: Given): string[] {
+  const items = list(text, given);
+  const wrong = items.find((item) => !URL.canParse(item) || new URL(item).origin !== item);
+  if (wrong === undefined) return items;
+  throw new UsageError(`--${given.option} takes origins such as http://localhost:5173, not "${wrong}".`, given.command);
+}
+
 export function jsonObject(text: string, { option, command }: Given): Record<string, unknown> {
   let value: unknown;
   try {

@@ -31,6 +31,8 @@ export interface DaemonOptions {
   readonly port?: number | undefined;
   /** Path of pi's cli.js or executable. Default: `PI_RPCD_PI`, `pi` on PATH, the bundled one. */
   readonly pi?: string | undefined;
+  /** Web origins that may connect: scheme, host and port, compared exactly. Default: none. */
+  readonly allowedOrigins?: readonly string[] | undefined;
   /** The helper extension that is loaded into each pi. Default: this package's own. */
   readonly helper?: string | undefined;
   /** What children inherit. */
@@ -104,7 +106,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,
     });
-    const edge = resources.add(createEdge({ dispatcher, token, log }), (listening) => listening.close());
+    const edge = resources.add(createEdge({ dispatcher, token, log, allowedOrigins: options.allowedOrigins }), (listening) => listening.close());
     edges.edge = edge;
     resources.defer(() => registry.shutdown());
     const { url } = await edge.listen({ socketPath: state.socketPath, port: options.port ?? 0 });
