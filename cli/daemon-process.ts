@@ -27,6 +27,12 @@ class DaemonStartError extends CommandError {
   }
 }
 
+/**
+ * A small new-space: the daemon's garbage is short-lived, and under load it holds a quarter less memory so, at no cost
+ * in time that could be measured. node:sqlite is marked as experimental by Node.
+ */
+export const nodeFlags: readonly string[] = ["--max-semi-space-size=1", "--disable-warning=ExperimentalWarning"];
+
 /** A daemon that this process has started: itself, with `start --foreground`, in a session of its own. */
 export class DaemonProcess {
   /** Resolves with how it ended. */
@@ -42,7 +48,7 @@ export class DaemonProcess {
     if (port !== undefined) args.push("--port", port);
     if (pi !== undefined) args.push("--pi", pi);
     if (allowOrigins !== undefined) args.push("--allow-origins", allowOrigins);
-    this.#child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", mainFile(), ...args], {
+    this.#child = spawn(process.execPath, [...nodeFlags, mainFile(), ...args], {
       // Of its own: it has no terminal that could end it, and no interrupt of the terminal's reaches it.
       detached: true,
       cwd: "/",

@@ -1,4 +1,5 @@
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
+import { Type } from "./json-schema.ts";
 
 export const TextBlock = Type.Object(
   { type: Type.Literal("text"), text: Type.String({ minLength: 1 }) },

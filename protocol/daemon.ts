@@ -1,5 +1,6 @@
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { Timestamp } from "./ids.ts";
+import { Type } from "./json-schema.ts";
 
 /** What differs between the versions of pi that are supported, as far as a client can notice it. */
 export const PiCapabilities = Type.Object(

@@ -1,5 +1,6 @@
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { DeliveryId, SessionId, Timestamp } from "./ids.ts";
+import { Type } from "./json-schema.ts";
 
 export const DeliverAs = Type.Enum(["steer", "followUp", "nextTurn"], {
   description:

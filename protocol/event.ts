@@ -1,5 +1,6 @@
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
+import { Type } from "./json-schema.ts";
 
 /**
  * One record of pi inside its envelope. `event` is pi's own, unchanged: its shapes are pi's

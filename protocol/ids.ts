@@ -1,4 +1,4 @@
-import { Type } from "typebox";
+import { Type } from "./json-schema.ts";
 
 /** A session's id: the id in the header of its pi session file. */
 export const SessionId = Type.String({

@@ -1,10 +1,12 @@
-import { type Static, type TSchema, Type } from "typebox";
-import { Content, ImageBlock } from "./content.ts";
+import type { Static, TSchema } from "typebox";
+import { Content } from "./content.ts";
 import { DaemonInfo } from "./daemon.ts";
 import { DeliverAs, Delivery, WaitUntil } from "./delivery.ts";
 import type { ErrorName } from "./errors.ts";
 import { Gap } from "./event.ts";
 import { DeliveryId, Seq, SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import { childErrors, empty, idempotencyKey, message, params, sessionIdOnly, toolPattern } from "./params.ts";
 import { ChildExit, IfRunning, PromptResult, SessionInfo, ThinkingLevel } from "./session.ts";
 
 /** One row of the method table. */
@@ -24,38 +26,6 @@ export interface MethodRow {
   /** Errors beyond those that every method can give. */
   readonly errors: readonly ErrorName[];
 }
-
-const sessionIdOnly = params({ sessionId: SessionId });
-const empty = params({});
-const idempotencyKey = Type.Optional(
-  Type.String({
-    pattern: "^[!-~]{1,128}$",
-    description: "Same key and same params: the first result again. Same key, other params: `conflict`.",
-  }),
-);
-/** What a call can give that needs the session's pi, which is started if there is none. */
-const childErrors = [
-  "session_not_found",
-  "session_closed",
-  "child_exited",
-  "cwd_invalid",
-  "model_not_found",
-  "pi_not_found",
-  "pi_too_old",
-  "start_failed",
-  "link_failed",
-  "overloaded",
-  "shutting_down",
-] as const satisfies readonly ErrorName[];
-const message = {
-  sessionId: SessionId,
-  text: Type.String({
-    minLength: 1,
-    description: "The user's words. A text that begins with `/` may be a command, template or skill of pi's.",
-  }),
-  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64, description: "Sent with the text." })),
-  idempotencyKey,
-};
 
 /**
  * Every method, once. Types, validation, OpenRPC and the typed client derive from this table;
@@ -310,12 +280,4 @@ export type Result<M extends MethodName> = Static<(typeof methods)[M]["result"]>
 /** Whether a string names a method. Own properties only: `constructor` is not a method. */
 export function isMethodName(name: string): name is MethodName {
   return Object.hasOwn(methods, name);
-}
-
-function params<T extends Parameters<typeof Type.Object>[0]>(properties: T) {
-  return Type.Object(properties, { additionalProperties: false });
-}
-
-function toolPattern() {
-  return Type.String({ pattern: "^[+A-Za-z_][A-Za-z0-9_.*:-]{0,127}$" });
 }

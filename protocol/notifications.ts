@@ -1,7 +1,8 @@
-import { type Static, type TSchema, Type } from "typebox";
+import type { Static, TSchema } from "typebox";
 import { Delivery } from "./delivery.ts";
 import { Envelope } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
+import { Type } from "./json-schema.ts";
 import { LostPrompt, SessionInfo } from "./session.ts";
 
 export interface NotificationRow {

@@ -1,5 +1,6 @@
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
+import { Type } from "./json-schema.ts";
 
 export const SessionState = Type.Enum(["starting", "idle", "running", "hibernated", "crashed", "closing", "closed"], {
   description: "`hibernated` and `crashed` sessions have no child; the next prompt or push starts one.",

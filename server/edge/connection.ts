@@ -17,7 +17,7 @@ export interface ConnectionOptions {
 }
 
 /** Why the daemon closes a WebSocket. The reason goes with it as text. */
-export const closeCodes = {
+const closeCodes = {
   shuttingDown: 1001,
   binaryFrame: 1003,
   slowReader: 1013,

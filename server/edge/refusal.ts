@@ -1,6 +1,6 @@
-import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
+import { STATUS_CODES } from "./node-http.ts";
 
 /** Why a request is not served: an error of the catalogue, and how HTTP says it. */
 export interface Refusal {

@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { type Admission, isUpgrade, type Transport } from "./admission.ts";
 import { refuseRequest } from "./http.ts";
 import type { EdgeLimits } from "./limits.ts";
+import { createServer } from "./node-http.ts";
 import { httpRefusal, type Refusal, refusal, refuseSocket } from "./refusal.ts";
 
 export interface TransportServerOptions {
@@ -47,6 +48,8 @@ export class TransportServer {
       (request, response) => this.#request(request, response),
     );
     this.http.maxConnections = limits.maxSockets;
+    // Node's own way, at its close, also ends sockets whose answer is written but has not left yet.
+    this.http.closeIdleConnections = () => {};
     this.http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
     this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
@@ -69,8 +72,7 @@ export class TransportServer {
     if (this.#stopped !== undefined) return this.#stopped;
     this.#stopped = this.#drained.promise;
     if (this.http.listening) this.http.close();
-    // Node ends those that have had an answer; one that has never said anything is no less idle.
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroySoon();
+    for (const socket of this.#sockets) if (this.#isIdle(socket)) socket.destroySoon();
     this.#drainedIfEmpty();
     return this.#stopped;
   }
@@ -82,6 +84,11 @@ export class TransportServer {
 
   #drainedIfEmpty(): void {
     if (this.#stopped !== undefined && this.#sockets.size === 0) this.#drained.resolve();
+  }
+
+  /** Whether it has had all its answers, or has never said anything. */
+  #isIdle(socket: Socket): boolean {
+    return (this.#requests.get(socket) ?? socket.bytesRead) === 0;
   }
 
   #request(request: IncomingMessage, response: ServerResponse): void {
@@ -109,6 +116,8 @@ export class TransportServer {
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { admission, transport, limits, log, onUpgrade } = this.#options;
+    // It is not HTTP's any more, nor idle.
+    this.#requests.delete(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
     const refused =
       admission.refuse(request, transport) ??

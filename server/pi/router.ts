@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { highRateType, isRecordObject, type PiEvent, type PiResponse } from "./records.ts";
+import { isHighRate, isRecordObject, type PiEvent, type PiResponse } from "./records.ts";
 
 /** A record that could not be passed on as pi wrote it. */
 export interface RecordDiagnostic {
@@ -34,7 +34,7 @@ export class Router {
 
   route(bytes: Buffer): void {
     const record = isUtf8(bytes) ? bytes : this.#mended(bytes);
-    if (highRateType(record) !== undefined) {
+    if (isHighRate(record)) {
       this.#sinks.event(record, undefined);
       return;
     }

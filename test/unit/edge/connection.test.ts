@@ -63,20 +63,6 @@ describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) =>
     expect(edge.edge.connections).toBe(1);
   });
 
-  it("cancels by a call's id on its own calls alone", async () => {
-    await using edge = await startEdge();
-    await using one = await openWebSocket(edge, transport);
-    await using other = await openWebSocket(edge, transport);
-    const wait = edge.nextWait();
-    one.send({ jsonrpc: "2.0", id: 9, method: "delivery/wait", params: { deliveryId } });
-    const { signal } = await wait;
-    other.send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id: 9 } });
-    await other.call("session/list");
-    expect(signal.aborted).toBe(false);
-    one.send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id: 9 } });
-    expect(await one.next()).toMatchObject({ id: 9, error: { data: { name: "cancelled" } } });
-  });
-
   it("has an id that no other has", async () => {
     const ids = new Set<string | undefined>();
     const subscribe = (_params: unknown, { peer }: Call) => {

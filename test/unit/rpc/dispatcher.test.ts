@@ -64,7 +64,9 @@ describe("a handler that fails", () => {
     null,
     undefined,
   ])("tells nobody the text of what it threw, and logs it: %o", async (thrown) => {
-    const { conversation, logged } = start({ handlers: { "session/list": () => Promise.reject(thrown) } });
+    const { promise, reject } = Promise.withResolvers<never>();
+    reject(thrown);
+    const { conversation, logged } = start({ handlers: { "session/list": () => promise } });
     const answer = await say(conversation, request(1, "session/list"));
     expect(answer).toMatchObject({ id: 1, error: { code: -32603, data: { name: "internal_error" } } });
     expect(JSON.stringify(answer)).not.toMatch(/secret|dispatcher\.test/);

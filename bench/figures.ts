@@ -1,0 +1,25 @@
+import { coldCreate } from "./figures/cold-create.ts";
+import { eventThroughput } from "./figures/event-throughput.ts";
+import { realPiEvents } from "./figures/real-pi-events.ts";
+import { recordSize } from "./figures/record-size.ts";
+import { requestLatency } from "./figures/request-latency.ts";
+import { requestLatencyPinned } from "./figures/request-latency-pinned.ts";
+import { residentMemory } from "./figures/resident-memory.ts";
+import type { Figure } from "./lib/figure.ts";
+
+/** Every figure by the name that the command line takes, in the order of a full run. */
+export const figures = {
+  "latency-pinned": requestLatencyPinned,
+  latency: requestLatency,
+  throughput: eventThroughput,
+  "record-size": recordSize,
+  "real-pi": realPiEvents,
+  "cold-create": coldCreate,
+  memory: residentMemory,
+} as const satisfies Readonly<Record<string, Figure>>;
+
+export type FigureName = keyof typeof figures;
+
+export function isFigureName(name: string): name is FigureName {
+  return Object.hasOwn(figures, name);
+}

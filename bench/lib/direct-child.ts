@@ -1,0 +1,78 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import type { Resources } from "./figure.ts";
+
+export interface DirectChildOptions {
+  readonly args: readonly string[];
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+interface Response {
+  readonly id?: string;
+  readonly type: string;
+}
+
+/** The baseline: a child's stdout, split as bytes, and every record parsed. Nothing else is done with it. */
+export class DirectChild {
+  /** Called for each record but responses. */
+  onRecord: (record: { readonly type: string }) => void = () => {};
+  readonly exited: Promise<void>;
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #pending = new Map<string, (response: Response) => void>();
+  #parts: Buffer[] = [];
+  #lastId = 0;
+
+  private constructor({ args, cwd, env }: DirectChildOptions) {
+    this.#child = spawn(process.execPath, args, {
+      ...(cwd !== undefined && { cwd }),
+      env: { ...process.env, ...env },
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    this.exited = new Promise((resolve) => this.#child.once("exit", () => resolve()));
+    this.#child.stdout.on("data", (chunk: Buffer) => this.#push(chunk));
+  }
+
+  static start(options: DirectChildOptions, resources?: Resources): DirectChild {
+    const child = new DirectChild(options);
+    resources?.add(child, (started) => started.stop());
+    return child;
+  }
+
+  request(command: { readonly type: string; readonly [field: string]: unknown }): Promise<Response> {
+    this.#lastId += 1;
+    const id = `b${this.#lastId}`;
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    this.#pending.set(id, resolve);
+    this.#child.stdin.write(`${JSON.stringify({ ...command, id })}\n`);
+    return promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#child.stdin.end();
+    const kill = setTimeout(() => this.#child.kill("SIGKILL"), 10_000);
+    await this.exited;
+    clearTimeout(kill);
+  }
+
+  #push(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+      const last = chunk.subarray(start, end);
+      this.#record(this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last]));
+      this.#parts = [];
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#parts.push(chunk.subarray(start));
+  }
+
+  #record(line: Buffer): void {
+    const record = JSON.parse(line.toString("utf8")) as Response;
+    if (record.type !== "response" || record.id === undefined) {
+      this.onRecord(record);
+      return;
+    }
+    this.#pending.get(record.id)?.(record);
+    this.#pending.delete(record.id);
+  }
+}

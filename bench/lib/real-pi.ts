@@ -1,0 +1,74 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV, LINK_VERSION } from "../../protocol/link.ts";
+import { createAgentDir } from "../../provider/agent-dir.ts";
+import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
+import { planSpawn } from "../../server/pi/spawn-options.ts";
+import { DirectChild } from "./direct-child.ts";
+import type { Resources, Setting } from "./figure.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+const cli = join("dist", "bundle", "cli.js");
+
+export interface RealPi {
+  readonly version: string;
+  readonly path: string;
+}
+
+/** The versions of pi that are here: the dependency, and the one that the tests have fetched. */
+export function realPis(): readonly RealPi[] {
+  const known: readonly RealPi[] = [
+    { version: "0.87.1", path: join(root, "node_modules", "@earendil-works", "pi-coding-agent", cli) },
+    { version: "1.5.2", path: join(root, ".cache", "pi", "1.5.2", cli) },
+  ];
+  return known.filter(({ path }) => existsSync(path));
+}
+
+/** A model that answers as the script says, and pi's environment that leads to it and to nothing else. */
+export interface ScriptedModel {
+  readonly provider: ScriptedProvider;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export async function scriptModel(
+  setting: Setting,
+  resources: Resources,
+  options: ProviderOptions = {},
+): Promise<ScriptedModel> {
+  const provider = resources.add(await startProvider(options), (open) => open.close());
+  const agentDir = await createAgentDir({ provider, parentDir: setting.directory });
+  return { provider, env: agentDir.env };
+}
+
+let count = 0;
+
+/** Starts pi with the arguments and the environment that the daemon would give it; the reader is the plain one. */
+export function startPiDirectly(pi: RealPi, setting: Setting, env: Readonly<Record<string, string>>): DirectChild {
+  count += 1;
+  const directory = join(setting.directory, `direct${count}`);
+  const helperConfig = join(directory, "helper.json");
+  const sessionFile = join(directory, "session.jsonl");
+  const id = `bench-${count}`;
+  mkdirSync(directory);
+  writeFileSync(helperConfig, JSON.stringify({ link: LINK_VERSION, statusKey: "bench" }), { mode: 0o600 });
+  const header = { type: "session", version: 3, id, timestamp: new Date().toISOString(), cwd: setting.directory };
+  writeFileSync(sessionFile, `${JSON.stringify(header)}\n`);
+  const plan = planSpawn({
+    program: {
+      kind: "script",
+      path: pi.path,
+      version: pi.version,
+      source: "option",
+      capabilities: { promptDisposition: true, settledAborted: true },
+    },
+    helper: join(setting.dist, "extension", "index.js"),
+    helperConfig,
+    childId: id,
+    sessionFile,
+    cwd: setting.directory,
+    options: {},
+    env: { ...process.env, ...env },
+  });
+  const own = { [CHILD_MARKER_ENV]: plan.env[CHILD_MARKER_ENV], [HELPER_CONFIG_ENV]: plan.env[HELPER_CONFIG_ENV] };
+  return DirectChild.start({ args: plan.args, cwd: plan.cwd, env: { ...env, ...own } });
+}

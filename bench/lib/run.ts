@@ -1,0 +1,25 @@
+import { spawn } from "node:child_process";
+
+export interface RunOptions {
+  /** Where stdout goes: to `output`, nowhere, or to this process's stderr. */
+  readonly stdout: "pipe" | "ignore" | 2;
+}
+
+/** Runs a program to its end, and passes on the signals that are meant for it. stderr is this process's. Never throws. */
+export async function run(
+  file: string,
+  args: readonly string[],
+  { stdout }: RunOptions,
+): Promise<{ code: number; output: string }> {
+  const child = spawn(file, args, { stdio: ["ignore", stdout, stdout === "ignore" ? "ignore" : "inherit"] });
+  const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, pass);
+  const chunks: Buffer[] = [];
+  child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk));
+  const { promise, resolve } = Promise.withResolvers<number>();
+  child.once("error", () => resolve(127));
+  child.once("close", (code) => resolve(code ?? 128));
+  const code = await promise;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, pass);
+  return { code, output: Buffer.concat(chunks).toString("utf8") };
+}

@@ -1,0 +1,37 @@
+/** The value below which the given share of all lies. `values` need not be sorted. */
+export function quantile(values: ArrayLike<number>, share: number): number {
+  const sorted = Float64Array.from(values).sort();
+  if (sorted.length === 0) return Number.NaN;
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] as number;
+}
+
+export function median(values: ArrayLike<number>): number {
+  const sorted = Float64Array.from(values).sort();
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** Repetition by repetition, so that both sides of a ratio lie next to each other in time. */
+export function ratios(over: readonly number[], under: readonly number[]): readonly number[] {
+  return over.map((value, i) => value / (under[i] ?? Number.NaN));
+}
+
+/**
+ * Runs the measurements in turns, A B C A B C: a machine that becomes slower meanwhile is slower for all of them.
+ * The first turn warms up and is dropped.
+ */
+export async function interleave<K extends string>(
+  repetitions: number,
+  measurements: Readonly<Record<K, () => Promise<number>>>,
+): Promise<Readonly<Record<K, readonly number[]>>> {
+  const names = Object.keys(measurements) as K[];
+  const values = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
+  for (let turn = 0; turn <= repetitions; turn += 1) {
+    for (const name of names) {
+      const value = await measurements[name]();
+      if (turn > 0) values[name].push(value);
+    }
+  }
+  return values;
+}

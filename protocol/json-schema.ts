@@ -1,0 +1,49 @@
+import type * as TypeBox from "typebox";
+
+/** The builders that the wire needs. Their types are typebox's, from which `Static` derives ours. */
+type Builders = Pick<
+  typeof TypeBox.Type,
+  | "Array"
+  | "Boolean"
+  | "Enum"
+  | "Integer"
+  | "Literal"
+  | "Null"
+  | "Object"
+  | "Optional"
+  | "Record"
+  | "String"
+  | "Union"
+  | "Unknown"
+>;
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Marks an optional property for {@link Type}.Object; it is no part of the schema. */
+const optional = "~optional";
+
+/**
+ * Builds plain JSON schemas, the same that typebox builds: loading that library would cost every daemon and every
+ * client some 8 MiB for a dozen of its functions.
+ */
+export const Type = {
+  Array: (items: Schema, options?: Schema) => ({ type: "array", items, ...options }),
+  Boolean: (options?: Schema) => ({ type: "boolean", ...options }),
+  Enum: (values: readonly unknown[], options?: Schema) => ({ enum: [...values], ...options }),
+  Integer: (options?: Schema) => ({ type: "integer", ...options }),
+  Literal: (value: unknown, options?: Schema) => ({ type: typeof value, const: value, ...options }),
+  Null: (options?: Schema) => ({ type: "null", ...options }),
+  Object: (properties: Readonly<Record<string, Schema>>, options?: Schema) => {
+    const required = Object.entries(properties).flatMap(([name, schema]) => (optional in schema ? [] : [name]));
+    return { type: "object", ...(required.length > 0 && { required }), properties, ...options };
+  },
+  Optional: (schema: Schema) => Object.defineProperty({ ...schema }, optional, { value: true }),
+  Record: (_key: Schema, value: Schema, options?: Schema) => ({
+    type: "object",
+    patternProperties: { "^.*$": value },
+    ...options,
+  }),
+  String: (options?: Schema) => ({ type: "string", ...options }),
+  Union: (anyOf: readonly Schema[], options?: Schema) => ({ anyOf, ...options }),
+  Unknown: (options?: Schema) => ({ ...options }),
+} as unknown as Builders;

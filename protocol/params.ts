@@ -1,0 +1,48 @@
+import { ImageBlock } from "./content.ts";
+import type { ErrorName } from "./errors.ts";
+import { SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+
+// What several rows of the method table share.
+
+export const sessionIdOnly = params({ sessionId: SessionId });
+export const empty = params({});
+export const idempotencyKey = Type.Optional(
+  Type.String({
+    pattern: "^[!-~]{1,128}$",
+    description: "Same key and same params: the first result again. Same key, other params: `conflict`.",
+  }),
+);
+/** What a call can give that needs the session's pi, which is started if there is none. */
+export const childErrors = [
+  "session_not_found",
+  "session_closed",
+  "child_exited",
+  "cwd_invalid",
+  "model_not_found",
+  "pi_not_found",
+  "pi_too_old",
+  "start_failed",
+  "link_failed",
+  "overloaded",
+  "shutting_down",
+] as const satisfies readonly ErrorName[];
+export const message = {
+  sessionId: SessionId,
+  text: Type.String({
+    minLength: 1,
+    description: "The user's words. A text that begins with `/` may be a command, template or skill of pi's.",
+  }),
+  images: Type.Optional(Type.Array(ImageBlock, { maxItems: 64, description: "Sent with the text." })),
+  idempotencyKey,
+};
+
+/** Params by name; unknown names are refused. */
+export function params<T extends Parameters<typeof Type.Object>[0]>(properties: T) {
+  return Type.Object(properties, { additionalProperties: false });
+}
+
+/** A tool's name or pattern, as pi's `--tools` takes it. */
+export function toolPattern() {
+  return Type.String({ pattern: "^[+A-Za-z_][A-Za-z0-9_.*:-]{0,127}$" });
+}
