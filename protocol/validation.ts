@@ -17,8 +17,8 @@ const maxFindings = 32;
 const maxNodesForAllFindings = 2_000;
 
 export function createValidator(): Validator {
-  const first = compiler(new Ajv({ strict: false }));
-  const all = compiler(new Ajv({ strict: false, allErrors: true }));
+  const first = compiler({ allErrors: false });
+  const all = compiler({ allErrors: true });
 
   function check(schema: object, value: unknown): readonly ParamsFinding[] {
     const validate = first(schema);
@@ -36,11 +36,14 @@ export function createValidator(): Validator {
   };
 }
 
-function compiler(ajv: Ajv): (schema: object) => ValidateFunction {
+/** Compiles each schema once. The schemas are our own, so they are not checked themselves. */
+function compiler({ allErrors }: { readonly allErrors: boolean }): (schema: object) => ValidateFunction {
   const compiled = new Map<object, ValidateFunction>();
+  let ajv: Ajv | undefined;
   return (schema) => {
     let validate = compiled.get(schema);
     if (validate === undefined) {
+      ajv ??= new Ajv({ strict: false, allErrors, meta: false, validateSchema: false });
       validate = ajv.compile(schema);
       compiled.set(schema, validate);
     }

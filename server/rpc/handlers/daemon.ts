@@ -13,10 +13,13 @@ export interface DaemonFacts {
 }
 
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): Pick<Handlers, "daemon/info" | "rpc.discover"> {
-  const document = openRpcDocument(facts.version) as { openrpc: string };
+  let document: { openrpc: string } | undefined;
   return {
     "daemon/info": () => daemonInfo(facts, registry),
-    "rpc.discover": () => document,
+    "rpc.discover": () => {
+      document ??= openRpcDocument(facts.version) as { openrpc: string };
+      return document;
+    },
   };
 }
 
