@@ -47,13 +47,12 @@ async function install() {
   }
 }
 
-/** Node 23 is no release that is maintained, and its first versions do not run TypeScript. */
+/** A checkout runs its TypeScript as it stands, and its tests were written for this Node. What is published runs on 22.19. */
 function supported(version) {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  return major >= 24 || (major === 22 && minor >= 19);
+  return Number(version.split(".")[0]) >= 24;
 }
 
-/** The Node to run with: this one if pi accepts it, else the one that the devDependency `node` brings. */
+/** The Node to run with: this one if it is new enough, else the one that the devDependency `node` brings. */
 function chooseNode() {
   if (supported(process.versions.node)) return process.execPath;
   if (!existsSync(bundledNode)) {
@@ -62,7 +61,7 @@ function chooseNode() {
     spawnSync(process.execPath, [installer], { cwd: dirname(installer), stdio: ["ignore", 2, 2] });
   }
   if (!existsSync(bundledNode)) {
-    fail(`Node ${process.versions.node} is too old: pi needs 22.19 or newer, and the npm package "node" brought none.`);
+    fail(`A checkout needs Node 24, this is ${process.versions.node}, and the npm package "node" brought none.`);
   }
   return bundledNode;
 }
