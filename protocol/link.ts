@@ -45,6 +45,8 @@ export interface HeldPush {
   readonly triggerTurn: boolean;
   /** What an abort of the run does to it while it is held. */
   readonly onAbort: "park" | "drop";
+  /** An abort or a failed run has left it: it goes with the next run or prompt, and starts none by itself. */
+  readonly parked?: boolean;
 }
 
 /** Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. */
@@ -53,7 +55,13 @@ export type InwardFrame =
    * Hold these pushes and hand each over at its moment. Idempotent: one that is held already stays as it is, one that
    * stands on the active branch is answered as `inserted`. Reply: {@link HoldReply}.
    */
-  | { readonly kind: "hold"; readonly rid: string; readonly pushes: readonly HeldPush[] }
+  | {
+      readonly kind: "hold";
+      readonly rid: string;
+      readonly pushes: readonly HeldPush[];
+      /** `later`: a prompt is about to follow, so no push starts a run of its own now. */
+      readonly handOver: "now" | "later";
+    }
   /** Give up these pushes if they are still held. Reply: {@link ReleaseReply}. */
   | { readonly kind: "release"; readonly rid: string; readonly deliveryIds: readonly string[] }
   /**
@@ -80,6 +88,8 @@ export type InwardFrame =
 export interface HoldReply {
   readonly held: readonly string[];
   readonly inserted: readonly string[];
+  /** Pushes that the helper does not take, and never will. */
+  readonly refused?: readonly { readonly deliveryId: string; readonly why: string }[];
   /**
    * Whether a run is on, or was just started by this hand-over: `agent_settled` follows. pi may be busy without one, as
    * in a compaction on request, and the run of a prompt counts from its `agent_start` on.

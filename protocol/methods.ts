@@ -173,7 +173,7 @@ export const methods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi"],
+    errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi", "deadline_exceeded"],
   },
   "session/command": {
     summary: "Sends any other command of pi's RPC as it is, and returns its data.",
@@ -213,8 +213,8 @@ export const methods = {
     params: params({
       sessionId: SessionId,
       customType: Type.String({
-        pattern: "^[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$",
-        description: "What kind of message it is; pi keeps it with the message.",
+        pattern: "^(?!pi-rpcd\\.carrier$)[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$",
+        description: "What kind of message it is; pi keeps it with the message. `pi-rpcd.carrier` is taken.",
       }),
       content: Content,
       display: Type.Optional(Type.Boolean({ description: "Whether pi's own screens show it. Default: true." })),

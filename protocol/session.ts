@@ -22,7 +22,12 @@ export type ChildExit = Static<typeof ChildExit>;
 
 /** A prompt that pi had accepted and lost when it ended: it is not in the transcript, and is not sent again by itself. */
 export const LostPrompt = Type.Object(
-  { promptId: PromptId, text: Type.String(), at: Timestamp },
+  {
+    promptId: PromptId,
+    text: Type.String({ description: "Its first 1,000 characters." }),
+    length: Type.Integer({ minimum: 0, description: "Characters of the whole text." }),
+    at: Timestamp,
+  },
   { additionalProperties: false },
 );
 export type LostPrompt = Static<typeof LostPrompt>;

@@ -1,12 +1,18 @@
-import { homedir } from "node:os";
+import { availableParallelism, homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 
 /** Every bound of the daemon beyond those of the edge, with its unit in its name. */
 export const limits = {
   /** Sessions that are not closed, children or not. */
   maxSessions: 1_000,
+  /** Calls that wait for their turn at one session. */
+  maxWaitingCalls: 256,
+  /** How many pi start at a time; further ones wait. */
+  maxParallelStarts: availableParallelism(),
   /** What is kept of each session's notifications for those who come back. */
   maxRetainedEventBytes: 8 * 1024 * 1024,
+  /** How long settled deliveries are kept in the store: 30 days. Looked at when a daemon starts. */
+  keepSettledDeliveriesMs: 30 * 24 * 60 * 60 * 1_000,
   delivery: {
     /** One push as JSON. */
     maxPushBytes: 8 * 1024 * 1024,

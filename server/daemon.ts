@@ -65,8 +65,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const pi = await locate();
     const database = resources.add(openStore(state.store, log), (open) => open.close());
     const sessions: { registry?: Registry } = {};
+    const deliveries = new DeliveryStore(database);
+    void deliveries.expire(Date.now() - limits.keepSettledDeliveriesMs);
     const tracker = new DeliveryTracker({
-      store: new DeliveryStore(database),
+      store: deliveries,
       ...limits.delivery,
       log,
       onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
@@ -106,7 +108,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,
     });
-    const edge = resources.add(createEdge({ dispatcher, token, log, allowedOrigins: options.allowedOrigins }), (listening) => listening.close());
+    const edge = resources.add(
+      createEdge({ dispatcher, token, log, allowedOrigins: options.allowedOrigins }),
+      (listening) => listening.close(),
+    );
     edges.edge = edge;
     resources.defer(() => registry.shutdown());
     const { url } = await edge.listen({ socketPath: state.socketPath, port: options.port ?? 0 });
@@ -119,7 +124,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       token,
     };
     state.announce(file);
-    registry.resume();
+    void registry.resume();
     log.info({ url, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
   } catch (error) {

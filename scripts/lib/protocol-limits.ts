@@ -40,8 +40,11 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
 
 const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery">, string>> = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
+  maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
   maxRetainedEventBytes:
     "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
+  keepSettledDeliveriesMs: "How long settled deliveries can be asked for: 30 days, looked at when a daemon starts.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
 };
 

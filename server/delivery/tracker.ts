@@ -30,6 +30,8 @@ export interface TrackerOptions {
 interface Tracked {
   readonly push: HeldPush;
   readonly stored: Promise<void>;
+  /** Whether it is on disk: only then may anybody act on it. */
+  isDurable: boolean;
   delivery: Delivery;
 }
 
@@ -39,6 +41,7 @@ export class DeliveryTracker {
   readonly #open = new Map<string, Tracked>();
   readonly #bySession = new Map<string, Set<string>>();
   readonly #settled: LRUCache<string, StoredDelivery>;
+  readonly #settling = new Map<string, StoredDelivery>();
   readonly #waiters = new Waiters();
 
   constructor(options: TrackerOptions) {
@@ -48,7 +51,7 @@ export class DeliveryTracker {
       maxSize: options.maxSettledBytesInMemory,
       sizeCalculation: ({ push }) => sizeOf(push),
     });
-    for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve() });
+    for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve(), isDurable: true });
   }
 
   /**
@@ -64,18 +67,28 @@ export class DeliveryTracker {
         maxBytes: this.#options.maxPushBytes,
       });
     }
-    const existing = this.#find(push.deliveryId);
+    // An id that was minted here is nobody's yet.
+    const existing = params.deliveryId === undefined ? undefined : this.#find(push.deliveryId);
     if (existing !== undefined) return await this.#again(existing, push, params.sessionId);
     this.#refuseOverload(params.sessionId, size);
     const delivery = newDelivery(params.sessionId, push);
     const stored = this.#options.store.add({ push, delivery });
-    this.#track({ push, delivery, stored });
+    const tracked: Tracked = { push, delivery, stored, isDurable: false };
+    this.#track(tracked);
     try {
       await stored;
     } catch (cause) {
       this.#untrack(delivery);
-      throw new WireError("internal_error", "The push could not be stored, so it is not accepted.", {}, { cause });
+      const error = new WireError(
+        "internal_error",
+        "The push could not be stored, so it is not accepted.",
+        {},
+        { cause },
+      );
+      this.#waiters.fail(push.deliveryId, error);
+      throw error;
     }
+    tracked.isDurable = true;
     this.#options.onChange(delivery);
     return this.#open.get(push.deliveryId)?.delivery ?? delivery;
   }
@@ -101,8 +114,8 @@ export class DeliveryTracker {
    */
   toHold(sessionId: string): readonly HeldPush[] {
     return this.#of(sessionId)
-      .filter(({ delivery }) => delivery.state !== "delivered")
-      .map(({ push }) => push);
+      .filter(({ delivery, isDurable }) => isDurable && delivery.state !== "delivered")
+      .map(({ push, delivery }) => (delivery.state === "parked" ? { ...push, parked: true } : push));
   }
 
   /** Whether one waits for its agent, and for nothing else. */
@@ -115,7 +128,8 @@ export class DeliveryTracker {
   /** Whether one stands in the transcript, wants a run, and has been in no request. */
   wantsCarrier(sessionId: string): boolean {
     return this.#of(sessionId).some(
-      ({ delivery }) => delivery.state === "inserted" && delivery.triggerTurn && delivery.attempts.length === 0,
+      ({ delivery: { state, deliverAs, triggerTurn, attempts } }) =>
+        state === "inserted" && deliverAs !== "nextTurn" && triggerTurn && attempts.length === 0,
     );
   }
 
@@ -155,10 +169,14 @@ export class DeliveryTracker {
     tracked.delivery = result.delivery;
     const over = isTerminal(result.delivery);
     // A failed write is logged by the store. What the transcript says is found again at the next start.
-    this.#options.store.update(result.delivery, over).catch(() => {});
+    const written = this.#options.store.update(result.delivery, over).catch(() => {});
     if (over) {
       this.#untrack(result.delivery);
-      this.#settled.set(deliveryId, { push: tracked.push, delivery: result.delivery });
+      const settled = { push: tracked.push, delivery: result.delivery };
+      this.#settled.set(deliveryId, settled);
+      // Until it is committed the store still has the state before.
+      this.#settling.set(deliveryId, settled);
+      void written.then(() => this.#settling.delete(deliveryId));
     }
     this.#options.onChange(result.delivery);
     this.#waiters.notify(result.delivery);
@@ -186,7 +204,12 @@ export class DeliveryTracker {
   }
 
   #find(deliveryId: string): StoredDelivery | undefined {
-    return this.#open.get(deliveryId) ?? this.#settled.get(deliveryId) ?? this.#fromStore(deliveryId);
+    return (
+      this.#open.get(deliveryId) ??
+      this.#settling.get(deliveryId) ??
+      this.#settled.get(deliveryId) ??
+      this.#fromStore(deliveryId)
+    );
   }
 
   #fromStore(deliveryId: string): StoredDelivery | undefined {

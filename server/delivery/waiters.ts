@@ -16,6 +16,7 @@ export interface WaitRequest {
 interface Waiter {
   readonly until: WaitUntil;
   readonly resolve: (delivery: Delivery) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Those who wait for a delivery to come to a state. */
@@ -24,18 +25,17 @@ export class Waiters {
 
   async wait({ deliveryId, until, timeoutMs, signal, now }: WaitRequest): Promise<Delivery> {
     const { promise, resolve, reject } = deferred<Delivery>();
-    const waiter: Waiter = { until, resolve };
+    const waiter: Waiter = { until, resolve, reject };
     const waiting = this.#waiters.get(deliveryId) ?? new Set();
     this.#waiters.set(deliveryId, waiting.add(waiter));
     const timer = setTimeout(() => {
-      const delivery = now();
-      reject(
-        new WireError(
-          "deadline_exceeded",
-          `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`,
-          { delivery },
-        ),
-      );
+      try {
+        const delivery = now();
+        const message = `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`;
+        reject(new WireError("deadline_exceeded", message, { delivery }));
+      } catch (error) {
+        reject(error);
+      }
     }, timeoutMs);
     const onAbort = (): void => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
@@ -54,5 +54,10 @@ export class Waiters {
     for (const { until, resolve } of this.#waiters.get(delivery.deliveryId) ?? []) {
       if (endsWait(delivery, until)) resolve(delivery);
     }
+  }
+
+  /** The delivery was not accepted after all. */
+  fail(deliveryId: string, error: unknown): void {
+    for (const { reject } of this.#waiters.get(deliveryId) ?? []) reject(error);
   }
 }

@@ -1,16 +1,36 @@
+export interface SerialQueueOptions {
+  /** How many jobs may wait. */
+  readonly maxWaiting: number;
+  /** What a job that finds no place is rejected with. */
+  readonly onFull: () => Error;
+}
+
+interface Job {
+  readonly begin: () => Promise<void>;
+}
+
 /** Runs jobs one after the other, in the order of their arrival. A job that fails does not stop the next. */
 export class SerialQueue {
-  readonly #waiting: (() => Promise<void>)[] = [];
+  readonly #options: SerialQueueOptions;
+  readonly #waiting: Job[] = [];
   #active = false;
 
-  /** Runs the job behind all that wait, and gives its outcome. */
-  run<T>(job: () => Promise<T>): Promise<T> {
-    return this.#enqueue(job, "last");
+  constructor(options: SerialQueueOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Runs the job behind all that wait, and gives its outcome. A job whose signal is aborted before its turn never begins:
+   * it is rejected with the signal's reason.
+   */
+  run<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#waiting.length >= this.#options.maxWaiting) return Promise.reject(this.#options.onFull());
+    return this.#enqueue({ job, place: "last", signal });
   }
 
   /** Runs the job before all that wait, but never beside the one that runs. */
   overtake<T>(job: () => Promise<T>): Promise<T> {
-    return this.#enqueue(job, "first");
+    return this.#enqueue({ job, place: "first", signal: undefined });
   }
 
   /** How many jobs wait. */
@@ -18,24 +38,31 @@ export class SerialQueue {
     return this.#waiting.length;
   }
 
-  #enqueue<T>(job: () => Promise<T>, place: "first" | "last"): Promise<T> {
+  #enqueue<T>({ job, place, signal }: Enqueued<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const task = async (): Promise<void> => {
+    const begin = async (): Promise<void> => {
       try {
+        signal?.throwIfAborted();
         resolve(await job());
       } catch (error) {
         reject(error);
       }
     };
-    if (place === "first") this.#waiting.unshift(task);
-    else this.#waiting.push(task);
+    if (place === "first") this.#waiting.unshift({ begin });
+    else this.#waiting.push({ begin });
     if (!this.#active) void this.#drain();
     return promise;
   }
 
   async #drain(): Promise<void> {
     this.#active = true;
-    for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) await task();
+    for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) await job.begin();
     this.#active = false;
   }
+}
+
+interface Enqueued<T> {
+  readonly job: () => Promise<T>;
+  readonly place: "first" | "last";
+  readonly signal: AbortSignal | undefined;
 }

@@ -1,10 +1,7 @@
-import { randomBytes, randomUUID } from "node:crypto";
-import { rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { type HelperConfig, LINK_VERSION, type OutwardFrame } from "../../protocol/link.ts";
-import type { ChildExit, ModelRef } from "../../protocol/session.ts";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
 import { TextRing } from "../lib/text-ring.ts";
@@ -14,11 +11,12 @@ import { JsonlSplitter } from "./jsonl.ts";
 import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
 import { endMarked } from "./processes.ts";
+import { type ReadyState, readyState } from "./ready-state.ts";
 import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
-import { type PiOptions, planSpawn } from "./spawn-options.ts";
-import { helperMissing, modelIsMadeUp, spawnFailure, startFailure, startupDialog } from "./start-failure.ts";
-import { type ChildStdio, type ProcessExit, startChild } from "./stdio.ts";
+import type { PiOptions } from "./spawn-options.ts";
+import { helperMissing, modelIsMadeUp, startFailure, startupDialog } from "./start-failure.ts";
+import type { ChildStdio, ProcessExit } from "./stdio.ts";
 import { climbDown, type StopTimes } from "./stop-ladder.ts";
 
 export interface ChildLimits extends StopTimes {
@@ -49,16 +47,9 @@ export interface ChildOptions {
   readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
 }
 
-/** What pi said of itself when it was ready. */
-export interface ReadyState {
-  readonly model: ModelRef | undefined;
-  readonly thinkingLevel: string | undefined;
-  readonly sessionName: string | undefined;
-}
-
 const dialogMethods: ReadonlySet<unknown> = new Set(["select", "confirm", "input", "editor"]);
 
-/** One running `pi --mode rpc` with its helper. Made by {@link startPi}; ends once, and says how. */
+/** One running `pi --mode rpc` with its helper. Made by `startPi`; ends once, and says how. */
 export class Child {
   /** Marks all processes that descend from it. */
   readonly id: string;
@@ -72,6 +63,7 @@ export class Child {
   readonly #cleaned: Promise<void>;
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
+  #extensionCommands: ReadonlySet<string> = new Set();
   #wanted = false;
   #wasReady = false;
 
@@ -118,9 +110,19 @@ export class Child {
     return this.#commands.send(command, options);
   }
 
-  /** Writes a record that has no answer. */
+  /** Writes a record that has no answer. A child that does not read what it asked for is ended. */
   post(record: PiCommand): void {
-    this.#commands.post(record);
+    try {
+      this.#commands.post(record);
+    } catch (error) {
+      this.#options.log.error({ err: error }, "pi does not read its stdin");
+      void this.#end();
+    }
+  }
+
+  /** Whether a text runs a command of an extension, which pi does at once and in every state. */
+  isExtensionCommand(text: string): boolean {
+    return text.startsWith("/") && this.#extensionCommands.has(text.slice(1).split(" ", 1)[0] ?? "");
   }
 
   /** Ends the child in order. Always the same promise. */
@@ -132,28 +134,25 @@ export class Child {
 
   /** Waits for the first answer and checks what must be true of a child before anybody uses it. */
   async becomeReady(): Promise<ReadyState> {
-    const answer = this.#commands.send({ type: "get_state" });
-    const first = await within(
-      Promise.race([answer, this.#startupProblem.promise]),
-      this.#options.limits.startTimeoutMs,
-    );
-    if (first.kind === "timeout") {
-      throw new WireError(
-        "start_failed",
-        `pi did not answer within ${this.#options.limits.startTimeoutMs} ms after its start.`,
-        {
-          stderrTail: this.stderrTail,
-        },
-      );
+    const { startTimeoutMs } = this.#options.limits;
+    const ready = await within(Promise.race([this.#checks(), this.#startupProblem.promise]), startTimeoutMs);
+    if (ready.kind === "timeout") {
+      throw new WireError("start_failed", `pi did not answer within ${startTimeoutMs} ms after its start.`, {
+        stderrTail: this.stderrTail,
+      });
     }
+    this.#state = advance(this.#state, { kind: "ready" });
+    this.#wasReady = true;
+    return ready.value;
+  }
+
+  async #checks(): Promise<ReadyState> {
+    const first = await this.#commands.send({ type: "get_state" });
     // The helper announces itself in session_start, which lies before pi's first answer.
     if (this.link.command === undefined) await this.#requireHello();
     await this.#verifyCommand();
-    const state = readyState(first.value.data);
     if (this.#options.pi.model !== undefined) await this.#verifyModel(this.#options.pi.model);
-    this.#state = advance(this.#state, { kind: "ready" });
-    this.#wasReady = true;
-    return state;
+    return readyState(first.data);
   }
 
   async #requireHello(): Promise<void> {
@@ -165,11 +164,15 @@ export class Child {
   /** Were the name taken by another extension too, frames would go to the model as text. */
   async #verifyCommand(): Promise<void> {
     const response = await this.#commands.send({ type: "get_commands" });
-    const commands = isRecordObject(response.data) ? response.data["commands"] : undefined;
-    const known =
-      Array.isArray(commands) &&
-      commands.some((command) => isRecordObject(command) && command["name"] === this.link.command);
-    if (!known) throw helperMissing(this.stderrTail);
+    const listed = isRecordObject(response.data) ? response.data["commands"] : undefined;
+    const ofExtensions = (Array.isArray(listed) ? listed : [])
+      .filter(isRecordObject)
+      .filter(({ source }) => source === "extension")
+      .map(({ name }) => String(name));
+    this.#extensionCommands = new Set(ofExtensions);
+    if (this.link.command === undefined || !this.#extensionCommands.has(this.link.command)) {
+      throw helperMissing(this.stderrTail);
+    }
   }
 
   /** pi goes on with a model that it made up from an unknown id; the session would fail at its first request. */
@@ -200,7 +203,15 @@ export class Child {
     });
     const splitter = new JsonlSplitter({
       maxRecordBytes: limits.maxRecordBytes,
-      onRecord: (record) => router.route(record),
+      onRecord: (record) => {
+        try {
+          router.route(record);
+        } catch (error) {
+          // Whatever a child writes, the daemon and its other sessions go on.
+          log.error({ err: error }, "a record of pi could not be taken in");
+          onDiagnostic({ kind: "unparsable", bytes: record.length, excerpt: "" });
+        }
+      },
       onOversize: (head, bytes) => onDiagnostic({ kind: "record_too_large", bytes, excerpt: head.toString("utf8") }),
     });
     stdout.on("data", (chunk: Buffer) => splitter.push(chunk));
@@ -269,64 +280,13 @@ export class Child {
     this.link.end(error);
     this.#exited.resolve(exit);
     // Tools live in process groups of their own, and survive a pi that is killed or crashes.
-    const killed = await endMarked(this.id);
-    if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
-  }
-}
-
-/** Starts a pi with its helper. Throws `start_failed`, `link_failed` or `model_not_found`; nothing is left behind then. */
-export async function startPi(options: ChildOptions): Promise<{ readonly child: Child; readonly ready: ReadyState }> {
-  const id = randomUUID();
-  const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
-  const configFile = join(options.runDirectory, `helper-${id}.json`);
-  await writeFile(configFile, JSON.stringify({ link: LINK_VERSION, statusKey } satisfies HelperConfig), {
-    mode: 0o600,
-    flag: "wx",
-  });
-  try {
-    const plan = planSpawn({
-      program: options.program,
-      helper: options.helper,
-      helperConfig: configFile,
-      childId: id,
-      sessionFile: options.sessionFile,
-      cwd: options.cwd,
-      options: options.pi,
-      env: options.env,
-    });
-    const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
-      throw spawnFailure(cause, options.program.path);
-    });
-    const child = new Child(options, id, statusKey, stdio);
-    const abandon = (): void => void child.stop();
-    options.signal.addEventListener("abort", abandon, { once: true });
     try {
-      if (options.signal.aborted) abandon();
-      return { child, ready: await child.becomeReady() };
+      const killed = await endMarked(this.id);
+      if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
     } catch (error) {
-      await child.stop();
-      await child.cleaned;
-      throw error;
-    } finally {
-      options.signal.removeEventListener("abort", abandon);
+      this.#options.log.error({ err: error }, "what pi may have left behind could not be looked for");
     }
-  } finally {
-    await rm(configFile, { force: true });
   }
-}
-
-/** What pi's answer to `get_state` says of what a session keeps. A pi without any model calls it "unknown". */
-export function readyState(data: unknown): ReadyState {
-  const state = isRecordObject(data) ? data : {};
-  const model = state["model"];
-  return {
-    model:
-      isRecordObject(model) && model["id"] !== "unknown"
-        ? { provider: String(model["provider"]), id: String(model["id"]) }
-        : undefined,
-    thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
-    sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
-  };
 }
 
 function suggest(model: string, names: readonly string[]): string {

@@ -122,8 +122,12 @@ export class Link {
       if (waiting === undefined) return;
       this.#waiting.delete(frame.rid);
       if (frame.ok) {
-        waiting.onReply?.(frame.data);
-        waiting.answer.resolve(frame.data);
+        try {
+          waiting.onReply?.(frame.data);
+          waiting.answer.resolve(frame.data);
+        } catch (error) {
+          waiting.answer.reject(error);
+        }
       } else {
         waiting.answer.reject(new WireError("link_failed", `The helper extension refused a frame: ${frame.error}`));
       }

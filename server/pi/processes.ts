@@ -47,7 +47,15 @@ const roundMs = 10;
 export async function endMarked(childId: string): Promise<number> {
   const ended = new Set<number>();
   for (let round = 0; round < maxRounds; round += 1) {
-    const left = await marked(childId);
+    const left = await marked(childId).catch((error: NodeJS.ErrnoException) => {
+      // No descriptor is free for a moment.
+      if (error.code === "EMFILE" || error.code === "ENFILE") return undefined;
+      throw error;
+    });
+    if (left === undefined) {
+      await delay(roundMs);
+      continue;
+    }
     if (left.length === 0) break;
     for (const identity of left) if (await kill(identity)) ended.add(identity.pid);
     await delay(roundMs);

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
-import { mkdir, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { mkdir, open, stat, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { isRecordObject } from "./records.ts";
 
 /** Session files are pi's: they lie where a terminal pi looks for them. */
 export interface SessionFileRequest {
@@ -23,18 +24,22 @@ export async function createSessionFile({ sessionId, cwd, env, now }: SessionFil
   return file;
 }
 
-/** Writes the header again if the file is gone or empty: pi would begin another session there, under another id. */
+/**
+ * Writes the header again if the file is gone or empty: pi would begin another session there, under another id. Resolves
+ * with whether it had to.
+ */
 export async function ensureSessionFile(
   file: string,
   { sessionId, cwd, now }: Omit<SessionFileRequest, "env">,
-): Promise<void> {
+): Promise<boolean> {
   const size = await stat(file).then(
     (found) => found.size,
     () => 0,
   );
-  if (size > 0) return;
+  if (size > 0) return false;
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, header(sessionId, cwd, now), { mode: 0o600 });
+  return true;
 }
 
 function header(id: string, cwd: string, now: Date): string {
@@ -70,18 +75,33 @@ async function hasNoMessage(file: string): Promise<boolean> {
   }
 }
 
-/** The entries of a session file, without its header. A torn last line is left out, as pi does. */
+/** As much of a session file's end as is looked at for what a child has written last. */
+const maxTailBytes = 16 * 1024 * 1024;
+
+/** The newest entries of a session file. A torn line is left out, as pi does, and so is what is no object. */
 export async function readEntries(file: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  const lines = (await readFile(file, "utf8")).split("\n").slice(1);
   const entries: Record<string, unknown>[] = [];
-  for (const line of lines) {
+  for (const line of (await tailOf(file)).split("\n")) {
     try {
-      if (line !== "") entries.push(JSON.parse(line) as Record<string, unknown>);
+      const entry: unknown = line === "" ? undefined : JSON.parse(line);
+      if (isRecordObject(entry) && entry["type"] !== "session") entries.push(entry);
     } catch {
-      // Torn by a crash.
+      // Torn by a crash, or by the cut.
     }
   }
   return entries;
+}
+
+async function tailOf(file: string): Promise<string> {
+  const handle = await open(file, "r");
+  try {
+    const { size } = await handle.stat();
+    const length = Math.min(size, maxTailBytes);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await handle.close();
+  }
 }
 
 function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {

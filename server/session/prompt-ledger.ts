@@ -7,12 +7,11 @@ interface OpenPrompt {
   readonly promptId: string;
   readonly text: string;
   readonly createdAt: number;
-  disposition: "stored" | "started" | "queued";
+  disposition: Exclude<StoredPrompt["state"], "lost">;
 }
 
 const maxLost = 16;
-/** pi stamps entries with its own reading of the same clock, rounded to milliseconds. */
-const clockSlackMs = 1_000;
+const maxExcerptLength = 1_000;
 
 /**
  * Knows which prompts pi has taken and not yet written into the transcript. pi keeps queued prompts in memory, and
@@ -30,7 +29,7 @@ export class PromptLedger {
     this.#store = store;
     for (const prompt of store.of(sessionId)) {
       if (prompt.state === "lost") this.#lost.push(lostPrompt(prompt));
-      else this.#open.push({ ...prompt, disposition: prompt.state === "accepted" ? "started" : "stored" });
+      else this.#open.push({ ...prompt, disposition: prompt.state });
     }
     this.#lost = this.#lost.slice(-maxLost);
   }
@@ -52,7 +51,7 @@ export class PromptLedger {
     const prompt = this.#open.find((open) => open.promptId === promptId);
     if (prompt === undefined) return;
     prompt.disposition = disposition;
-    void this.#store.setState(promptId, "accepted");
+    void this.#store.setState(promptId, disposition);
   }
 
   /** Its fate is known, and it is not lost. */
@@ -79,10 +78,14 @@ export class PromptLedger {
     if (this.#open.length === 0) return [];
     const open = this.#open;
     this.#open = [];
-    const written = await userEntries(file);
+    const written = await userEntries(file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return [];
+      this.#open = [...open, ...this.#open];
+      throw error;
+    });
     const lost: LostPrompt[] = [];
     for (const prompt of open) {
-      const index = written.findIndex(({ at, text }) => at >= prompt.createdAt - clockSlackMs && text === prompt.text);
+      const index = written.findIndex(({ at, text }) => at >= prompt.createdAt && text === prompt.text);
       const rewritten = prompt.disposition === "started" ? written.findIndex(({ at }) => at >= prompt.createdAt) : -1;
       const found = index === -1 ? rewritten : index;
       if (found === -1) {
@@ -104,11 +107,11 @@ function matching(open: readonly OpenPrompt[], text: string): OpenPrompt | undef
 }
 
 function lostPrompt({ promptId, text, createdAt }: Pick<StoredPrompt, "promptId" | "text" | "createdAt">): LostPrompt {
-  return { promptId, text, at: createdAt };
+  return { promptId, text: text.slice(0, maxExcerptLength), length: text.length, at: createdAt };
 }
 
 async function userEntries(file: string): Promise<{ readonly at: number; readonly text: string }[]> {
-  const entries = await readEntries(file).catch(() => []);
+  const entries = await readEntries(file);
   return entries.flatMap((entry) => {
     const text = userText(entry["message"]);
     return text === undefined ? [] : [{ at: Date.parse(String(entry["timestamp"])), text }];

@@ -4,9 +4,11 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import { type ChildLimits, startPi } from "../pi/child.ts";
+import { Gate } from "../lib/gate.ts";
+import type { ChildLimits } from "../pi/child.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import { createSessionFile, ensureSessionFile, removeIfEmpty } from "../pi/session-file.ts";
+import { startPi } from "../pi/start-pi.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { Session } from "./session.ts";
@@ -26,6 +28,8 @@ export interface RegistryOptions {
     readonly child: ChildLimits;
     readonly maxSessions: number;
     readonly maxRetainedEventBytes: number;
+    readonly maxWaitingCalls: number;
+    readonly maxParallelStarts: number;
   };
   readonly log: Logger;
 }
@@ -34,11 +38,16 @@ export interface RegistryOptions {
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
-  #creating = 0;
+  readonly #starts: Gate;
+  /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
+  readonly #creating = new Set<Session>();
+  /** Creations and closings that have not ended. */
+  readonly #underWay = new Set<Promise<unknown>>();
   #shuttingDown: Promise<void> | undefined;
 
   constructor(options: RegistryOptions) {
     this.#options = options;
+    this.#starts = new Gate(options.limits.maxParallelStarts);
     for (const stored of options.sessions.all()) this.#add(stored);
   }
 
@@ -47,27 +56,23 @@ export class Registry {
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
-  /** Brings the pushes that a former daemon had accepted to their agents, which wakes those sessions. */
-  resume(): void {
-    for (const session of this.all())
-      if (this.#options.tracker.wantsAgent(session.sessionId)) void session.pushing.handOver();
+  /** Brings the pushes that a former daemon had accepted to their agents, which wakes those sessions one by one. */
+  async resume(): Promise<void> {
+    for (const session of this.all()) {
+      if (this.#options.tracker.wantsAgent(session.sessionId)) await session.pushing.handOver();
+    }
   }
 
   /** Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. */
   async create(params: Params<"session/create">): Promise<Session> {
     this.#refuseWhenEnding();
     const { maxSessions } = this.#options.limits;
-    if (this.#sessions.size + this.#creating >= maxSessions) {
+    if (this.#sessions.size + this.#creating.size >= maxSessions) {
       throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
         retryAfterMs: 10_000,
       });
     }
-    this.#creating += 1;
-    try {
-      return await this.#create(params);
-    } finally {
-      this.#creating -= 1;
-    }
+    return await this.#track(this.#create(params));
   }
 
   /** Throws `session_not_found`. */
@@ -89,18 +94,36 @@ export class Registry {
 
   /** Ends a session's child, forgets the session, and deletes its file if it never got a message. */
   async close(sessionId: string): Promise<ChildExit | undefined> {
-    const session = this.get(sessionId);
-    const exit = await session.close();
-    this.#sessions.delete(sessionId);
-    await removeIfEmpty(session.file);
-    await Promise.all([this.#options.sessions.delete(sessionId), this.#options.prompts.deleteOf(sessionId)]);
-    return exit;
+    return await this.#track(this.#close(this.get(sessionId)));
   }
 
-  /** Ends all children and keeps the sessions for the next daemon. */
+  /** Ends all children and keeps the sessions for the next daemon. Resolves when nothing of them is left. */
   shutdown(): Promise<void> {
-    this.#shuttingDown ??= Promise.all(this.all().map((session) => session.hibernate())).then(() => {});
+    this.#shuttingDown ??= this.#shutDown();
     return this.#shuttingDown;
+  }
+
+  async #shutDown(): Promise<void> {
+    const hibernating = [...this.all(), ...this.#creating].map((session) => session.hibernate());
+    await Promise.allSettled([...hibernating, ...this.#underWay]);
+  }
+
+  async #track<T>(work: Promise<T>): Promise<T> {
+    this.#underWay.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#underWay.delete(work);
+    }
+  }
+
+  async #close(session: Session): Promise<ChildExit | undefined> {
+    const exit = await session.close();
+    this.#sessions.delete(session.sessionId);
+    await removeIfEmpty(session.file);
+    const { sessions, prompts } = this.#options;
+    await Promise.all([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
+    return exit;
   }
 
   async #create(params: Params<"session/create">): Promise<Session> {
@@ -129,8 +152,10 @@ export class Registry {
       createdAt: now.getTime(),
       updatedAt: now.getTime(),
     });
+    this.#creating.add(session);
     try {
       await session.awake();
+      await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
       return session;
@@ -139,6 +164,8 @@ export class Registry {
       await removeIfEmpty(file);
       await this.#options.sessions.delete(sessionId);
       throw error;
+    } finally {
+      this.#creating.delete(session);
     }
   }
 
@@ -157,28 +184,33 @@ export class Registry {
       prompts,
       tracker,
       maxRetainedEventBytes: limits.maxRetainedEventBytes,
+      maxWaitingCalls: limits.maxWaitingCalls,
       log,
     });
   }
 
   async #start(stored: StoredSession, sinks: ChildSinks, log: Logger): ReturnType<SessionOptions["start"]> {
-    this.#refuseWhenEnding();
-    await workingDirectory(stored.cwd);
-    const now = new Date(stored.createdAt);
-    await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
-    const { helper, runDirectory, env, limits } = this.#options;
-    return await startPi({
-      program: await this.#options.locate(),
-      helper,
-      runDirectory,
-      sessionFile: stored.file,
-      cwd: stored.cwd,
-      // A later child takes its name from the session file.
-      pi: stored.generation > 1 ? withoutName(stored.options) : stored.options,
-      env,
-      limits: limits.child,
-      log: log.child({ generation: stored.generation }),
-      ...sinks,
+    return await this.#starts.pass(async () => {
+      this.#refuseWhenEnding();
+      await workingDirectory(stored.cwd);
+      const now = new Date(stored.createdAt);
+      const isNew = await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
+      const { helper, runDirectory, env, limits } = this.#options;
+      // A file that has entries has the session's name.
+      const isNamed = isNew || stored.generation === 1;
+      return await startPi({
+        program: await this.#options.locate(),
+        helper,
+        runDirectory,
+        sessionFile: stored.file,
+        cwd: stored.cwd,
+        pi:
+          isNamed && stored.name !== undefined ? { ...stored.options, name: stored.name } : withoutName(stored.options),
+        env,
+        limits: limits.child,
+        log: log.child({ generation: stored.generation }),
+        ...sinks,
+      });
     });
   }
 

@@ -11,10 +11,15 @@ export interface SessionCore {
   readonly runId: string | undefined;
   /** How many runs there have been. */
   readonly runsStarted: number;
-  /** The child; one is started if there is none. Throws what starting can throw, and `session_closed`. */
-  awake(): Promise<Child>;
+  /**
+   * The child; one is started if there is none. Throws what starting can throw, and `session_closed`. One that is started
+   * for a prompt gets the held pushes without handing them over: the prompt goes first.
+   */
+  awake(purpose?: "work" | "prompt"): Promise<Child>;
   /** Notes that a run is on, and gives its id. One that is noted already stays. */
   runStarted(): string;
+  /** Resolves when the next run begins. */
+  nextRun(): Promise<void>;
   /** Resolves when no run is on. */
   settled(): Promise<void>;
 }

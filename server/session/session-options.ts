@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { Child, ReadyState } from "../pi/child.ts";
+import type { Child } from "../pi/child.ts";
+import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import type { PromptStore } from "../store/prompts.ts";
@@ -30,5 +31,7 @@ export interface SessionOptions {
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
   readonly maxRetainedEventBytes: number;
+  /** Calls that may wait for their turn. */
+  readonly maxWaitingCalls: number;
   readonly log: Logger;
 }

@@ -1,8 +1,9 @@
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
-import type { ReadyState } from "../pi/child.ts";
+import type { ReadyState } from "../pi/ready-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
-type Facts = Pick<
+/** What does not depend on a child. */
+export type SessionFacts = Pick<
   SessionInfo,
   | "sessionId"
   | "cwd"
@@ -35,7 +36,7 @@ export class SessionRecord {
     return this.#stored;
   }
 
-  facts(): Facts {
+  facts(): SessionFacts {
     const { sessionId, cwd, name, file, generation, options, createdAt, updatedAt } = this.#stored;
     return {
       sessionId,
@@ -55,6 +56,11 @@ export class SessionRecord {
   nextGeneration(): number {
     this.#stored = { ...this.#stored, generation: this.#stored.generation + 1, updatedAt: Date.now() };
     return this.#stored.generation;
+  }
+
+  /** Resolves when the record as it is now is on disk. */
+  saved(): Promise<void> {
+    return this.#save(this.#stored);
   }
 
   /** Something has happened to the session. */

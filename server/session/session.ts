@@ -2,9 +2,9 @@ import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
-import { type Deferred, deferred } from "../lib/deferred.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import { type Child, readyState } from "../pi/child.ts";
+import type { Child } from "../pi/child.ts";
+import { readyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
@@ -14,8 +14,10 @@ import { Journal } from "./journal.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
 import { Pushing } from "./pushing.ts";
+import { Runs } from "./runs.ts";
 import { SeqNumbers } from "./seq-numbers.ts";
 import type { SessionCore } from "./session-core.ts";
+import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
 import { SessionRecord } from "./session-record.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
@@ -26,7 +28,7 @@ import type { Subscriber } from "./subscriptions.ts";
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
  */
 export class Session implements SessionCore {
-  readonly scope = new SerialQueue();
+  readonly scope: SerialQueue;
   readonly pushing: Pushing;
   readonly prompting: Prompting;
   readonly #options: SessionOptions;
@@ -36,9 +38,12 @@ export class Session implements SessionCore {
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
+  /** Resolves when nothing is left of the last child. */
+  #lastCleaned: Promise<void> = Promise.resolve();
   #abandonStart = new AbortController();
-  #settled: Deferred<void> | undefined;
-  #runsStarted = 0;
+  readonly #runs = new Runs();
+  /** Why no child may be started any more. Set before anything is awaited. */
+  #ending: WireError | undefined;
   #closed: Promise<ChildExit | undefined> | undefined;
 
   constructor(options: SessionOptions) {
@@ -54,9 +59,13 @@ export class Session implements SessionCore {
         flush: options.flush,
       }),
     });
+    this.scope = new SerialQueue({
+      maxWaiting: options.maxWaitingCalls,
+      onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
+    });
     this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
-    this.prompting = new Prompting(this, this.#ledger, (child) => this.pushing.beforePrompt(child));
+    this.prompting = new Prompting(this, this.#ledger, this.pushing);
   }
 
   get sessionId(): string {
@@ -80,22 +89,17 @@ export class Session implements SessionCore {
   }
 
   get runsStarted(): number {
-    return this.#runsStarted;
+    return this.#runs.started;
   }
 
   info(): SessionInfo {
-    const state = this.#state;
-    const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
-    return {
-      ...this.#record.facts(),
-      state: state.kind,
-      ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
-      ...(state.kind === "running" ? { runId: state.runId } : {}),
+    return sessionInfo({
+      facts: this.#record.facts(),
+      state: this.#state,
       cursor: this.#journal.cursor,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
-      lostPrompts: [...this.#ledger.lost],
-      ...(exit === undefined ? {} : { exit }),
-    };
+      lostPrompts: this.#ledger.lost,
+    });
   }
 
   /** Replays what is behind the cursor and goes on live, without a moment between. */
@@ -112,35 +116,31 @@ export class Session implements SessionCore {
     this.#journal.say("delivery/updated", { delivery });
   }
 
-  awake(): Promise<Child> {
+  awake(purpose: "work" | "prompt" = "work"): Promise<Child> {
     const state = this.#state;
-    switch (state.kind) {
-      case "idle":
-      case "running":
-        return Promise.resolve(state.child);
-      case "closing":
-      case "closed":
-        return Promise.reject(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
-      default:
-        this.#starting ??= this.#start().finally(() => {
-          this.#starting = undefined;
-        });
-        return this.#starting;
-    }
+    if (this.#ending !== undefined) return Promise.reject(this.#ending);
+    if (state.kind === "idle" || state.kind === "running") return Promise.resolve(state.child);
+    this.#starting ??= this.#start(purpose).finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
   }
 
   runStarted(): string {
     if (this.#state.kind === "running") return this.#state.runId;
     const runId = uuidv7();
     if (this.#state.kind !== "idle") return runId;
-    this.#runsStarted += 1;
-    this.#settled = deferred();
+    this.#runs.begin();
     this.#become({ kind: "running", child: this.#state.child, runId });
     return runId;
   }
 
+  nextRun(): Promise<void> {
+    return this.#runs.next;
+  }
+
   settled(): Promise<void> {
-    return this.#settled?.promise ?? Promise.resolve();
+    return this.#runs.settled;
   }
 
   /** Reads pi's state again after something that may have changed it. */
@@ -151,15 +151,19 @@ export class Session implements SessionCore {
 
   /** A daemon has ended and another began: what the child of the former had not written is lost. */
   async recover(): Promise<void> {
-    this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at: Date.now() });
-    this.#reportLost(await this.#ledger.childEnded(this.file));
+    await this.#recount(Date.now());
   }
 
-  /** Ends the child and keeps the session for a later one. */
+  /** Resolves when the session's record is on disk. */
+  saved(): Promise<void> {
+    return this.#record.saved();
+  }
+
+  /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
-    await this.#endStart();
+    await this.#endStart(new WireError("shutting_down", "The daemon is about to end."));
     const state = this.#state;
-    if (state.kind !== "idle" && state.kind !== "running") return;
+    if (state.kind !== "idle" && state.kind !== "running") return await this.#lastCleaned;
     await state.child.stop();
     await state.child.cleaned;
     await removeIfEmpty(this.file);
@@ -172,7 +176,7 @@ export class Session implements SessionCore {
   }
 
   async #close(): Promise<ChildExit | undefined> {
-    await this.#endStart();
+    await this.#endStart(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
     const state = this.#state;
     this.#become({ kind: "closing" });
     let exit: ChildExit | undefined;
@@ -185,12 +189,13 @@ export class Session implements SessionCore {
     return exit;
   }
 
-  async #endStart(): Promise<void> {
+  async #endStart(why: WireError): Promise<void> {
+    this.#ending ??= why;
     this.#abandonStart.abort();
     await this.#starting?.catch(() => {});
   }
 
-  async #start(): Promise<Child> {
+  async #start(purpose: "work" | "prompt"): Promise<Child> {
     this.#become({ kind: "starting" });
     const generation = this.#record.nextGeneration();
     try {
@@ -201,10 +206,15 @@ export class Session implements SessionCore {
         onFrame: (frame) => this.#frame(generation, frame),
         onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
       });
+      this.#lastCleaned = child.cleaned;
+      if (this.#ending !== undefined) {
+        await child.stop();
+        throw this.#ending;
+      }
       this.#record.take(ready);
       this.#become({ kind: "idle", child });
       void child.exited.then((exit) => this.#childEnded(child, exit));
-      await this.pushing.resume(child);
+      await this.pushing.resume(child, purpose === "prompt" ? "later" : "now");
       return child;
     } catch (error) {
       if (this.#state.kind === "starting") {
@@ -239,7 +249,7 @@ export class Session implements SessionCore {
         this.#publish();
         break;
       case "thinking_level_changed":
-        this.#record.take({ thinkingLevel: String(event["level"]) });
+        this.#record.take({ thinkingLevel: typeof event["level"] === "string" ? event["level"] : undefined });
         this.#publish();
         break;
       case "extension_ui_request": {
@@ -256,8 +266,7 @@ export class Session implements SessionCore {
     const state = this.#state;
     if (state.kind !== "running") return;
     this.#become({ kind: "idle", child: state.child });
-    this.#settled?.resolve();
-    this.#settled = undefined;
+    this.#runs.end();
     this.#settling.open();
   }
 
@@ -280,7 +289,7 @@ export class Session implements SessionCore {
     if (state.kind !== "idle" && state.kind !== "running") return;
     if (hello.sessionFile !== undefined && hello.sessionFile !== this.file) this.#replaced(hello.sessionFile, hello.at);
     this.scope
-      .run(() => this.pushing.resume(state.child))
+      .run(() => this.pushing.resume(state.child, "now"))
       .catch((error: unknown) => {
         this.#options.log.warn({ err: error }, "held pushes could not be brought to the reloaded helper");
       });
@@ -307,11 +316,20 @@ export class Session implements SessionCore {
     if ((state.kind === "idle" || state.kind === "running") && state.child === child) {
       this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
     }
-    this.#settled?.resolve();
-    this.#settled = undefined;
+    this.#runs.end();
     this.#settling.open();
-    this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at: exit.at });
-    this.#reportLost(await this.#ledger.childEnded(this.file));
+    await this.#recount(exit.at);
+    if (!exit.expected && this.#ending === undefined) this.pushing.afterCrash();
+  }
+
+  /** What a child that has ended leaves undecided: its deliveries and its prompts. */
+  async #recount(at: number): Promise<void> {
+    try {
+      this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at });
+      this.#reportLost(await this.#ledger.childEnded(this.file));
+    } catch (error) {
+      this.#options.log.error({ err: error }, "what an ended child has left could not be counted");
+    }
   }
 
   #reportLost(lost: readonly LostPrompt[]): void {

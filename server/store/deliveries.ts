@@ -14,6 +14,7 @@ export class DeliveryStore {
   readonly #update;
   readonly #get;
   readonly #open;
+  readonly #expire;
 
   constructor(database: Database) {
     this.#database = database;
@@ -22,9 +23,15 @@ export class DeliveryStore {
     );
     this.#update = database.prepare("UPDATE deliveries SET settled = ?, record = ? WHERE delivery_id = ?");
     this.#get = database.prepare("SELECT push, record FROM deliveries WHERE delivery_id = ?");
+    this.#expire = database.prepare("DELETE FROM deliveries WHERE settled = 1 AND created_at < ?");
     this.#open = database.prepare(
       "SELECT push, record FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id",
     );
+  }
+
+  /** Forgets what was settled before the given time, in Unix milliseconds. */
+  expire(before: number): Promise<void> {
+    return this.#database.write(this.#expire, before);
   }
 
   /** Resolves when it is on disk. */
@@ -44,8 +51,6 @@ export class DeliveryStore {
   }
 
   get(deliveryId: string): StoredDelivery | undefined {
-    // What was changed in this turn of the event loop is not yet committed.
-    this.#database.flush();
     const row = this.#get.get(deliveryId);
     return row === undefined ? undefined : parse(row);
   }

@@ -1,7 +1,10 @@
 import type { Database } from "./database.ts";
 
-/** `stored`: not yet taken by pi. `accepted`: pi said so. `lost`: pi ended, and it is not in the transcript. */
-export type PromptState = "stored" | "accepted" | "lost";
+/**
+ * `stored`: not yet taken by pi. `started`, `queued`: pi said that it has it, for a new run or in its queue. `lost`: pi has
+ * ended, and it is not in the transcript.
+ */
+export type PromptState = "stored" | "started" | "queued" | "lost";
 
 export interface StoredPrompt {
   readonly promptId: string;

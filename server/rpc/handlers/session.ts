@@ -9,8 +9,8 @@ import type { Call, Handlers, Peer } from "../call.ts";
 type SessionMethods = Extract<keyof Handlers, `session/${string}`>;
 
 export function sessionHandlers(registry: Registry): Pick<Handlers, SessionMethods> {
-  const prompt = (params: Params<"session/steer">, ifRunning: IfRunning) =>
-    registry.get(params.sessionId).prompting.prompt({ text: params.text, images: params.images, ifRunning });
+  const prompt = ({ sessionId, text, images }: Params<"session/steer">, ifRunning: IfRunning, { signal }: Call) =>
+    registry.get(sessionId).prompting.prompt({ text, images, ifRunning, signal });
 
   return {
     "session/create": async (params) => (await registry.create(params)).info(),
@@ -29,9 +29,9 @@ export function sessionHandlers(registry: Registry): Pick<Handlers, SessionMetho
       // A session that was closed meanwhile has no subscriptions.
       wasSubscribed: registry.find(sessionId)?.unsubscribe(peerOf(call).id) ?? false,
     }),
-    "session/prompt": (params) => prompt(params, params.ifRunning ?? "refuse"),
-    "session/steer": (params) => prompt(params, "steer"),
-    "session/followUp": (params) => prompt(params, "followUp"),
+    "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
+    "session/steer": (params, call) => prompt(params, "steer", call),
+    "session/followUp": (params, call) => prompt(params, "followUp", call),
     "session/abort": async ({ sessionId }) => ({ aborted: await registry.get(sessionId).prompting.abort() }),
     "session/command": async ({ sessionId, command, confirmShared }) => {
       checkCommand(command, confirmShared === true);

@@ -6,11 +6,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { OutwardFrame } from "../../../protocol/link.ts";
 import { limits } from "../../../server/config.ts";
-import { type Child, type ChildOptions, startPi } from "../../../server/pi/child.ts";
+import type { Child, ChildOptions } from "../../../server/pi/child.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
 import { exists, marked } from "../../../server/pi/processes.ts";
 import type { PiEvent } from "../../../server/pi/records.ts";
 import type { RecordDiagnostic } from "../../../server/pi/router.ts";
+import { startPi } from "../../../server/pi/start-pi.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 

@@ -153,7 +153,7 @@ describe("a session whose pi dies", () => {
       type: "message",
       id: "a",
       parentId: null,
-      timestamp: new Date().toISOString(),
+      timestamp: new Date(Date.now() + 60_000).toISOString(),
       message: { role: "user", content: "kept" },
     };
     writeFileSync(created.file, `${JSON.stringify(entry)}\n`, { flag: "a" });
@@ -172,15 +172,113 @@ describe("a session whose pi dies", () => {
     expect(again.info()).toMatchObject({ state: "hibernated", lostPrompts: [{ text: "precious" }] });
   });
 
-  test("ends the waiting calls, and is idle for the next", async () => {
+  test("ends the wait for its run, and the next prompt starts another child", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "keep-running", "die-mid-run");
     await prompt(created, "x");
-    expect(await created.settled()).toBeUndefined();
+    await created.settled();
+    expect(created.state.kind).toBe("crashed");
+    core.behave();
+    expect((await prompt(created, "y")).disposition).toBe("started");
+  });
+
+  test("does not take the daemon with it by what it has written into the session file", async () => {
+    await using core = await startCore();
+    const { session: created, heard } = await session(core, "die-after-response");
+    writeFileSync(created.file, 'null\n7\n"x"\n[]\n{"message":null}\n', { flag: "a" });
+    await prompt(created, "precious");
+    await heard.until(({ params }) => params.lostPrompts !== undefined);
+    await core.restart();
+    expect(core.registry.get(created.sessionId).info().lostPrompts).toMatchObject([{ text: "precious", length: 8 }]);
+  });
+
+  test("is woken for a push that waits for its agent", async () => {
+    await using core = await startCore();
+    const { session: created, heard } = await session(core, "keep-running");
+    await core.tracker.accept({ sessionId: created.sessionId, customType: "n", content: "x", deliveryId: "p" });
+    await created.pushing.handOver();
+    expect(core.tracker.get("p").state).toBe("held");
+    const { state } = created;
+    if (state.kind !== "idle") throw new Error(state.kind);
+    process.kill(state.child.pid, "SIGKILL");
+    await heard.until(({ params }) => params.session?.generation === 2 && params.session.state === "idle");
+    expect(created.info()).toMatchObject({ generation: 2, pendingDeliveries: 1 });
+  });
+
+  test("again and again is not woken without end", async () => {
+    await using core = await startCore();
+    const { session: created } = await session(core, "die-on-hold");
+    for (let i = 0; i < 5; i += 1) {
+      await core.tracker.accept({ sessionId: created.sessionId, customType: "n", content: "x", deliveryId: `p${i}` });
+    }
+    await created.pushing.handOver();
+    await expect.poll(() => created.state.kind, { timeout: 20_000 }).toBe("crashed");
+    const { generation } = created.info();
+    expect(generation).toBeLessThanOrEqual(4);
+    expect(core.tracker.get("p0").state).toBe("accepted");
+  });
+});
+
+describe("a session whose pi or extensions misbehave", () => {
+  test("goes on behind hostile frames and records", async () => {
+    await using core = await startCore();
+    const { session: created, heard } = await session(core, "hostile-frames");
+    await prompt(created, "x");
+    await heard.until(event("agent_settled"));
+    expect(created.state.kind).toBe("idle");
+  });
+
+  test("can be aborted, prompted and pushed while a command waits for the run that it has started", async () => {
+    await using core = await startCore();
+    const { session: created, heard } = await session(core, "keep-running");
+    const command = prompt(created, "/slow");
+    await heard.until(event("agent_start"));
+    expect(await kindOf(prompt(created, "beside it"))).toBe("session_busy");
+    await core.tracker.accept({ sessionId: created.sessionId, customType: "n", content: "x", deliveryId: "p" });
+    await created.pushing.handOver();
+    expect(core.tracker.get("p").state).toBe("held");
+    expect(await created.prompting.abort()).toBe(true);
+    expect((await command).disposition).toBe("handled");
+  });
+
+  test("takes prompts and pushes while pi does not answer an abort", async () => {
+    await using core = await startCore();
+    const { session: created } = await session(core, "keep-running", "ignore-abort");
+    await prompt(created, "x");
+    const aborting = created.prompting.abort().catch((error: WireError) => error.kind);
+    expect(await kindOf(prompt(created, "y"))).toBe("session_busy");
+    expect((await prompt(created, "z", "steer")).disposition).toBe("queued");
+    await core.registry.close(created.sessionId);
+    expect(await aborting).toBe("child_exited");
   });
 });
 
 describe("ending a session", () => {
+  test("while a prompt would wake it leaves no child behind", async () => {
+    await using core = await startCore();
+    const { session: created } = await session(core);
+    await core.restart();
+    const again = core.registry.get(created.sessionId);
+    const outcomes = await Promise.all([core.registry.close(created.sessionId), kindOf(prompt(again, "x"))]);
+    expect(outcomes[1]).toBe("session_closed");
+    expect(again.state.kind).toBe("closed");
+  });
+
+  test("waits for what is being created or closed", async () => {
+    const core = await startCore();
+    const creating = kindOf(core.registry.create({ cwd: core.cwd }));
+    const { session: closing } = await session(core, "ignore-eof");
+    const { state } = closing;
+    if (state.kind !== "idle") throw new Error(state.kind);
+    const closed = core.registry.close(closing.sessionId);
+    const late = kindOf(core.registry.create({ cwd: core.cwd }));
+    await core[Symbol.asyncDispose]();
+    expect(await late).toBe("shutting_down");
+    expect(["success", "shutting_down"]).toContain(await creating);
+    await closed;
+    expect(() => process.kill(state.child.pid, 0)).toThrow();
+  });
+
   test("deletes a file that never got a message, and keeps one that did", async () => {
     await using core = await startCore();
     const { session: empty } = await session(core);

@@ -1,9 +1,29 @@
 import { describe, expect, test } from "vitest";
 import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 
+const queueOf = (maxWaiting = 10) => new SerialQueue({ maxWaiting, onFull: () => new Error("full") });
+
 describe("SerialQueue", () => {
+  test("refuses what finds no place, and never begins a job that nobody wants any more", async () => {
+    const queue = queueOf(2);
+    const gate = Promise.withResolvers<void>();
+    const gone = new AbortController();
+    const trace: string[] = [];
+    const jobs = [
+      queue.run(() => gate.promise),
+      queue.run(async () => void trace.push("unwanted"), gone.signal),
+      queue.run(async () => void trace.push("wanted")),
+    ];
+    await expect(queue.run(async () => {})).rejects.toThrow("full");
+    gone.abort(new Error("gone"));
+    gate.resolve();
+    const outcomes = await Promise.allSettled(jobs);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(trace).toEqual(["wanted"]);
+  });
+
   test("runs jobs one at a time in their order, and gives each its outcome", async () => {
-    const queue = new SerialQueue();
+    const queue = queueOf();
     const trace: string[] = [];
     const gate = Promise.withResolvers<void>();
     const first = queue.run(async () => {
@@ -23,7 +43,7 @@ describe("SerialQueue", () => {
   });
 
   test("goes on behind a job that fails", async () => {
-    const queue = new SerialQueue();
+    const queue = queueOf();
     const failing = queue.run(() => Promise.reject(new Error("no")));
     const next = queue.run(async () => "yes");
     await expect(failing).rejects.toThrow("no");
@@ -31,7 +51,7 @@ describe("SerialQueue", () => {
   });
 
   test("lets a job overtake those that wait, but not the one that runs", async () => {
-    const queue = new SerialQueue();
+    const queue = queueOf();
     const trace: string[] = [];
     const gate = Promise.withResolvers<void>();
     const jobs = [

@@ -1,0 +1,23 @@
+import type { ModelRef } from "../../protocol/session.ts";
+import { isRecordObject } from "./records.ts";
+
+/** What pi said of itself when it was ready. */
+export interface ReadyState {
+  readonly model: ModelRef | undefined;
+  readonly thinkingLevel: string | undefined;
+  readonly sessionName: string | undefined;
+}
+
+/** What pi's answer to `get_state` says of what a session keeps. A pi without any model calls it "unknown". */
+export function readyState(data: unknown): ReadyState {
+  const state = isRecordObject(data) ? data : {};
+  const model = state["model"];
+  return {
+    model:
+      isRecordObject(model) && model["id"] !== "unknown"
+        ? { provider: String(model["provider"]), id: String(model["id"]) }
+        : undefined,
+    thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
+    sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
+  };
+}

@@ -1,0 +1,50 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type HelperConfig, LINK_VERSION } from "../../protocol/link.ts";
+import { Child, type ChildOptions } from "./child.ts";
+import type { ReadyState } from "./ready-state.ts";
+import { planSpawn } from "./spawn-options.ts";
+import { spawnFailure } from "./start-failure.ts";
+import { startChild } from "./stdio.ts";
+
+/** Starts a pi with its helper. Throws `start_failed`, `link_failed` or `model_not_found`; nothing is left behind then. */
+export async function startPi(options: ChildOptions): Promise<{ readonly child: Child; readonly ready: ReadyState }> {
+  const id = randomUUID();
+  const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
+  const configFile = join(options.runDirectory, `helper-${id}.json`);
+  await writeFile(configFile, JSON.stringify({ link: LINK_VERSION, statusKey } satisfies HelperConfig), {
+    mode: 0o600,
+    flag: "wx",
+  });
+  try {
+    const plan = planSpawn({
+      program: options.program,
+      helper: options.helper,
+      helperConfig: configFile,
+      childId: id,
+      sessionFile: options.sessionFile,
+      cwd: options.cwd,
+      options: options.pi,
+      env: options.env,
+    });
+    const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
+      throw spawnFailure(cause, options.program.path);
+    });
+    const child = new Child(options, id, statusKey, stdio);
+    const abandon = (): void => void child.stop();
+    options.signal.addEventListener("abort", abandon, { once: true });
+    try {
+      if (options.signal.aborted) abandon();
+      return { child, ready: await child.becomeReady() };
+    } catch (error) {
+      await child.stop();
+      await child.cleaned;
+      throw error;
+    } finally {
+      options.signal.removeEventListener("abort", abandon);
+    }
+  } finally {
+    await rm(configFile, { force: true });
+  }
+}

@@ -1,0 +1,26 @@
+import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
+import type { SessionFacts } from "./session-record.ts";
+import type { SessionState } from "./session-state.ts";
+
+export interface InfoParts {
+  readonly facts: SessionFacts;
+  readonly state: SessionState;
+  readonly cursor: number;
+  readonly pendingDeliveries: number;
+  readonly lostPrompts: readonly LostPrompt[];
+}
+
+/** A session as clients see it. */
+export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPrompts }: InfoParts): SessionInfo {
+  const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
+  return {
+    ...facts,
+    state: state.kind,
+    ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
+    ...(state.kind === "running" ? { runId: state.runId } : {}),
+    cursor,
+    pendingDeliveries,
+    lostPrompts: [...lostPrompts],
+    ...(exit === undefined ? {} : { exit }),
+  };
+}
