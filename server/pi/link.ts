@@ -5,7 +5,8 @@ import { WireError } from "../../protocol/errors.ts";
 import { type InwardFrame, LINK_VERSION, MAX_INLINE_FRAME_BYTES, type OutwardFrame } from "../../protocol/link.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Commands } from "./commands.ts";
-import { isRecordObject, type PiResponse } from "./records.ts";
+import { parseOutwardFrame } from "./outward-frame.ts";
+import type { PiResponse } from "./records.ts";
 
 export type Hello = Extract<OutwardFrame, { kind: "hello" }>;
 
@@ -67,8 +68,9 @@ export class Link {
     } catch {
       frame = undefined;
     }
-    if (!isRecordObject(frame) || typeof frame["kind"] !== "string") return true;
-    this.#dispatch(frame as unknown as OutwardFrame);
+    // Whatever runs in the same pi can write here: only a whole frame is acted on.
+    const checked = parseOutwardFrame(frame);
+    if (checked !== undefined) this.#dispatch(checked);
     return true;
   }
 

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { isHighRate, isRecordObject, type PiEvent, type PiResponse } from "./records.ts";
+import { isOneObject } from "./structure.ts";
 
 /** A record that could not be passed on as pi wrote it. */
 export interface RecordDiagnostic {
@@ -34,7 +35,7 @@ export class Router {
 
   route(bytes: Buffer): void {
     const record = isUtf8(bytes) ? bytes : this.#mended(bytes);
-    if (isHighRate(record)) {
+    if (isHighRate(record) && isOneObject(record)) {
       this.#sinks.event(record, undefined);
       return;
     }

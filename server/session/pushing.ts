@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
+import { isCarryReply, isHoldReply } from "../pi/outward-frame.ts";
 import type { SessionCore } from "./session-core.ts";
 
 /** One frame of pushes. A single push may be larger and then has a frame of its own. */
@@ -107,11 +108,13 @@ export class Pushing {
     if (this.#core.state.kind !== "idle" || !this.#tracker.wantsCarrier(this.#core.sessionId)) return;
     await child.link.send<CarryReply>(
       { kind: "carry" },
-      { onReply: ({ started }) => started && this.#core.runStarted() },
+      { onReply: (reply) => isCarryReply(reply) && reply.started && this.#core.runStarted() },
     );
   }
 
-  #take({ held, inserted, running, refused }: HoldReply): void {
+  #take(reply: HoldReply): void {
+    if (!isHoldReply(reply)) throw new TypeError("The helper's reply to a hold is none.");
+    const { held, inserted, running, refused } = reply;
     const { sessionId } = this.#core;
     const at = Date.now();
     for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });

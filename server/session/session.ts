@@ -223,7 +223,7 @@ export class Session implements SessionCore {
           ...(error instanceof WireError ? { exit: error.data["exit"] as ChildExit } : {}),
         });
       }
-      throw error;
+      throw this.#ending ?? error;
     }
   }
 

@@ -1,0 +1,175 @@
+import type { Evidence, PayloadCheck } from "../../protocol/delivery.ts";
+import type { CarryReply, HoldReply, OutwardFrame } from "../../protocol/link.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type Kind = OutwardFrame["kind"];
+type Frame<K extends Kind> = Extract<OutwardFrame, { kind: K }>;
+type Words<T extends string> = Readonly<Record<T, true>>;
+
+/** A push that pi did not take, in the reply to a `hold`. */
+interface Refusal {
+  readonly deliveryId: string;
+  readonly why: string;
+}
+
+/** A session holds fewer pushes by far. */
+const maxIds = 10_000;
+const maxErrorLength = 1_024;
+/** The latest moment that a `Date` can hold: a later one would throw where it is shown. */
+const maxTime = 8_640_000_000_000_000;
+const idPattern = /^[0-9A-Za-z._:-]{1,128}$/;
+/** The daemon sends `/<command> <frame>` as a prompt: any other text here would be what the user is made to say. */
+const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
+
+const evidences: Words<Evidence> = { headers: true, start: true, content: true, message: true };
+const checks: Words<PayloadCheck> = { confirmed: true, unverified: true, unchecked: true };
+const outcomes: Words<Frame<"verdict">["outcome"]> = { delivered: true, failed: true, aborted: true };
+const whyGone: Words<Frame<"gone">["reason"]> = { compacted: true, removed_by_extension: true, session_replaced: true };
+
+const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> | undefined } = {
+  hello: readHello,
+  reply: readReply,
+  inserted: ({ deliveryIds }, at) =>
+    isIds(deliveryIds) ? { kind: "inserted", at, deliveryIds: [...deliveryIds] } : undefined,
+  prepared: ({ requestId, deliveryIds }, at) =>
+    isId(requestId) && isIds(deliveryIds)
+      ? { kind: "prepared", at, requestId, deliveryIds: [...deliveryIds] }
+      : undefined,
+  verdict: readVerdict,
+  answered: ({ requestId, deliveryIds }, at) =>
+    isId(requestId) && isIds(deliveryIds)
+      ? { kind: "answered", at, requestId, deliveryIds: [...deliveryIds] }
+      : undefined,
+  gone: ({ deliveryIds, reason }, at) =>
+    isIds(deliveryIds) && isWord(whyGone, reason)
+      ? { kind: "gone", at, deliveryIds: [...deliveryIds], reason }
+      : undefined,
+  dropped: ({ deliveryIds, reason }, at) =>
+    isIds(deliveryIds) && reason === "abort"
+      ? { kind: "dropped", at, deliveryIds: [...deliveryIds], reason }
+      : undefined,
+  settled: ({ aborted, failed, held }, at) =>
+    isBoolean(aborted) && isBoolean(failed) && isIds(held)
+      ? { kind: "settled", at, aborted, failed, held: [...held] }
+      : undefined,
+  fault: ({ where, error }, at) =>
+    isString(where) && isString(error) ? { kind: "fault", at, where: cut(where), error: cut(error) } : undefined,
+};
+
+/**
+ * The frame in a status text, given what `JSON.parse` made of the text: a fresh one of the known fields, or undefined if
+ * any of them is not as it must be. The helper shares its pi with other extensions, and each of these can write anything
+ * under the same status key: a frame is an outsider's input, and no more to be trusted than a client's.
+ */
+export function parseOutwardFrame(value: unknown): OutwardFrame | undefined {
+  if (!isPlain(value)) return undefined;
+  const { kind, at } = value;
+  if (!isString(kind) || !Object.hasOwn(readers, kind)) return undefined;
+  if (!isInteger(at) || at < 0 || at > maxTime) return undefined;
+  return readers[kind as Kind](value, at);
+}
+
+export function isHoldReply(data: unknown): data is HoldReply & { readonly refused?: readonly Refusal[] } {
+  if (!isPlain(data)) return false;
+  const { held, inserted, running, refused } = data;
+  return isIds(held) && isIds(inserted) && isBoolean(running) && (refused === undefined || isRefusals(refused));
+}
+
+export function isCarryReply(data: unknown): data is CarryReply {
+  return isPlain(data) && isBoolean(data["started"]);
+}
+
+function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {
+  const { link, command, reason, sessionId, sessionFile } = fields;
+  if (!isInteger(link) || !isString(command) || !commandPattern.test(command)) return undefined;
+  if (!isString(reason) || !isString(sessionId)) return undefined;
+  if (sessionFile === undefined) return { kind: "hello", at, link, command, reason, sessionId };
+  return isString(sessionFile) ? { kind: "hello", at, link, command, reason, sessionId, sessionFile } : undefined;
+}
+
+function readReply(fields: Fields, at: number): Frame<"reply"> | undefined {
+  const { rid, ok, data, error } = fields;
+  if (!isString(rid)) return undefined;
+  if (ok === true) return { kind: "reply", at, rid, ok, data };
+  return ok === false && isString(error) ? { kind: "reply", at, rid, ok, error: cut(error) } : undefined;
+}
+
+function readVerdict(fields: Fields, at: number): Frame<"verdict"> | undefined {
+  const { requestId, outcome, evidence, status, error } = fields;
+  if (!isId(requestId) || !isWord(outcomes, outcome)) return undefined;
+  if (evidence !== undefined && !isWord(evidences, evidence)) return undefined;
+  if (status !== undefined && !isInteger(status)) return undefined;
+  if (error !== undefined && !isString(error)) return undefined;
+  const payload = readPayload(fields["payload"]);
+  if (payload === undefined) return undefined;
+  return {
+    kind: "verdict",
+    at,
+    requestId,
+    outcome,
+    ...(evidence === undefined ? {} : { evidence }),
+    ...(status === undefined ? {} : { status }),
+    ...(error === undefined ? {} : { error: cut(error) }),
+    payload,
+  };
+}
+
+/** The pattern of ids has no underscore, so `__proto__`, an own key in what `JSON.parse` makes, is refused with the rest. */
+function readPayload(value: unknown): Record<string, PayloadCheck> | undefined {
+  if (!isPlain(value)) return undefined;
+  const ids = Object.keys(value);
+  if (ids.length > maxIds) return undefined;
+  const payload: Record<string, PayloadCheck> = {};
+  for (const id of ids) {
+    const check = value[id];
+    if (!isId(id) || !isWord(checks, check)) return undefined;
+    payload[id] = check;
+  }
+  return payload;
+}
+
+function isRefusals(value: unknown): value is readonly Refusal[] {
+  return isArray(value) && value.every((one) => isPlain(one) && isId(one["deliveryId"]) && isString(one["why"]));
+}
+
+/** By index: `every` passes over holes, and a list with holes is none of ids. */
+function isIds(value: unknown): value is readonly string[] {
+  if (!isArray(value)) return false;
+  for (let i = 0; i < value.length; i += 1) if (!isId(value[i])) return false;
+  return true;
+}
+
+function isArray(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value) && value.length <= maxIds;
+}
+
+function isPlain(value: unknown): value is Fields {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function isId(value: unknown): value is string {
+  return isString(value) && idPattern.test(value);
+}
+
+function isWord<T extends string>(words: Words<T>, value: unknown): value is T {
+  return isString(value) && Object.hasOwn(words, value);
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value);
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isBoolean(value: unknown): value is boolean {
+  return typeof value === "boolean";
+}
+
+/** A cut may part a pair of surrogates: half of one is no text to write on. */
+function cut(text: string): string {
+  return text.length <= maxErrorLength ? text : text.slice(0, maxErrorLength).toWellFormed();
+}

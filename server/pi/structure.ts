@@ -1,0 +1,68 @@
+/**
+ * Whether bytes have the structure of one JSON object, without parsing them. A record of the high-rate kind is spliced
+ * into a notification as pi wrote it: one that closes its object early would write fields of the notification itself.
+ */
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+/** Sets this bit in `[` and `]` and they become `{` and `}`. No other two bytes do. */
+const braceBit = 0x20;
+
+/** Deeper records are refused: pi writes none, and some clients' parsers recurse. */
+const MAX_DEPTH = 512;
+
+/** The brackets that are open, outermost first. Kept between calls, so that a call allocates nothing. */
+const open = new Uint8Array(MAX_DEPTH);
+
+/** A string is read byte by byte up to here, and then by `indexOf`, whose call costs as much as some 100 bytes. */
+const nearBytes = 128;
+
+/**
+ * Whether strings are closed and brackets are balanced, each by its own kind, and the outermost pair is that of an object
+ * and holds all bytes from the first to the last. What stands between is not looked at: whatever it is, a parser that
+ * accepts the whole finds its end at the last byte. One pass; it runs for each streamed delta.
+ */
+export function isOneObject(record: Buffer): boolean {
+  const last = record.length - 1;
+  if (last < 1 || record[0] !== openBrace || record[last] !== closeBrace) return false;
+  open[0] = openBrace;
+  let depth = 1;
+  for (let i = 1; i <= last; i += 1) {
+    const byte = record[i] as number;
+    if (byte === quote) {
+      i = endOfString(record, i + 1);
+    } else if ((byte | braceBit) === openBrace) {
+      if (depth === MAX_DEPTH) return false;
+      open[depth] = byte;
+      depth += 1;
+    } else if ((byte | braceBit) === closeBrace) {
+      depth -= 1;
+      if (open[depth] !== byte - 2) return false;
+      if (depth === 0) return i === last;
+    }
+  }
+  return false;
+}
+
+/** Where the string that begins at `from` has its closing quote. Without one: at or behind the end of the record. */
+function endOfString(record: Buffer, from: number): number {
+  const { length } = record;
+  let i = from;
+  for (;;) {
+    const near = Math.min(i + nearBytes, length);
+    while (i < near) {
+      const byte = record[i] as number;
+      if (byte === quote) return i;
+      i += byte === backslash ? 2 : 1;
+    }
+    if (i >= length) return length;
+    const at = record.indexOf(quote, i);
+    if (at === -1) return length;
+    let first = at;
+    while (first > i && record[first - 1] === backslash) first -= 1;
+    if ((at - first) % 2 === 0) return at;
+    i = at + 1;
+  }
+}
