@@ -38,7 +38,7 @@ export function startHelper(pi: ExtensionAPI, { memory, link, parts = [] }: Help
   const observer = new Observer({ memory, standing, send });
   const inbound = new Inbound(
     {
-      hold: (pushes, ctx) => handOver.hold(pushes, ctx),
+      hold: (pushes, ctx, when) => handOver.hold(pushes, ctx, when),
       release: (deliveryIds) => handOver.release(deliveryIds),
       beforePrompt: (ctx) => handOver.beforePrompt(ctx),
       carry: (ctx) => handOver.carry(ctx),

@@ -59,8 +59,8 @@ export type InwardFrame =
       readonly kind: "hold";
       readonly rid: string;
       readonly pushes: readonly HeldPush[];
-      /** `later`: a prompt is about to follow, so no push starts a run of its own now. */
-      readonly handOver: "now" | "later";
+      /** `later`: a prompt is about to follow, so no push starts a run of its own now. Default: `now`. */
+      readonly handOver?: "now" | "later";
     }
   /** Give up these pushes if they are still held. Reply: {@link ReleaseReply}. */
   | { readonly kind: "release"; readonly rid: string; readonly deliveryIds: readonly string[] }

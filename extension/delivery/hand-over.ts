@@ -45,8 +45,8 @@ export class HandOver {
     this.#held = new HeldList(options.memory.held);
   }
 
-  /** Holds pushes, and hands over at once what can be. */
-  hold(pushes: readonly HeldPush[], ctx: ExtensionContext): HoldReply {
+  /** Holds pushes, and hands over at once what can be, unless a prompt is about to follow. */
+  hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" = "now"): HoldReply {
     const strangers = pushes.filter(({ deliveryId }) => !this.#held.has(deliveryId));
     const standing = findOnBranch(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));
     for (const push of strangers) {
@@ -54,7 +54,7 @@ export class HandOver {
       if (entry === undefined) this.#held.add(push);
       else this.#options.standing.add(entry);
     }
-    this.#handOverIdle(ctx, "native");
+    if (when === "now") this.#handOverIdle(ctx, "native");
     return this.#reply(
       pushes.map(({ deliveryId }) => deliveryId),
       ctx,

@@ -30,7 +30,8 @@ export class HeldList {
   /** One that is held already stays as it is. */
   add(push: HeldPush): void {
     if (this.#items.has(push.deliveryId)) return;
-    this.#items.set(push.deliveryId, { push, custody: { kind: "waiting" }, lostStarts: 0 });
+    const custody: Custody = push.parked === true ? { kind: "parked" } : { kind: "waiting" };
+    this.#items.set(push.deliveryId, { push, custody, lostStarts: 0 });
   }
 
   has(deliveryId: string): boolean {

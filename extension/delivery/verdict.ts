@@ -139,7 +139,9 @@ function start(state: Observation, { stopReason, api, failure }: Extract<Sightin
   if (state.kind !== "offered") return stay(state);
   if (isFailure(stopReason)) return end(state, withStop(failure, stopReason));
   if (state.headers !== undefined && stopReason === "pending") return accept(state, "headers", state.headers);
-  if (adaptersWithoutHeaders.has(api) && stopReason === "pending") return accept(state, "start");
+  // An extension's own provider may name such an api, and say start before its request is answered: pi's adapters have
+  // shown their payload by then.
+  if (adaptersWithoutHeaders.has(api) && state.payloadSeen && stopReason === "pending") return accept(state, "start");
   return stay({ kind: "started", attempt: state.attempt, warming: state.warming });
 }
 

@@ -1,13 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { CarryReply, HeldPush, HoldReply, InwardFrame, PingReply, ReleaseReply } from "../../protocol/link.ts";
+import { isDeliveryId } from "../delivery/marker.ts";
 import { messageOf } from "../pi-types.ts";
-import { FrameError, parseInwardFrame } from "./inward-frame.ts";
+import { FrameError, parseInwardFrame, whatIsWrongWith } from "./inward-frame.ts";
 import { readLargeFrame } from "./large-frame.ts";
 import type { Outbound } from "./outbound.ts";
 
 /** Those who do what the frames ask for. */
 export interface FrameHandlers {
-  hold(pushes: readonly HeldPush[], ctx: ExtensionContext): HoldReply;
+  hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" | undefined): HoldReply;
   release(deliveryIds: readonly string[]): ReleaseReply;
   beforePrompt(ctx: ExtensionContext): HoldReply;
   carry(ctx: ExtensionContext): CarryReply;
@@ -43,7 +44,7 @@ export class Inbound {
   #act(frame: InwardFrame, ctx: ExtensionContext): unknown {
     switch (frame.kind) {
       case "hold":
-        return this.#handlers.hold(frame.pushes, ctx);
+        return this.#hold(frame, ctx);
       case "release":
         return this.#handlers.release(frame.deliveryIds);
       case "beforePrompt":
@@ -55,6 +56,18 @@ export class Inbound {
       case "file":
         throw new FrameError("A file frame was not read.");
     }
+  }
+
+  /** One push that cannot be taken keeps no other out. */
+  #hold({ pushes, handOver }: Extract<InwardFrame, { kind: "hold" }>, ctx: ExtensionContext): HoldReply {
+    const refused: { deliveryId: string; why: string }[] = [];
+    const taken = pushes.filter((push) => {
+      const why = whatIsWrongWith(push);
+      if (why !== undefined && isDeliveryId(push?.deliveryId)) refused.push({ deliveryId: push.deliveryId, why });
+      return why === undefined;
+    });
+    const reply = this.#handlers.hold(taken, ctx, handOver);
+    return refused.length === 0 ? reply : { ...reply, refused };
   }
 
   #refuse(rid: string | undefined, thrown: unknown): void {

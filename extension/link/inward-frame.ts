@@ -46,9 +46,11 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Each says what is wrong with a frame of its kind. */
 const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | undefined>> = {
-  hold: ({ pushes }) => {
+  hold: ({ pushes, handOver }) => {
     if (!Array.isArray(pushes)) return "A hold frame needs pushes.";
-    return pushes.map(whatIsWrongWith).find((wrong) => wrong !== undefined);
+    return handOver === undefined || handOver === "now" || handOver === "later"
+      ? undefined
+      : "It has a wrong handOver.";
   },
   release: ({ deliveryIds }) =>
     Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
@@ -65,7 +67,8 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
 const deliverAs: ReadonlySet<unknown> = new Set<HeldPush["deliverAs"]>(["steer", "followUp", "nextTurn"]);
 const onAbort: ReadonlySet<unknown> = new Set<HeldPush["onAbort"]>(["park", "drop"]);
 
-function whatIsWrongWith(push: unknown): string | undefined {
+/** Why a push cannot be taken. */
+export function whatIsWrongWith(push: unknown): string | undefined {
   if (!isObject(push)) return "A push is no object.";
   if (!isDeliveryId(push["deliveryId"])) return "A push has no deliveryId.";
   const wrong = (field: string): string => `The push ${String(push["deliveryId"])} has a wrong ${field}.`;
@@ -75,6 +78,7 @@ function whatIsWrongWith(push: unknown): string | undefined {
   if (push["details"] !== undefined && !isObject(push["details"])) return wrong("details");
   if (!deliverAs.has(push["deliverAs"])) return wrong("deliverAs");
   if (typeof push["triggerTurn"] !== "boolean") return wrong("triggerTurn");
+  if (push["parked"] !== undefined && typeof push["parked"] !== "boolean") return wrong("parked");
   return onAbort.has(push["onAbort"]) ? undefined : wrong("onAbort");
 }
 

@@ -38,9 +38,7 @@ test("a frame of a wrong shape is refused by name and changes nothing", async ()
     { kind: "explode" },
     { kind: "constructor" },
     { kind: "hold" },
-    { kind: "hold", pushes: [{}] },
-    { kind: "hold", pushes: [push("d1", "Good."), { ...push("d2", "Bad."), triggerTurn: "yes" }] },
-    { kind: "hold", pushes: [{ ...push("d1", "Bad."), customType: CARRIER_TYPE }] },
+    { kind: "hold", pushes: [], handOver: "sometime" },
     { kind: "release", deliveryIds: [1] },
     { kind: "file", path: "/etc/passwd", bytes: 1 },
     { kind: "file", path: "/etc/passwd", bytes: 1, sha256: "0".repeat(64) },
@@ -48,6 +46,27 @@ test("a frame of a wrong shape is refused by name and changes nothing", async ()
     await expect(pi.send(fields), JSON.stringify(fields)).rejects.toThrow();
   }
   expect(await pi.send({ kind: "ping" })).toEqual({ running: false, held: [] });
+  expect(provider.requests).toHaveLength(0);
+});
+
+test("a push that cannot be taken keeps no other out, and is named", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider });
+  const bad = [{}, { ...push("d2", "Bad."), triggerTurn: "yes" }, { ...push("d3", "Bad."), customType: CARRIER_TYPE }];
+  const good = push("d1", "Good.", { deliverAs: "nextTurn" });
+  expect(await pi.send({ kind: "hold", pushes: [...bad, good] })).toMatchObject({
+    held: ["d1"],
+    refused: [{ deliveryId: "d2" }, { deliveryId: "d3" }],
+  });
+});
+
+test("a push that was parked, or comes for a prompt that follows, starts no run by itself", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider });
+  await pi.send({ kind: "hold", pushes: [{ ...push("d1", "Parked before."), parked: true }] });
+  await pi.send({ kind: "hold", pushes: [push("d2", "With the prompt.")], handOver: "later" });
+  expect(await pi.send({ kind: "ping" })).toEqual({ running: false, held: ["d1", "d2"] });
+  expect(await pi.send({ kind: "beforePrompt" })).toMatchObject({ held: [], running: false });
   expect(provider.requests).toHaveLength(0);
 });
 
