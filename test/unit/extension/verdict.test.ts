@@ -78,6 +78,11 @@ describe("the verdict", () => {
       ["r1 delivered start confirmed", "r1 answered"],
     ],
     [
+      "believes no start under such an api before it has shown its payload: content is waited for",
+      [request(), start("pending", "google-generative-ai"), end("error")],
+      ["r1 failed unchecked"],
+    ],
+    [
       "an answer that comes whole, without a start before it, is acceptance",
       [request(), payload(), headers(), start("stop"), end()],
       ["r1 delivered message confirmed", "r1 answered"],
