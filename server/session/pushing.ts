@@ -69,7 +69,7 @@ export class Pushing {
 
   async #handOver(): Promise<void> {
     // The turn may come at once: by then this promise must be noted as the one that waits.
-    await undefined;
+    await Promise.resolve();
     try {
       await this.#core.scope.run(async () => {
         this.#waiting = undefined;

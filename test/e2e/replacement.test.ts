@@ -26,6 +26,8 @@ test("after a reload inside pi, held pushes are still held and further ones are 
   await held.accepted;
   expect((await session.prompt("/test-reload")).disposition).toBe("handled");
   await session.push({ customType: "n", content: "behind the reload" }).answered;
+  // The answer comes a moment before pi has settled.
+  await expect.poll(async () => (await session.get()).state).toBe("idle");
   await session.promptAndWait("and now the prompt");
   expect((await held.answered).state).toBe("answered");
   const last = stage.provider.requests.at(-1);

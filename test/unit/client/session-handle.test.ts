@@ -174,7 +174,7 @@ describe("promptAndWait", () => {
     ["pi crashes", () => update({ state: "crashed" })],
     [
       "pi loses the prompt",
-      () => update({ state: "starting" }, { lostPrompts: [{ promptId: "p", text: "q", at: 1 }] }),
+      () => update({ state: "starting" }, { lostPrompts: [{ promptId: "p", text: "q", length: 1, at: 1 }] }),
     ],
     ["the session is closed", () => update({ state: "closed" })],
   ];
@@ -190,7 +190,7 @@ describe("promptAndWait", () => {
     daemon.answer("session/prompt", () => {
       update({ state: "crashed" });
       update({ state: "starting" });
-      update({ state: "running" }, { lostPrompts: [{ promptId: "another", text: "q", at: 1 }] });
+      update({ state: "running" }, { lostPrompts: [{ promptId: "another", text: "q", length: 1, at: 1 }] });
       emit(start);
       return { promptId: "p", disposition: "started" };
     });
