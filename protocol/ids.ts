@@ -8,8 +8,8 @@ export const SessionId = Type.String({
 
 /** A delivery's id: chosen by the client, else a UUIDv7. */
 export const DeliveryId = Type.String({
-  pattern: "^[0-9A-Za-z._:-]{1,128}$",
-  description: "Chosen by the client (any letters, digits and . _ : -), else a UUIDv7.",
+  pattern: "^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$",
+  description: "Chosen by the client (letters, digits and . _ : -, the first a letter or digit), else a UUIDv7.",
 });
 
 export const PromptId = Type.String({ description: "A UUIDv7, given by the daemon to each prompt." });

@@ -17,7 +17,7 @@ const maxIds = 10_000;
 const maxErrorLength = 1_024;
 /** The latest moment that a `Date` can hold: a later one would throw where it is shown. */
 const maxTime = 8_640_000_000_000_000;
-const idPattern = /^[0-9A-Za-z._:-]{1,128}$/;
+const idPattern = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 /** The daemon sends `/<command> <frame>` as a prompt: any other text here would be what the user is made to say. */
 const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
 
@@ -129,18 +129,18 @@ function readPayload(value: unknown): Record<string, PayloadCheck> | undefined {
 }
 
 function isRefusals(value: unknown): value is readonly Refusal[] {
-  return isArray(value) && value.every((one) => isPlain(one) && isId(one["deliveryId"]) && isString(one["why"]));
+  return isListOf(value, (one) => isPlain(one) && isId(one["deliveryId"]) && isString(one["why"]));
 }
 
-/** By index: `every` passes over holes, and a list with holes is none of ids. */
 function isIds(value: unknown): value is readonly string[] {
-  if (!isArray(value)) return false;
-  for (let i = 0; i < value.length; i += 1) if (!isId(value[i])) return false;
-  return true;
+  return isListOf(value, isId);
 }
 
-function isArray(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value) && value.length <= maxIds;
+/** By index: `every` passes over holes. */
+function isListOf(value: unknown, is: (item: unknown) => boolean): boolean {
+  if (!Array.isArray(value) || value.length > maxIds) return false;
+  for (let i = 0; i < value.length; i += 1) if (!is(value[i])) return false;
+  return true;
 }
 
 function isPlain(value: unknown): value is Fields {

@@ -11,12 +11,15 @@ const closeBrace = 0x7d;
 const braceBit = 0x20;
 
 /** Deeper records are refused: pi writes none, and some clients' parsers recurse. */
-const MAX_DEPTH = 512;
+export const MAX_DEPTH = 512;
 
 /** The brackets that are open, outermost first. Kept between calls, so that a call allocates nothing. */
 const open = new Uint8Array(MAX_DEPTH);
 
-/** A string is read byte by byte up to here, and then by `indexOf`, whose call costs as much as some 100 bytes. */
+/**
+ * A string is read byte by byte for so long, and then by `indexOf`: many times faster in long text, and slower where quotes
+ * are near (measured: 32 and 64 cost a fifth and a tenth more in escaped source code, 256 gains nothing).
+ */
 const nearBytes = 128;
 
 /**

@@ -1,0 +1,190 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { OutwardFrame } from "../../../protocol/link.ts";
+import { isCarryReply, isHoldReply, parseOutwardFrame } from "../../../server/pi/outward-frame.ts";
+
+const at = 1_753_000_000_000;
+const command = "pi-rpcd-0123456789abcdef";
+const hello = { kind: "hello", at, link: 1, command, reason: "startup", sessionId: "s" } as const;
+const verdict = { kind: "verdict", at, requestId: "r", outcome: "delivered", payload: { d: "confirmed" } } as const;
+const frames: readonly OutwardFrame[] = [
+  hello,
+  { ...hello, sessionFile: "/tmp/s.jsonl" },
+  { kind: "reply", at, rid: "1", ok: true, data: { held: ["d"], inserted: [], running: false } },
+  { kind: "reply", at, rid: "1", ok: false, error: "no" },
+  { kind: "inserted", at, deliveryIds: ["d", "A.b:-", "constructor", "x".repeat(128)] },
+  { kind: "prepared", at, requestId: "r", deliveryIds: ["d"] },
+  verdict,
+  { ...verdict, evidence: "headers", status: 200, payload: { d: "unverified", build: "unchecked" } },
+  { kind: "verdict", at, requestId: "r", outcome: "failed", status: 529, error: "overloaded", payload: {} },
+  { kind: "answered", at, requestId: "r", deliveryIds: [] },
+  { kind: "gone", at, deliveryIds: ["d"], reason: "session_replaced" },
+  { kind: "dropped", at, deliveryIds: ["d"], reason: "abort" },
+  { kind: "settled", at: 0, aborted: true, failed: false, held: ["d"] },
+  { kind: "fault", at, where: "observer", error: "x" },
+];
+
+/** As a frame arrives: through text. */
+const parseText = (text: string): OutwardFrame | undefined => parseOutwardFrame(JSON.parse(text));
+const mutant = (frame: object, field: string, value: unknown): OutwardFrame | undefined =>
+  parseOutwardFrame({ ...frame, [field]: value });
+
+describe("parseOutwardFrame", () => {
+  test.each(frames)("gives $kind afresh, with its known fields only", (frame) => {
+    const parsed = parseText(JSON.stringify({ ...frame, more: 1, toString: "x" }));
+    expect(parsed).toStrictEqual(frame);
+    const again = parseOutwardFrame(frame);
+    expect(again).not.toBe(frame);
+  });
+
+  test.each(frames)("refuses $kind without any one of the fields that it must have", (frame) => {
+    const optional = ["sessionFile", "evidence", "status", "data", ...(frame.kind === "verdict" ? ["error"] : [])];
+    for (const field of Object.keys(frame)) {
+      const { [field]: _left, ...rest } = frame as unknown as Record<string, unknown>;
+      expect(parseOutwardFrame(rest) !== undefined, field).toBe(optional.includes(field));
+    }
+  });
+
+  test("refuses kinds that are no own words of the table", () => {
+    for (const kind of [
+      "",
+      "hold",
+      "Hello",
+      "constructor",
+      "__proto__",
+      "toString",
+      "hasOwnProperty",
+      1,
+      null,
+      ["hello"],
+    ])
+      expect(mutant(hello, "kind", kind)).toBeUndefined();
+  });
+
+  test("refuses moments that are none", () => {
+    for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1, 1e300, "1", null])
+      expect(mutant(hello, "at", wrong)).toBeUndefined();
+  });
+
+  test("refuses ids that are none, and more than 10,000 of them", () => {
+    const inserted = { kind: "inserted", at };
+    for (const id of ["", "a b", "a\n", "__proto__", "é", "x".repeat(129), 1, null, ["d"]]) {
+      expect(mutant(inserted, "deliveryIds", ["d", id])).toBeUndefined();
+      expect(mutant(verdict, "requestId", id)).toBeUndefined();
+    }
+    const many = Array.from({ length: 10_001 }, (_, i) => `d${i}`);
+    for (const wrong of [many, "d", {}, { length: 1, 0: "d" }, new Array(2)])
+      expect(mutant(inserted, "deliveryIds", wrong)).toBeUndefined();
+    expect(mutant(inserted, "deliveryIds", many.slice(1))).toHaveProperty("deliveryIds.length", 10_000);
+    const payload = (ids: string[]): unknown => Object.fromEntries(ids.map((id) => [id, "confirmed"]));
+    expect(mutant(verdict, "payload", payload(many))).toBeUndefined();
+    expect(mutant(verdict, "payload", payload(many.slice(1)))).toBeDefined();
+  });
+
+  test("refuses a payload that is not a plain object of ids and known words", () => {
+    const text = (payload: string): string =>
+      `{"kind":"verdict","at":1,"requestId":"r","outcome":"failed","payload":${payload}}`;
+    for (const wrong of [
+      '{"__proto__":"confirmed"}',
+      '{"__proto__":{"d":"confirmed"}}',
+      '{"d":"toString"}',
+      "[]",
+      "null",
+    ])
+      expect(parseText(text(wrong))).toBeUndefined();
+    for (const wrong of [
+      new Map(),
+      Object.create({ d: "confirmed" }),
+      "d",
+      { "a b": "confirmed" },
+      { d: ["confirmed"] },
+    ])
+      expect(mutant(verdict, "payload", wrong)).toBeUndefined();
+    expect(parseText(text('{"d":"unchecked"}'))).toHaveProperty("payload", { d: "unchecked" });
+  });
+
+  test("refuses words that it does not know", () => {
+    for (const word of ["", "constructor", "Headers", "unknown", null, 1, ["headers"], ["failed"]]) {
+      expect(mutant(verdict, "evidence", word)).toBeUndefined();
+      expect(mutant(verdict, "outcome", word)).toBeUndefined();
+      expect(mutant({ kind: "gone", at, deliveryIds: [] }, "reason", word)).toBeUndefined();
+      expect(mutant({ kind: "dropped", at, deliveryIds: [] }, "reason", word)).toBeUndefined();
+    }
+    for (const status of [1.5, "200", null, 1e300]) expect(mutant(verdict, "status", status)).toBeUndefined();
+  });
+
+  test("refuses a command that would be anything but one word", () => {
+    for (const wrong of [
+      "",
+      "short",
+      "-pi-rpcd-0123",
+      "pi rpcd 0123456",
+      `${command}\n`,
+      `/${command}`,
+      "x".repeat(129),
+      1,
+    ])
+      expect(mutant(hello, "command", wrong)).toBeUndefined();
+    expect(mutant(hello, "command", "x".repeat(128))).toBeDefined();
+    for (const wrong of [null, 1, {}]) expect(mutant(hello, "sessionFile", wrong)).toBeUndefined();
+    for (const wrong of [null, "1", 1.5]) expect(mutant(hello, "link", wrong)).toBeUndefined();
+  });
+
+  test("cuts errors to 1,024, and leaves no half of a character", () => {
+    const long = "x".repeat(5_000);
+    const cut = "x".repeat(1_024);
+    expect(mutant(verdict, "error", long)).toHaveProperty("error", cut);
+    expect(parseOutwardFrame({ kind: "reply", at, rid: "1", ok: false, error: long })).toHaveProperty("error", cut);
+    const fault = parseOutwardFrame({ kind: "fault", at, where: long, error: `${"x".repeat(1_023)}😀` });
+    expect(fault).toStrictEqual({ kind: "fault", at, where: cut, error: `${"x".repeat(1_023)}\ufffd` });
+  });
+
+  test("never throws, whatever it is given", () => {
+    fc.assert(
+      fc.property(fc.anything({ withNullPrototype: true, withMap: true, withSparseArray: true }), (value) => {
+        parseOutwardFrame(value);
+        isHoldReply(value);
+        isCarryReply(value);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("of a valid frame in which anything was put, gives undefined or a frame that parses to itself", () => {
+    const fields = [...new Set(frames.flatMap((frame) => Object.keys(frame)))];
+    const strange = fc.anything({ withNullPrototype: true, withSparseArray: true, withBigInt: true });
+    const value = fc.oneof(
+      strange,
+      fc.array(strange),
+      fc.constantFrom(...frames.flatMap((frame) => Object.values(frame))),
+    );
+    const changes = fc.dictionary(fc.constantFrom(...fields, "__proto__"), value, { minKeys: 1, maxKeys: 3 });
+    fc.assert(
+      fc.property(fc.constantFrom(...frames), changes, (frame, change) => {
+        const parsed = parseOutwardFrame({ ...frame, ...change });
+        if (parsed !== undefined) expect(parseOutwardFrame(parsed)).toStrictEqual(parsed);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe("the guards of replies", () => {
+  const hold = { held: ["d"], inserted: [], running: true };
+
+  test("isHoldReply", () => {
+    expect(isHoldReply(hold)).toBe(true);
+    expect(isHoldReply({ ...hold, refused: [{ deliveryId: "d", why: "no" }] })).toBe(true);
+    const wrongRefused = [null, {}, "d", [null], [{ deliveryId: "d" }], [{ deliveryId: "", why: "" }], new Array(1)];
+    for (const refused of wrongRefused) expect(isHoldReply({ ...hold, refused })).toBe(false);
+    for (const field of ["held", "inserted", "running"]) {
+      for (const wrong of [undefined, null, "d", [1]]) expect(isHoldReply({ ...hold, [field]: wrong })).toBe(false);
+    }
+    for (const wrong of [undefined, null, 1, "x", [hold]]) expect(isHoldReply(wrong)).toBe(false);
+  });
+
+  test("isCarryReply", () => {
+    expect(isCarryReply({ started: false })).toBe(true);
+    for (const wrong of [undefined, null, {}, [], { started: 1 }, "started"]) expect(isCarryReply(wrong)).toBe(false);
+  });
+});

@@ -1,0 +1,156 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isOneObject, MAX_DEPTH } from "../../../server/pi/structure.ts";
+
+const isOne = (text: string): boolean => isOneObject(Buffer.from(text));
+
+/** Text in which quotes, escapes and brackets are frequent, and which is often longer than what is read byte by byte. */
+const text = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.string({ unit: fc.constantFrom('"', "\\", "{", "}", "[", "]", "a", "é", "\u2028"), maxLength: 600 }),
+  fc
+    .tuple(fc.nat(400), fc.string({ unit: fc.constantFrom('"', "\\", "}", "x"), maxLength: 8 }), fc.nat(400))
+    .map(([before, middle, behind]) => "x".repeat(before) + middle + "y".repeat(behind)),
+);
+const json = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small" },
+    text,
+    fc.constant(null),
+    fc.boolean(),
+    fc.double(),
+    fc.array(tie("value"), { maxLength: 4 }),
+    tie("object"),
+  ),
+  object: fc.dictionary(text, tie("value"), { maxKeys: 4 }),
+}));
+const object = json.object.map((value) => JSON.stringify(value));
+
+function parses(bytes: Buffer): boolean {
+  try {
+    const value: unknown = JSON.parse(bytes.toString("utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+describe("isOneObject", () => {
+  test("is true for every object that JSON.stringify writes", () => {
+    fc.assert(
+      fc.property(json.object, fc.constantFrom(undefined, 1), (value, space) => {
+        expect(isOne(JSON.stringify(value, undefined, space))).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is false for every proper prefix", () => {
+    fc.assert(
+      fc.property(object, (one) => {
+        const bytes = Buffer.from(one);
+        for (let end = 0; end < bytes.length; end += 1) expect(isOneObject(bytes.subarray(0, end))).toBe(false);
+      }),
+    );
+  });
+
+  test("is false for two objects, and for one with bytes before or behind it", () => {
+    fc.assert(
+      fc.property(object, object, fc.constantFrom("", " ", ",", "\n"), (one, other, between) => {
+        expect(isOne(one + between + other)).toBe(false);
+      }),
+    );
+    fc.assert(
+      fc.property(object, fc.string({ minLength: 1, unit: "binary" }), (one, more) => {
+        expect(isOne(one + more)).toBe(false);
+        expect(isOne(`[${one}`)).toBe(false);
+        expect(isOne(` ${one}`)).toBe(false);
+      }),
+    );
+  });
+
+  test("is true of any bytes that JSON.parse takes for an object, and of no others made of one by a cut or a change", () => {
+    const change = fc.tuple(fc.nat(), fc.constantFrom(...Buffer.from('{}[]"\\a,')));
+    fc.assert(
+      fc.property(object, change, (one, [place, byte]) => {
+        const bytes = Buffer.from(one);
+        bytes[place % bytes.length] = byte;
+        if (parses(bytes)) expect(isOneObject(bytes)).toBe(bytes[0] === 0x7b && bytes.at(-1) === 0x7d);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("finds what closes early for what it is: wherever it passes, the object can stand inside another", () => {
+    const piece = fc.constantFrom("{", "}", "[", "]", '"', "\\", '"a":', '"b"', ",", "1", '"x":{}', "x".repeat(130));
+    const forged = fc.array(piece, { maxLength: 14 }).map((pieces) => `{${pieces.join("")}}`);
+    fc.assert(
+      fc.property(forged, (record) => {
+        const outer = `{"id":1,"record":${record},"end":true}`;
+        if (!isOne(record)) expect(parses(Buffer.from(record))).toBe(false);
+        else if (parses(Buffer.from(outer))) {
+          expect(Object.keys(JSON.parse(outer) as object)).toEqual(["id", "record", "end"]);
+        }
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test.each([
+    "",
+    "{",
+    "}",
+    "}{",
+    "[]",
+    '"{}"',
+    "{}}",
+    "{{}",
+    "{]}",
+    "{[}]}",
+    "{[}",
+    '{"a":[1}',
+    '{"a":1]}',
+    '{"a":"}',
+    '{"a":"\\"}',
+    '{"a":"\\\\\\"}',
+    `{"a":"${"x".repeat(300)}}`,
+    `{"a":"${"x".repeat(300)}\\"}`,
+    `{"a":"${"x".repeat(126)}\\\\\\"}`,
+    '{"type":"message_update"}{"type":"message_update"}',
+    '{"type":"message_update"}},"method":"x","params":{"x":{}',
+    '{"type":"message_update"}},"method":"x","params":{"x":{}}',
+    '{"type":"message_update"},"method":"x","params":{}',
+  ])("refuses %s", (record) => {
+    expect(isOne(record)).toBe(false);
+  });
+
+  test("knows an escaped quote by the parity of its backslashes, also where the search for far quotes begins", () => {
+    for (let before = 0; before < 280; before += 1) {
+      for (let slashes = 0; slashes < 6; slashes += 1) {
+        const inside = "x".repeat(before) + "\\".repeat(slashes);
+        expect(isOne(`{"a":"${inside}"}`)).toBe(slashes % 2 === 0);
+        expect(isOne(`{"a":"${inside}"}"}`)).toBe(slashes % 2 === 1);
+      }
+    }
+  });
+
+  test("takes objects up to the greatest depth, of both kinds of brackets, and none deeper", () => {
+    const nested = (depth: number): string => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
+    expect(isOne(nested(MAX_DEPTH))).toBe(true);
+    expect(isOne(nested(MAX_DEPTH + 1))).toBe(false);
+    expect(isOne(`${'{"a":'.repeat(MAX_DEPTH)}1${"}".repeat(MAX_DEPTH)}`)).toBe(true);
+    expect(isOne(`${'{"a":'.repeat(MAX_DEPTH + 1)}1${"}".repeat(MAX_DEPTH + 1)}`)).toBe(false);
+    expect(isOne("{}")).toBe(true);
+  });
+
+  test("never throws, and says no to bytes at random", () => {
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => typeof isOneObject(Buffer.from(bytes)) === "boolean"));
+  });
+
+  test("takes time in line with the length, also of nothing but escapes", () => {
+    const escapes = (length: number): Buffer => Buffer.from(`{"a":"${'\\"'.repeat(length)}"}`);
+    const slashes = Buffer.from(`{"a":"${"x".repeat(200)}${"\\\\".repeat(2_000_000)}"}`);
+    expect(isOneObject(escapes(2_000_000))).toBe(true);
+    expect(isOneObject(slashes)).toBe(true);
+  });
+});
