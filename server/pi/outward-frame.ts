@@ -57,9 +57,9 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
 };
 
 /**
- * The frame in a status text, given what `JSON.parse` made of the text: a fresh one of the known fields, or undefined if
- * any of them is not as it must be. The helper shares its pi with other extensions, and each of these can write anything
- * under the same status key: a frame is an outsider's input, and no more to be trusted than a client's.
+ * The frame in a status text, given what `JSON.parse` made of the text: a fresh one of the known fields, or undefined
+ * if any of them is not as it must be. The helper shares its pi with other extensions, and each of these can write
+ * anything under the same status key: a frame is an outsider's input, and no more to be trusted than a client's.
  */
 export function parseOutwardFrame(value: unknown): OutwardFrame | undefined {
   if (!isPlain(value)) return undefined;
@@ -114,7 +114,7 @@ function readVerdict(fields: Fields, at: number): Frame<"verdict"> | undefined {
   };
 }
 
-/** The pattern of ids has no underscore, so `__proto__`, an own key in what `JSON.parse` makes, is refused with the rest. */
+/** Ids begin with a letter or digit, so `__proto__`, an own key in what `JSON.parse` makes, is refused. */
 function readPayload(value: unknown): Record<string, PayloadCheck> | undefined {
   if (!isPlain(value)) return undefined;
   const ids = Object.keys(value);

@@ -17,14 +17,14 @@ export const MAX_DEPTH = 512;
 const open = new Uint8Array(MAX_DEPTH);
 
 /**
- * A string is read byte by byte for so long, and then by `indexOf`: many times faster in long text, and slower where quotes
- * are near (measured: 32 and 64 cost a fifth and a tenth more in escaped source code, 256 gains nothing).
+ * A string is read byte by byte for so long, and then by `indexOf`: many times faster in long text, and slower where
+ * quotes are near (measured: 32 and 64 cost a fifth and a tenth more in escaped source code, 256 gains nothing).
  */
 const nearBytes = 128;
 
 /**
- * Whether strings are closed and brackets are balanced, each by its own kind, and the outermost pair is that of an object
- * and holds all bytes from the first to the last. What stands between is not looked at: whatever it is, a parser that
+ * Whether strings are closed and brackets are balanced, each by its own kind, and the outermost pair is an object's and
+ * holds all bytes from the first to the last. What stands between is not looked at: whatever it is, a parser that
  * accepts the whole finds its end at the last byte. One pass; it runs for each streamed delta.
  */
 export function isOneObject(record: Buffer): boolean {
