@@ -39,7 +39,7 @@ export function startHelper(pi: ExtensionAPI, { memory, link, parts = [] }: Help
   const inbound = new Inbound(
     {
       hold: (pushes, ctx, when) => handOver.hold(pushes, ctx, when),
-      release: (deliveryIds) => handOver.release(deliveryIds),
+      release: (deliveryIds, ctx) => handOver.release(deliveryIds, ctx),
       beforePrompt: (ctx) => handOver.beforePrompt(ctx),
       carry: (ctx) => handOver.carry(ctx),
       ping: (ctx) => ({ running: run.isRunning(ctx), held: handOver.held() }),

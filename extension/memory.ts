@@ -42,6 +42,8 @@ export interface Memory {
   sessionId: string | undefined;
   run: RunPhase;
   observation: Observation;
+  /** A run is to be started for what stands in the transcript as soon as pi is idle. */
+  isCarryWanted: boolean;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
 }
@@ -62,6 +64,7 @@ export function emptyMemory(): Memory {
     sessionId: undefined,
     run: { kind: "idle" },
     observation: nothingObserved,
+    isCarryWanted: false,
     held: new Map(),
     standing: new Map(),
   };

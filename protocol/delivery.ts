@@ -74,6 +74,9 @@ const reasonCodes = [
   "session_closed",
   "link_failed",
   "refused_by_pi",
+  "not_started",
+  "cancelled",
+  "expired",
 ] as const;
 export type ReasonCode = (typeof reasonCodes)[number];
 
@@ -115,11 +118,28 @@ export const Delivery = Type.Object(
     history: Type.Array(HistoryStep, { description: "The states it went through, at most the 64 newest." }),
     createdAt: Timestamp,
     updatedAt: Timestamp,
+    expiresAt: Type.Optional({
+      ...Timestamp,
+      description: "When it is given up if it does not stand in the transcript by then.",
+    }),
     settledAt: Type.Optional(Timestamp),
   },
   { additionalProperties: false },
 );
 export type Delivery = Static<typeof Delivery>;
+
+/** What a call has made of a delivery that was under way before it. */
+export const DeliveryEffect = Type.Object(
+  { deliveryId: DeliveryId, state: DeliveryState, reason: Type.Optional(Reason) },
+  { additionalProperties: false },
+);
+export type DeliveryEffect = Static<typeof DeliveryEffect>;
+
+/** In the result of a call that may touch the session's pushes. */
+export const DeliveryEffects = Type.Array(DeliveryEffect, {
+  description: "The deliveries that were under way before the call, as they are behind it.",
+});
+export type DeliveryEffects = Static<typeof DeliveryEffects>;
 
 export const WaitUntil = Type.Enum(["inserted", "prepared", "delivered", "answered"]);
 export type WaitUntil = Static<typeof WaitUntil>;

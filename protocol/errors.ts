@@ -48,6 +48,7 @@ export const errorCatalogue = {
   conflict: row(-32031, 409, false, "The id was used before with other content."),
   deadline_exceeded: row(-32032, 504, true, "The state was not reached in time; nothing was cancelled."),
   too_large: row(-32033, 413, false, "The content, frame or body exceeds its limit."),
+  wrong_state: row(-32035, 409, false, "The delivery's state does not allow it; data has the delivery."),
   cancelled: row(-32034, 499, true, "The caller cancelled the call with $/cancelRequest, or went away."),
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
   shutting_down: row(-32041, 503, true, "The daemon is about to end."),

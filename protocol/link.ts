@@ -62,14 +62,21 @@ export type InwardFrame =
       /** `later`: a prompt is about to follow, so no push starts a run of its own now. Default: `now`. */
       readonly handOver?: "now" | "later";
     }
-  /** Give up these pushes if they are still held. Reply: {@link ReleaseReply}. */
+  /**
+   * Give up these pushes if they are still held. One that pi was given, and that does not stand in the transcript yet, is
+   * given up when it turns out that it never will; otherwise it is reported as inserted. Reply: {@link ReleaseReply}.
+   */
   | { readonly kind: "release"; readonly rid: string; readonly deliveryIds: readonly string[] }
   /**
    * A prompt follows: append the held pushes that wait for one (`nextTurn`, and what an abort or a failure has left)
    * without starting a run. Reply: {@link HoldReply} of what was appended and what stays held.
    */
   | { readonly kind: "beforePrompt"; readonly rid: string }
-  /** Start a run by a carrier, for pushes that already stand in the transcript. Reply: {@link CarryReply}. */
+  /**
+   * Have a request made that carries what stands in the transcript undelivered, and what is held: while idle a run is
+   * started by a carrier, a run that is on goes on for it, and while pi is busy otherwise it is done later.
+   * Reply: {@link CarryReply}.
+   */
   | { readonly kind: "carry"; readonly rid: string }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
@@ -98,12 +105,16 @@ export interface HoldReply {
 }
 
 export interface ReleaseReply {
+  /** Those that nobody will insert any more: given up, or not known. */
   readonly released: readonly string[];
-  /** Those that had been handed over (or were never held). */
+  /** Those that stand in the transcript. */
   readonly tooLate: readonly string[];
+  /** Those that pi was given: `inserted` or `dropped` follows for each. */
+  readonly pending: readonly string[];
 }
 
 export interface CarryReply {
+  /** Whether a run was started. False also where it is done later. */
   readonly started: boolean;
 }
 
@@ -164,8 +175,13 @@ export type OutwardFrame =
       readonly deliveryIds: readonly string[];
       readonly reason: "compacted" | "removed_by_extension" | "session_replaced";
     }
-  /** Held pushes that are given up (`onAbort: "drop"`). */
-  | { readonly kind: "dropped"; readonly at: number; readonly deliveryIds: readonly string[]; readonly reason: "abort" }
+  /** Held pushes that are given up: by an abort (`onAbort: "drop"`), or by a `release` that had to wait. */
+  | {
+      readonly kind: "dropped";
+      readonly at: number;
+      readonly deliveryIds: readonly string[];
+      readonly reason: "abort" | "released";
+    }
   /** pi will not go on by itself. Held pushes that an abort has left wait for the next run. */
   | {
       readonly kind: "settled";

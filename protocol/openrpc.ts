@@ -1,5 +1,6 @@
 import { type ErrorName, errorCatalogue } from "./errors.ts";
-import { type MethodRow, methods } from "./methods.ts";
+import type { MethodRow } from "./method-row.ts";
+import { methods } from "./methods.ts";
 import { notifications } from "./notifications.ts";
 import { PROTOCOL_VERSION, WEBSOCKET_PATH } from "./wire.ts";
 

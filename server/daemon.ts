@@ -72,7 +72,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...limits.delivery,
       log,
       onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
+      onExpired: ({ sessionId, deliveryId }) => void sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
+    resources.defer(() => tracker.close());
     const registry = new Registry({
       locate,
       helper: options.helper ?? helperPath(),
@@ -98,7 +100,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     void idempotency.expire();
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
-      ...sessionHandlers(registry),
+      ...sessionHandlers(registry, tracker),
       ...deliveryHandlers(registry, tracker),
     };
     const token = state.token();

@@ -61,9 +61,22 @@ export class HandOver {
     );
   }
 
-  release(deliveryIds: readonly string[]): ReleaseReply {
-    const released = deliveryIds.filter((id) => this.#held.release(id));
-    return { released, tooLate: deliveryIds.filter((id) => !released.includes(id)) };
+  /** Gives pushes up. One that pi was given is looked for: it is inserted, or given up once pi turns out not to have it. */
+  release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply {
+    this.look(ctx);
+    const released: string[] = [];
+    const pending: string[] = [];
+    const unknown = new Set<string>();
+    for (const id of deliveryIds) {
+      const how = this.#held.release(id);
+      if (how === "released") released.push(id);
+      else if (how === "pending") pending.push(id);
+      else unknown.add(id);
+    }
+    const standing = findOnBranch(ctx.sessionManager, unknown);
+    for (const id of unknown) if (!standing.has(id)) released.push(id);
+    if (pending.length > 0) this.#options.wait();
+    return { released, tooLate: [...standing.keys()], pending };
   }
 
   /** Appends everything that is held, since a prompt follows. While pi is busy nothing is appended. */
@@ -73,9 +86,20 @@ export class HandOver {
     return this.#reply(ids, ctx);
   }
 
-  /** Starts a run for what stands in the transcript already, and for what is held. */
+  /**
+   * Has a request made for what stands in the transcript undelivered and for what is held. A run that is on does so by
+   * itself; while pi is busy otherwise it is tried again.
+   */
   carry(ctx: ExtensionContext): CarryReply {
-    if (!ctx.isIdle()) return { started: false };
+    const { memory, run, wait } = this.#options;
+    memory.isCarryWanted = false;
+    if (!ctx.isIdle()) {
+      if (!run.isRunning(ctx)) {
+        memory.isCarryWanted = true;
+        wait();
+      }
+      return { started: false };
+    }
     for (const item of dueAt("carry", this.#held.items())) this.#append(item, ctx);
     this.#sendCarrier(ctx);
     return { started: this.#options.run.isRunning(ctx) };
@@ -104,6 +128,7 @@ export class HandOver {
 
   /** The run is over: says so, and what becomes of the pushes that are still held. */
   settled(end: RunEnd, ctx: ExtensionContext): void {
+    this.#options.memory.isCarryWanted = false;
     this.look(ctx, "draft", "run");
     const { drop, park } = leftBy(end, this.#held.items());
     for (const id of drop) this.#held.release(id);
@@ -128,6 +153,7 @@ export class HandOver {
       this.look(ctx, "run");
     } else if (memory.run.kind === "starting") wait();
     this.#handOverIdle(ctx, memory.run.kind === "settling" ? "carrier" : "native");
+    if (memory.isCarryWanted) this.carry(ctx);
   }
 
   /**
@@ -145,6 +171,8 @@ export class HandOver {
     const deliveryIds = [...offered].filter((id) => found.has(id));
     if (deliveryIds.length > 0) this.#options.send({ kind: "inserted", deliveryIds });
     for (const id of this.#held.offered(...over)) this.#held.takeBack(id);
+    const released = this.#held.takeReleased();
+    if (released.length > 0) this.#options.send({ kind: "dropped", deliveryIds: released, reason: "released" });
     const lost = this.#held
       .items()
       .filter(({ lostStarts, custody }) => lostStarts >= maxLostStarts && custody.kind === "waiting");

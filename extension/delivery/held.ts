@@ -14,6 +14,8 @@ export interface HeldItem {
   readonly custody: Custody;
   /** How many runs it was to start that never came to be. */
   readonly lostStarts: number;
+  /** It was taken back after pi was given it: it is given up when it turns out that pi does not have it. */
+  readonly isReleased?: boolean;
 }
 
 /**
@@ -53,10 +55,28 @@ export class HeldList {
     return ids;
   }
 
-  /** Gives up one that pi was not given yet. Returns whether it was. */
-  release(deliveryId: string): boolean {
-    if (this.#items.get(deliveryId)?.custody.kind === "offered") return false;
-    return this.#items.delete(deliveryId);
+  /**
+   * Gives up one that pi was not given yet. `pending`: pi was given it, so that it has to turn out first. `unknown`: it is
+   * not held.
+   */
+  release(deliveryId: string): "released" | "pending" | "unknown" {
+    const item = this.#items.get(deliveryId);
+    if (item === undefined) return "unknown";
+    if (item.custody.kind === "offered") {
+      this.#change(deliveryId, { isReleased: true });
+      return "pending";
+    }
+    this.#items.delete(deliveryId);
+    return "released";
+  }
+
+  /** Takes out those that were released and turned out not to be in pi. */
+  takeReleased(): string[] {
+    const ids = [...this.#items].flatMap(([id, { custody, isReleased }]) =>
+      isReleased === true && custody.kind !== "offered" ? [id] : [],
+    );
+    for (const id of ids) this.#items.delete(id);
+    return ids;
   }
 
   /** Takes out one whose entry was seen. */
@@ -84,7 +104,7 @@ export class HeldList {
     this.#items.clear();
   }
 
-  #change(deliveryId: string, change: Partial<Pick<HeldItem, "custody" | "lostStarts">>): void {
+  #change(deliveryId: string, change: Partial<Pick<HeldItem, "custody" | "lostStarts" | "isReleased">>): void {
     const item = this.#items.get(deliveryId);
     if (item !== undefined) this.#items.set(deliveryId, { ...item, ...change });
   }

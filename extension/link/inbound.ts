@@ -9,7 +9,7 @@ import type { Outbound } from "./outbound.ts";
 /** Those who do what the frames ask for. */
 export interface FrameHandlers {
   hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" | undefined): HoldReply;
-  release(deliveryIds: readonly string[]): ReleaseReply;
+  release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply;
   beforePrompt(ctx: ExtensionContext): HoldReply;
   carry(ctx: ExtensionContext): CarryReply;
   ping(ctx: ExtensionContext): PingReply;
@@ -46,7 +46,7 @@ export class Inbound {
       case "hold":
         return this.#hold(frame, ctx);
       case "release":
-        return this.#handlers.release(frame.deliveryIds);
+        return this.#handlers.release(frame.deliveryIds, ctx);
       case "beforePrompt":
         return this.#handlers.beforePrompt(ctx);
       case "carry":

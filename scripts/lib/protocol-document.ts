@@ -5,7 +5,8 @@ import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from 
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { Envelope, Gap } from "../../protocol/event.ts";
 import { DeliveryId, SessionId } from "../../protocol/ids.ts";
-import { type MethodRow, methods } from "../../protocol/methods.ts";
+import type { MethodRow } from "../../protocol/method-row.ts";
+import { methods } from "../../protocol/methods.ts";
 import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
 import { ChildExit, LostPrompt, ModelRef, PromptResult, SessionInfo, SessionState } from "../../protocol/session.ts";
 import { protocolLimits } from "./protocol-limits.ts";

@@ -27,6 +27,17 @@ export type DeliveryInput =
     }
   /** The push will never reach the model: it left the transcript, or was given up before it was in it. */
   | { readonly kind: "dropped"; readonly at: number; readonly reason: Reason }
+  /** Somebody gave it up, which holds as long as it does not stand in the transcript. */
+  | {
+      readonly kind: "withdrawn";
+      readonly at: number;
+      readonly as: "cancelled" | "expired" | "dropped" | "failed";
+      readonly reason: Reason;
+    }
+  /** A run was asked for that carries it. */
+  | { readonly kind: "resent"; readonly at: number }
+  /** It could not be brought to pi for now, and is kept. */
+  | { readonly kind: "postponed"; readonly at: number; readonly reason: Reason }
   | { readonly kind: "childEnded"; readonly at: number }
   | { readonly kind: "sessionClosed"; readonly at: number };
 
@@ -48,7 +59,7 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
     case "held":
       return delivery.state === "accepted" ? move(delivery, "held", { at: input.at }) : ignored;
     case "inserted":
-      return beforeInsertion(delivery) ? move(delivery, "inserted", { at: input.at }) : ignored;
+      return isBeforeInsertion(delivery) ? move(delivery, "inserted", { at: input.at }) : ignored;
     case "prepared":
       return prepared(delivery, input);
     case "verdict":
@@ -61,6 +72,15 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
       return delivery.state === "delivered"
         ? ignored
         : move(delivery, "dropped", { at: input.at, reason: input.reason });
+    case "withdrawn":
+      return isBeforeInsertion(delivery) ? move(delivery, input.as, { at: input.at, reason: input.reason }) : ignored;
+    case "resent":
+      if (delivery.state !== "parked") return ignored;
+      return move(delivery, isBeforeInsertion(delivery) ? "held" : "inserted", { at: input.at });
+    case "postponed":
+      return isBeforeInsertion(delivery) && delivery.reason?.message !== input.reason.message
+        ? { kind: "changed", delivery: { ...delivery, reason: input.reason, updatedAt: input.at } }
+        : ignored;
     case "childEnded":
       return childEnded(delivery, input.at);
     case "sessionClosed":
@@ -70,7 +90,7 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
 
 function prepared(delivery: Delivery, input: Extract<DeliveryInput, { kind: "prepared" }>): Transition {
   if (delivery.attempts.some(({ requestId }) => requestId === input.requestId)) return ignored;
-  if (beforeInsertion(delivery)) {
+  if (isBeforeInsertion(delivery)) {
     // A push is in a request's message list only when it stands in the transcript.
     const inserted = move(delivery, "inserted", { at: input.at });
     return inserted.kind === "changed" ? prepared(inserted.delivery, input) : inserted;
@@ -192,7 +212,8 @@ function sessionClosed(delivery: Delivery, at: number): Transition {
   return move(delivery, inTranscript ? "unknown" : "failed", { at, reason: closed });
 }
 
-function beforeInsertion({ state, history }: Delivery): boolean {
+/** Whether a push does not stand in the transcript, as far as is known. */
+export function isBeforeInsertion({ state, history }: Delivery): boolean {
   return (
     state === "accepted" ||
     state === "held" ||

@@ -7,7 +7,7 @@ const goneBecause: Readonly<Record<"compacted" | "removed_by_extension" | "sessi
   removed_by_extension: { code: "removed_by_extension", message: "An extension took it out of the requests." },
   session_replaced: { code: "session_replaced", message: "An extension replaced the session." },
 };
-const droppedByAbort: Reason = { code: "abort", message: "The run was aborted, and the push was to be dropped then." };
+const droppedByAbort: Reason = { code: "policy", message: "The run was aborted, and the push was to be dropped then." };
 
 /** What a frame of the helper says about each delivery. `open`: the ids of all that are open in the session. */
 export function* inputsOf(
@@ -36,6 +36,8 @@ export function* inputsOf(
         yield [id, { kind: "dropped", at: frame.at, reason: goneBecause[frame.reason] }];
       return;
     case "dropped":
+      // What was released becomes what its withdrawal says.
+      if (frame.reason === "released") return;
       for (const id of frame.deliveryIds) yield [id, { kind: "dropped", at: frame.at, reason: droppedByAbort }];
       return;
     case "settled": {

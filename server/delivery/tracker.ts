@@ -1,14 +1,16 @@
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
-import { v7 as uuidv7 } from "uuid";
-import type { Delivery, WaitUntil } from "../../protocol/delivery.ts";
+import type { Delivery, DeliveryEffects, WaitUntil } from "../../protocol/delivery.ts";
 import { endsWait, isTerminal } from "../../protocol/delivery-progress.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { HeldPush, OutwardFrame } from "../../protocol/link.ts";
-import type { Params } from "../../protocol/methods.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
-import type { DeliveryStore, StoredDelivery } from "../store/deliveries.ts";
-import { type DeliveryInput, transition } from "./delivery-state.ts";
+import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { DeliveryStore, StoredDelivery, StoredPush } from "../store/deliveries.ts";
+import { acceptedPush, newDelivery, sizeOf } from "./accepted-push.ts";
+import { type DeliveryInput, isBeforeInsertion, transition } from "./delivery-state.ts";
+import { Expiry } from "./expiry.ts";
 import { inputsOf } from "./receipts.ts";
 import { Waiters } from "./waiters.ts";
 
@@ -25,14 +27,21 @@ export interface TrackerOptions {
   readonly log: Logger;
   /** Every change of every delivery, in order. */
   readonly onChange: (delivery: Delivery) => void;
+  /** It has outlived its time, and is to be withdrawn. */
+  readonly onExpired?: (delivery: Delivery) => void;
 }
 
+/** Why a push is taken back. */
+export type Withdrawal = Extract<DeliveryInput, { kind: "withdrawn" }>;
+
 interface Tracked {
-  readonly push: HeldPush;
+  readonly push: StoredPush;
   readonly stored: Promise<void>;
   /** Whether it is on disk: only then may anybody act on it. */
   isDurable: boolean;
   delivery: Delivery;
+  /** It is to be taken back as soon as it turns out that pi does not have it. */
+  withdrawal?: Withdrawal;
 }
 
 /** Follows every push from its acceptance to its end. The store is the truth; the helper's list is its copy. */
@@ -43,9 +52,12 @@ export class DeliveryTracker {
   readonly #settled: LRUCache<string, StoredDelivery>;
   readonly #settling = new Map<string, StoredDelivery>();
   readonly #waiters = new Waiters();
+  readonly #expiry: Expiry;
+  readonly #deciding = new Map<string, Deferred<void>>();
 
   constructor(options: TrackerOptions) {
     this.#options = options;
+    this.#expiry = new Expiry((delivery) => options.onExpired?.(delivery));
     this.#settled = new LRUCache({
       max: options.maxSettledInMemory,
       maxSize: options.maxSettledBytesInMemory,
@@ -59,7 +71,7 @@ export class DeliveryTracker {
    * content it is a `conflict`. Nothing is accepted when the store failed.
    */
   async accept(params: Params<"delivery/push">): Promise<Delivery> {
-    const push = heldPush(params);
+    const push = acceptedPush(params);
     const size = sizeOf(push);
     if (size > this.#options.maxPushBytes) {
       throw new WireError("too_large", `The push has ${size} bytes; the limit is ${this.#options.maxPushBytes}.`, {
@@ -90,7 +102,7 @@ export class DeliveryTracker {
     }
     tracked.isDurable = true;
     this.#options.onChange(delivery);
-    return this.#open.get(push.deliveryId)?.delivery ?? delivery;
+    return this.get(push.deliveryId);
   }
 
   /** Throws `delivery_not_found`. */
@@ -133,6 +145,65 @@ export class DeliveryTracker {
     );
   }
 
+  /** One page of deliveries, the newest first. Throws `delivery_not_found` for an `after` that is none. */
+  list({ sessionId, states, limit = 100, after }: Params<"delivery/list">): Result<"delivery/list"> {
+    const behind = after === undefined ? undefined : this.get(after);
+    const rows = this.#options.store.list({ sessionId, states, limit: limit + 1, behind });
+    // What was not written yet is known here.
+    const deliveries = rows.slice(0, limit).map((row) => this.#find(row.deliveryId)?.delivery ?? row);
+    const last = deliveries.at(-1);
+    return { deliveries, ...(rows.length > limit && last !== undefined ? { next: last.deliveryId } : {}) };
+  }
+
+  /** The deliveries of a session that are under way. */
+  underWay(sessionId: string): readonly string[] {
+    return this.#of(sessionId).map(({ push }) => push.deliveryId);
+  }
+
+  /** What has become of deliveries. */
+  effects(deliveryIds: readonly string[]): DeliveryEffects {
+    return deliveryIds.map((deliveryId) => {
+      const { state, reason } = this.get(deliveryId);
+      return { deliveryId, state, ...(reason === undefined ? {} : { reason }) };
+    });
+  }
+
+  /** The pushes that go when the queue is cleared. */
+  toClear(sessionId: string): readonly string[] {
+    return this.#of(sessionId)
+      .filter(({ push }) => push.onClearQueue === "drop")
+      .map(({ push }) => push.deliveryId);
+  }
+
+  /** Which of these can still be taken back, as far as is known. */
+  withdrawable(deliveryIds: readonly string[]): readonly string[] {
+    return deliveryIds.filter((id) => {
+      const tracked = this.#open.get(id);
+      return tracked !== undefined && isBeforeInsertion(tracked.delivery);
+    });
+  }
+
+  /** Notes for pushes that pi was given what they become if pi turns out not to have them. */
+  withdrawLater(deliveryIds: readonly string[], withdrawal: Withdrawal): void {
+    for (const id of deliveryIds) {
+      const tracked = this.#open.get(id);
+      if (tracked !== undefined) tracked.withdrawal = withdrawal;
+    }
+  }
+
+  /** Resolves when it is decided whether a push that pi was given stands in the transcript. */
+  leftHelper(deliveryId: string): Promise<void> {
+    if (this.withdrawable([deliveryId]).length === 0) return Promise.resolve();
+    const deciding = this.#deciding.get(deliveryId) ?? deferred<void>();
+    this.#deciding.set(deliveryId, deciding);
+    return deciding.promise;
+  }
+
+  /** Ends the timers. */
+  close(): void {
+    this.#expiry.close();
+  }
+
   /** How many have not reached the model. */
   pending(sessionId: string): number {
     return this.#of(sessionId).filter(({ delivery }) => delivery.state !== "delivered").length;
@@ -145,6 +216,7 @@ export class DeliveryTracker {
 
   /** Takes what a helper reports. */
   receive(sessionId: string, frame: OutwardFrame): void {
+    if (frame.kind === "dropped" && frame.reason === "released") this.#released(sessionId, frame.deliveryIds);
     for (const [deliveryId, input] of inputsOf(
       frame,
       this.#of(sessionId).map(({ push }) => push.deliveryId),
@@ -167,6 +239,8 @@ export class DeliveryTracker {
       return;
     }
     tracked.delivery = result.delivery;
+    this.#expiry.watch(result.delivery);
+    if (!isBeforeInsertion(result.delivery)) this.#decided(deliveryId);
     const over = isTerminal(result.delivery);
     // A failed write is logged by the store. What the transcript says is found again at the next start.
     const written = this.#options.store.update(result.delivery, over).catch(() => {});
@@ -185,6 +259,18 @@ export class DeliveryTracker {
   /** Applies one input to all open deliveries of a session. */
   applyToAll(sessionId: string, input: DeliveryInput): void {
     for (const { push } of this.#of(sessionId)) this.apply(sessionId, push.deliveryId, input);
+  }
+
+  #decided(deliveryId: string): void {
+    this.#deciding.get(deliveryId)?.resolve();
+    this.#deciding.delete(deliveryId);
+  }
+
+  #released(sessionId: string, deliveryIds: readonly string[]): void {
+    for (const id of deliveryIds) {
+      const withdrawal = this.#open.get(id)?.withdrawal;
+      if (withdrawal !== undefined) this.apply(sessionId, id, withdrawal);
+    }
   }
 
   #refuseOverload(sessionId: string, size: number): void {
@@ -218,7 +304,7 @@ export class DeliveryTracker {
     return stored;
   }
 
-  async #again(existing: StoredDelivery, push: HeldPush, sessionId: string): Promise<Delivery> {
+  async #again(existing: StoredDelivery, push: StoredPush, sessionId: string): Promise<Delivery> {
     if (existing.delivery.sessionId !== sessionId || canonicalJson(existing.push) !== canonicalJson(push)) {
       throw new WireError("conflict", `The id "${push.deliveryId}" was used before for another push.`, {
         deliveryId: push.deliveryId,
@@ -237,6 +323,7 @@ export class DeliveryTracker {
   #track(tracked: Tracked): void {
     const { deliveryId, sessionId } = tracked.delivery;
     this.#open.set(deliveryId, tracked);
+    this.#expiry.watch(tracked.delivery);
     const ids = this.#bySession.get(sessionId) ?? new Set();
     this.#bySession.set(sessionId, ids.add(deliveryId));
   }
@@ -247,45 +334,4 @@ export class DeliveryTracker {
     ids?.delete(deliveryId);
     if (ids?.size === 0) this.#bySession.delete(sessionId);
   }
-}
-
-const sizes = new WeakMap<HeldPush, number>();
-
-/** Bytes of a push as JSON. */
-function sizeOf(push: HeldPush): number {
-  let size = sizes.get(push);
-  if (size === undefined) {
-    size = Buffer.byteLength(JSON.stringify(push));
-    sizes.set(push, size);
-  }
-  return size;
-}
-
-function heldPush(params: Params<"delivery/push">): HeldPush {
-  return {
-    deliveryId: params.deliveryId ?? uuidv7(),
-    customType: params.customType,
-    content: params.content,
-    display: params.display ?? true,
-    ...(params.details === undefined ? {} : { details: params.details as Record<string, unknown> }),
-    deliverAs: params.deliverAs ?? "steer",
-    triggerTurn: params.triggerTurn ?? true,
-    onAbort: params.onAbort ?? "park",
-  };
-}
-
-function newDelivery(sessionId: string, push: HeldPush): Delivery {
-  const at = Date.now();
-  return {
-    deliveryId: push.deliveryId,
-    sessionId,
-    state: "accepted",
-    customType: push.customType,
-    deliverAs: push.deliverAs,
-    triggerTurn: push.triggerTurn,
-    attempts: [],
-    history: [{ state: "accepted", at }],
-    createdAt: at,
-    updatedAt: at,
-  };
 }

@@ -12,3 +12,16 @@ export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise
     clearTimeout(timer);
   }
 }
+
+/** Waits for a promise until the signal is aborted; then it throws the signal's reason. The promise is not cancelled. */
+export async function unlessAborted<T>(promise: Promise<T> | T, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

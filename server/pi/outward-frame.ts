@@ -1,5 +1,5 @@
 import type { Evidence, PayloadCheck } from "../../protocol/delivery.ts";
-import type { CarryReply, HoldReply, OutwardFrame } from "../../protocol/link.ts";
+import type { CarryReply, HoldReply, OutwardFrame, ReleaseReply } from "../../protocol/link.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Kind = OutwardFrame["kind"];
@@ -45,7 +45,7 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
       ? { kind: "gone", at, deliveryIds: [...deliveryIds], reason }
       : undefined,
   dropped: ({ deliveryIds, reason }, at) =>
-    isIds(deliveryIds) && reason === "abort"
+    isIds(deliveryIds) && (reason === "abort" || reason === "released")
       ? { kind: "dropped", at, deliveryIds: [...deliveryIds], reason }
       : undefined,
   settled: ({ aborted, failed, held }, at) =>
@@ -77,6 +77,10 @@ export function isHoldReply(data: unknown): data is HoldReply & { readonly refus
 
 export function isCarryReply(data: unknown): data is CarryReply {
   return isPlain(data) && isBoolean(data["started"]);
+}
+
+export function isReleaseReply(data: unknown): data is ReleaseReply {
+  return isPlain(data) && isIds(data["released"]) && isIds(data["tooLate"]) && isIds(data["pending"]);
 }
 
 function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {

@@ -59,6 +59,7 @@ export const daemonOnlyCommands: ReadonlyMap<string, string> = new Map([
   ["steer", "session/steer"],
   ["follow_up", "session/followUp"],
   ["abort", "session/abort"],
+  ["clear_queue", "session/clearQueue"],
   ["new_session", "session/create"],
   ["switch_session", "session/create"],
   ["fork", "no method yet"],

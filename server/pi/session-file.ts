@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { mkdir, open, stat, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { DELIVERY_MARK } from "../../protocol/link.ts";
 import { isRecordObject } from "./records.ts";
 
 /** Session files are pi's: they lie where a terminal pi looks for them. */
@@ -90,6 +91,22 @@ export async function readEntries(file: string): Promise<readonly Readonly<Recor
     }
   }
   return entries;
+}
+
+/** Which of these deliveries have an entry at the end of the file. Without a file there are none. */
+export async function deliveriesIn(file: string, deliveryIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const entries = await readEntries(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  const wanted = new Set(deliveryIds);
+  const found = new Set<string>();
+  for (const { type, details } of entries) {
+    const mark = type === "custom_message" && isRecordObject(details) ? details[DELIVERY_MARK] : undefined;
+    const id = isRecordObject(mark) ? mark["deliveryId"] : undefined;
+    if (typeof id === "string" && wanted.has(id)) found.add(id);
+  }
+  return found;
 }
 
 async function tailOf(file: string): Promise<string> {

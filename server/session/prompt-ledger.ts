@@ -68,6 +68,14 @@ export class PromptLedger {
     if (prompt !== undefined) this.forget(prompt.promptId);
   }
 
+  /** pi's queue was emptied of these texts: they were taken back, not lost. */
+  cleared(texts: readonly string[]): void {
+    for (const text of texts) {
+      const prompt = this.#open.find((open) => open.disposition === "queued" && open.text === text);
+      if (prompt !== undefined) this.forget(prompt.promptId);
+    }
+  }
+
   /** The run has ended by itself, so pi's queue is empty: what was expanded or rewritten has been written too. */
   runSettled(): void {
     for (const { promptId, disposition } of this.#open) if (disposition !== "stored") this.forget(promptId);

@@ -84,6 +84,23 @@ export class Prompting {
     );
   }
 
+  /**
+   * Empties pi's queue of users' messages, and gives their texts. Without a child nothing is queued.
+   * Throws `child_exited`, `refused_by_pi`.
+   */
+  async clearQueue(): Promise<QueuedTexts> {
+    return await this.#core.scope.run(async () => {
+      const { state } = this.#core;
+      if (state.kind !== "idle" && state.kind !== "running") return { steering: [], followUp: [] };
+      const response = await state.child.send({ type: "clear_queue" });
+      if (!response.success) throw refused("clear_queue", response);
+      const { steering, followUp } = isRecordObject(response.data) ? response.data : {};
+      const cleared = { steering: texts(steering), followUp: texts(followUp) };
+      this.#ledger.cleared([...cleared.steering, ...cleared.followUp]);
+      return cleared;
+    });
+  }
+
   async #aborted({
     child,
     response,
@@ -187,6 +204,12 @@ export class Prompting {
   }
 }
 
+/** What pi had queued of users' messages. */
+interface QueuedTexts {
+  readonly steering: string[];
+  readonly followUp: string[];
+}
+
 interface Outcome {
   readonly disposition: PromptResult["disposition"];
   readonly runId: string | undefined;
@@ -197,6 +220,10 @@ interface Accepted {
   readonly promptId: string;
   readonly text: string;
   readonly response: PiResponse;
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
 }
 
 function busy(why: string): WireError {

@@ -1,21 +1,24 @@
 import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
 import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
-import type { DeliveryTracker } from "../delivery/tracker.ts";
+import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
 import { isCarryReply, isHoldReply } from "../pi/outward-frame.ts";
+import { Retry } from "./retry.ts";
 import type { SessionCore } from "./session-core.ts";
+import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
 
 /** One frame of pushes. A single push may be larger and then has a frame of its own. */
 const maxHoldBytes = 8 * 1024 * 1024;
-/** After so many crashes within the window, pushes wait for the next prompt or push to start a child. */
-const maxCrashes = 3;
-const crashWindowMs = 60_000;
+
+/** A pi without the helper will not get one by itself: after so many tries its pushes fail. */
+const maxLinkFailures = 3;
 
 /**
  * Brings a session's accepted pushes to the helper inside its pi, which hands each over at its moment. What cannot be
  * brought now stays accepted in the store, and is brought to the next child.
  */
-export class Pushing {
+export class Pushing implements GivenPushes {
   readonly #core: SessionCore;
   readonly #tracker: DeliveryTracker;
   readonly #log: Logger;
@@ -24,12 +27,17 @@ export class Pushing {
   #givenTo: Child | undefined;
   /** The hand-over that waits for its turn; further pushes go with it. */
   #waiting: Promise<void> | undefined;
-  #crashes: number[] = [];
+  /** What is on its way to the helper. */
+  #bringing: Promise<void> = Promise.resolve();
+  readonly #retry: Retry;
+  readonly #withdrawing: Withdrawing;
 
   constructor(core: SessionCore, tracker: DeliveryTracker, log: Logger) {
     this.#core = core;
     this.#tracker = tracker;
     this.#log = log;
+    this.#retry = new Retry(() => this.#again());
+    this.#withdrawing = new Withdrawing(core, tracker, this);
   }
 
   /** Brings what is new, and has it handed over. Never rejects: the outcome is in the deliveries. */
@@ -57,14 +65,74 @@ export class Pushing {
     }
   }
 
-  /** The child has ended unasked: pushes that wait for an agent wake the session again, unless it keeps crashing. */
+  /** The child has ended unasked: pushes that wait for an agent wake the session again, at once and then less often. */
   afterCrash(): void {
+    if (this.#isWanted()) this.#retry.failed();
+  }
+
+  /** Takes pushes back that do not stand in the transcript. Resolves when each is decided. */
+  withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
+    return this.#withdrawing.withdraw(deliveryIds, withdrawal);
+  }
+
+  /** The queue is cleared: takes back the pushes that are to go with it. pi's own queue holds none. */
+  async clear(): Promise<void> {
+    const reason = { code: "clear_queue", message: "The queue was cleared, and the push was to go with it." } as const;
+    const withdrawal = { kind: "withdrawn", at: Date.now(), as: "dropped", reason } as const;
+    await this.withdraw(this.#tracker.toClear(this.#core.sessionId), withdrawal);
+  }
+
+  /** A push has outlived its time. Never rejects. */
+  async expire(deliveryId: string): Promise<void> {
+    const reason = {
+      code: "expired",
+      message: "It was not inserted within the time that its client gave it.",
+    } as const;
+    try {
+      await this.withdraw([deliveryId], { kind: "withdrawn", at: Date.now(), as: "expired", reason });
+    } catch (error) {
+      this.#log.error({ err: error, deliveryId }, "an expired push could not be taken back");
+    }
+  }
+
+  /** Has a request made that carries a parked push. */
+  async resend(deliveryId: string): Promise<void> {
+    await this.#core.scope.run(async () => {
+      const child = await this.#core.awake();
+      await this.#bring(child, "now");
+      const { sessionId } = this.#core;
+      await this.#sendCarrier(child, () =>
+        this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now() }),
+      );
+    });
+  }
+
+  /** Another session is in pi: what was meant for the former never reaches the model. */
+  sessionReplaced(at: number): void {
+    const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
+    this.#tracker.applyToAll(this.#core.sessionId, { kind: "dropped", at, reason });
+  }
+
+  isGiven(child: Child, deliveryId: string): boolean {
+    return this.#givenTo === child && this.#given.has(deliveryId);
+  }
+
+  brought(): Promise<void> {
+    return this.#bringing.catch(() => {});
+  }
+
+  /** The session has ended: nothing is tried again. */
+  close(): void {
+    this.#retry.close();
+  }
+
+  #isWanted(): boolean {
     const { sessionId } = this.#core;
-    if (!this.#tracker.wantsAgent(sessionId) && !this.#tracker.wantsCarrier(sessionId)) return;
-    const now = Date.now();
-    this.#crashes = [...this.#crashes.filter((at) => at > now - crashWindowMs), now];
-    if (this.#crashes.length < maxCrashes) void this.handOver();
-    else this.#log.error("pi keeps crashing; pushes wait for the next prompt or push");
+    return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
+  }
+
+  #again(): void {
+    if (this.#isWanted()) void this.handOver();
   }
 
   async #handOver(): Promise<void> {
@@ -80,10 +148,31 @@ export class Pushing {
     } catch (error) {
       this.#waiting = undefined;
       this.#log.warn({ err: error }, "pushes wait: they could not be brought to pi");
+      this.#postpone(error);
     }
   }
 
-  async #bring(child: Child, handOver: "now" | "later"): Promise<void> {
+  /** Says with each push why it waits, and tries again later. After a crash that is done anyway. */
+  #postpone(error: unknown): void {
+    if (error instanceof WireError && (error.kind === "shutting_down" || error.kind === "session_closed")) return;
+    const words = error instanceof Error ? error.message : String(error);
+    const at = Date.now();
+    if (error instanceof WireError && error.kind === "link_failed" && this.#retry.failures >= maxLinkFailures) {
+      const reason = { code: "link_failed", message: `The helper inside pi cannot be reached: ${words}` } as const;
+      this.#tracker.applyToAll(this.#core.sessionId, { kind: "withdrawn", as: "failed", at, reason });
+      return;
+    }
+    const reason = { code: "not_started", message: `It waits for pi, which could not be reached: ${words}` } as const;
+    this.#tracker.applyToAll(this.#core.sessionId, { kind: "postponed", at, reason });
+    if (!(error instanceof WireError && error.kind === "child_exited")) this.#retry.failed();
+  }
+
+  #bring(child: Child, handOver: "now" | "later"): Promise<void> {
+    this.#bringing = this.#bringAll(child, handOver);
+    return this.#bringing;
+  }
+
+  async #bringAll(child: Child, handOver: "now" | "later"): Promise<void> {
     if (this.#givenTo !== child) {
       this.#givenTo = child;
       this.#given = new Set();
@@ -91,25 +180,32 @@ export class Pushing {
     const fresh = this.#tracker.toHold(this.#core.sessionId).filter(({ deliveryId }) => !this.#given.has(deliveryId));
     // Without anything new it still says that what was brought for a prompt need not wait any more.
     const groups = fresh.length === 0 && handOver === "now" && this.#given.size > 0 ? [[]] : grouped(fresh);
-    for (const pushes of groups) await this.#hold(child, pushes, handOver);
-  }
-
-  async #hold(child: Child, pushes: readonly HeldPush[], handOver: "now" | "later"): Promise<void> {
-    for (const { deliveryId } of pushes) this.#given.add(deliveryId);
+    // All at once, before anything is awaited: from here on each is taken back through the helper.
+    for (const { deliveryId } of fresh) this.#given.add(deliveryId);
+    const left = new Set(fresh.map(({ deliveryId }) => deliveryId));
     try {
-      await child.link.send<HoldReply>({ kind: "hold", pushes, handOver }, { onReply: (reply) => this.#take(reply) });
+      for (const pushes of groups) {
+        await child.link.send<HoldReply>({ kind: "hold", pushes, handOver }, { onReply: (reply) => this.#take(reply) });
+        for (const { deliveryId } of pushes) left.delete(deliveryId);
+      }
     } catch (error) {
-      for (const { deliveryId } of pushes) this.#given.delete(deliveryId);
+      if (this.#givenTo === child) for (const id of left) this.#given.delete(id);
       throw error;
     }
   }
 
   async #carry(child: Child): Promise<void> {
     if (this.#core.state.kind !== "idle" || !this.#tracker.wantsCarrier(this.#core.sessionId)) return;
-    await child.link.send<CarryReply>(
-      { kind: "carry" },
-      { onReply: (reply) => isCarryReply(reply) && reply.started && this.#core.runStarted() },
-    );
+    await this.#sendCarrier(child);
+  }
+
+  async #sendCarrier(child: Child, onSent?: () => void): Promise<void> {
+    const onReply = (reply: CarryReply): void => {
+      if (!isCarryReply(reply)) throw new TypeError("The helper's reply to a carry is none.");
+      onSent?.();
+      if (reply.started) this.#core.runStarted();
+    };
+    await child.link.send<CarryReply>({ kind: "carry" }, { onReply });
   }
 
   #take(reply: HoldReply): void {
@@ -121,7 +217,7 @@ export class Pushing {
     for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
     for (const { deliveryId, why } of refused ?? []) {
       const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
-      this.#tracker.apply(sessionId, deliveryId, { kind: "dropped", at, reason });
+      this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
     }
     // A prompt that comes now must find the session running, before pi's own agent_start.
     if (running && this.#core.state.kind === "idle") this.#core.runStarted();

@@ -5,6 +5,8 @@ import type { SessionState } from "./session-state.ts";
 /** What the parts of a session see of it. */
 export interface SessionCore {
   readonly sessionId: string;
+  /** pi's session file. */
+  readonly file: string;
   readonly state: SessionState;
   /** The queue on which everything is serialised that writes to the session's pi. */
   readonly scope: SerialQueue;
@@ -20,6 +22,8 @@ export interface SessionCore {
   runStarted(): string;
   /** Resolves when the next run begins. */
   nextRun(): Promise<void>;
+  /** Resolves when nothing is left of the last child. */
+  cleaned(): Promise<void>;
   /** Resolves when no run is on. */
   settled(): Promise<void>;
 }

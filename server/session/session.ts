@@ -8,9 +8,9 @@ import { readyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
-import { cancellation } from "./dialogs.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
+import { type EventReaders, lookAt } from "./pi-events.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
 import { Pushing } from "./pushing.ts";
@@ -36,6 +36,18 @@ export class Session implements SessionCore {
   readonly #record: SessionRecord;
   readonly #ledger: PromptLedger;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
+  readonly #readers: EventReaders = {
+    runStarted: () => void this.runStarted(),
+    runSettled: () => this.#runSettled(),
+    messageEnded: (event) => this.#ledger.messageEnded(event),
+    learned: (said) => {
+      this.#record.take(said);
+      this.#publish();
+    },
+    answer: (command) => {
+      if (this.#state.kind === "idle" || this.#state.kind === "running") this.#state.child.post(command);
+    },
+  };
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
   /** Resolves when nothing is left of the last child. */
@@ -143,6 +155,10 @@ export class Session implements SessionCore {
     return this.#runs.settled;
   }
 
+  cleaned(): Promise<void> {
+    return this.#lastCleaned;
+  }
+
   /** Reads pi's state again after something that may have changed it. */
   async refresh(child: Child): Promise<void> {
     this.#record.take(readyState((await child.send({ type: "get_state" })).data));
@@ -191,6 +207,7 @@ export class Session implements SessionCore {
 
   async #endStart(why: WireError): Promise<void> {
     this.#ending ??= why;
+    this.pushing.close();
     this.#abandonStart.abort();
     await this.#starting?.catch(() => {});
   }
@@ -229,37 +246,7 @@ export class Session implements SessionCore {
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
     this.#journal.record(record, generation);
-    if (event !== undefined) this.#look(event);
-  }
-
-  /** What the daemon itself needs to know of pi's events. High-rate ones do not come here. */
-  #look(event: PiEvent): void {
-    switch (event.type) {
-      case "agent_start":
-        this.runStarted();
-        break;
-      case "message_end":
-        this.#ledger.messageEnded(event);
-        break;
-      case "agent_settled":
-        this.#runSettled();
-        break;
-      case "session_info_changed":
-        this.#record.take({ sessionName: typeof event["name"] === "string" ? event["name"] : undefined });
-        this.#publish();
-        break;
-      case "thinking_level_changed":
-        this.#record.take({ thinkingLevel: typeof event["level"] === "string" ? event["level"] : undefined });
-        this.#publish();
-        break;
-      case "extension_ui_request": {
-        const answer = cancellation(event);
-        if (answer !== undefined && (this.#state.kind === "idle" || this.#state.kind === "running"))
-          this.#state.child.post(answer);
-        break;
-      }
-      default:
-    }
+    if (event !== undefined) lookAt(event, this.#readers);
   }
 
   #runSettled(): void {
@@ -298,8 +285,7 @@ export class Session implements SessionCore {
   /** An extension has put another session into pi. What was meant for the former never reaches the model. */
   #replaced(file: string, at: number): void {
     this.#options.log.warn({ file }, "an extension replaced the session inside pi; this session goes on with its file");
-    const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
-    this.#options.tracker.applyToAll(this.sessionId, { kind: "dropped", at, reason });
+    this.pushing.sessionReplaced(at);
     this.#record.follow(file);
     this.#publish();
   }
@@ -326,14 +312,11 @@ export class Session implements SessionCore {
   async #recount(at: number): Promise<void> {
     try {
       this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at });
-      this.#reportLost(await this.#ledger.childEnded(this.file));
+      const lost = await this.#ledger.childEnded(this.file);
+      if (lost.length > 0) this.#publish(lost);
     } catch (error) {
       this.#options.log.error({ err: error }, "what an ended child has left could not be counted");
     }
-  }
-
-  #reportLost(lost: readonly LostPrompt[]): void {
-    if (lost.length > 0) this.#publish(lost);
   }
 
   #become(state: SessionState): void {

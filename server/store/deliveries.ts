@@ -1,11 +1,25 @@
-import type { Delivery } from "../../protocol/delivery.ts";
+import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { HeldPush } from "../../protocol/link.ts";
 import type { Database } from "./database.ts";
 
+/** What is kept of a push: what the helper needs, and what the daemon itself sees to. */
+export interface StoredPush extends HeldPush {
+  /** Absent: it is kept. */
+  readonly onClearQueue?: "drop";
+  readonly expiresAfterMs?: number;
+}
+
 /** A delivery and the push that it is about. */
 export interface StoredDelivery {
-  readonly push: HeldPush;
+  readonly push: StoredPush;
   readonly delivery: Delivery;
+}
+
+export interface DeliveryQuery {
+  readonly sessionId?: string | undefined;
+  readonly states?: readonly DeliveryState[] | undefined;
+  readonly limit: number;
+  readonly behind?: Delivery | undefined;
 }
 
 export class DeliveryStore {
@@ -15,6 +29,8 @@ export class DeliveryStore {
   readonly #get;
   readonly #open;
   readonly #expire;
+  readonly #list;
+  readonly #listOf;
 
   constructor(database: Database) {
     this.#database = database;
@@ -24,9 +40,25 @@ export class DeliveryStore {
     this.#update = database.prepare("UPDATE deliveries SET settled = ?, record = ? WHERE delivery_id = ?");
     this.#get = database.prepare("SELECT push, record FROM deliveries WHERE delivery_id = ?");
     this.#expire = database.prepare("DELETE FROM deliveries WHERE settled = 1 AND created_at < ?");
+    this.#list = database.prepare(page(""));
+    this.#listOf = database.prepare(page("session_id = ?5 AND"));
     this.#open = database.prepare(
       "SELECT push, record FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id",
     );
+  }
+
+  /** The newest first, from behind the given one on. */
+  list({ sessionId, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
+    this.#database.flush();
+    const inOne = sessionId === undefined ? [] : [sessionId];
+    const rows = (sessionId === undefined ? this.#list : this.#listOf).all(
+      states === undefined ? null : JSON.stringify(states),
+      behind?.createdAt ?? Number.MAX_SAFE_INTEGER,
+      behind?.deliveryId ?? "",
+      limit,
+      ...inOne,
+    );
+    return rows.map((row) => JSON.parse(row["record"] as string) as Delivery);
   }
 
   /** Forgets what was settled before the given time, in Unix milliseconds. */
@@ -61,9 +93,16 @@ export class DeliveryStore {
   }
 }
 
+function page(condition: string): string {
+  return `SELECT record FROM deliveries
+    WHERE ${condition} (?1 IS NULL OR json_extract(record, '$.state') IN (SELECT value FROM json_each(?1)))
+      AND (created_at, delivery_id) < (?2, ?3)
+    ORDER BY created_at DESC, delivery_id DESC LIMIT ?4`;
+}
+
 function parse(row: Readonly<Record<string, unknown>>): StoredDelivery {
   return {
-    push: JSON.parse(row["push"] as string) as HeldPush,
+    push: JSON.parse(row["push"] as string) as StoredPush,
     delivery: JSON.parse(row["record"] as string) as Delivery,
   };
 }

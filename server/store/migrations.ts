@@ -36,6 +36,8 @@ const steps: readonly string[] = [
      PRIMARY KEY (method, key)
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX idempotency_at ON idempotency (at);`,
+  `CREATE INDEX deliveries_by_age ON deliveries (created_at, delivery_id);
+   CREATE INDEX deliveries_by_session ON deliveries (session_id, created_at, delivery_id);`,
 ];
 
 /** Brings a database to the newest shape. Throws when a newer daemon has written it. */

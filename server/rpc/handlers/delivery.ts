@@ -1,4 +1,6 @@
-import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { DeliveryTracker, Withdrawal } from "../../delivery/tracker.ts";
+import { unlessAborted } from "../../lib/deadline.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Handlers } from "../call.ts";
 
@@ -17,5 +19,29 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
     "delivery/wait": ({ deliveryId, until, timeoutMs }, { signal }) =>
       tracker.wait(deliveryId, until ?? "delivered", timeoutMs ?? defaultWaitMs, signal),
     "delivery/get": ({ deliveryId }) => tracker.get(deliveryId),
+    "delivery/list": (params) => tracker.list(params),
+    "delivery/cancel": async ({ deliveryId }, { signal }) => {
+      const { sessionId } = tracker.get(deliveryId);
+      // Of a session that was closed meanwhile nothing is under way.
+      const withdrawn = registry.find(sessionId)?.pushing.withdraw([deliveryId], cancelled());
+      await unlessAborted(withdrawn, signal);
+      const delivery = tracker.get(deliveryId);
+      return { cancelled: delivery.state === "cancelled", delivery };
+    },
+    "delivery/resend": async ({ deliveryId }) => {
+      const delivery = tracker.get(deliveryId);
+      if (delivery.state !== "parked") {
+        throw new WireError("wrong_state", `The delivery is ${delivery.state}: only a parked one can be sent again.`, {
+          delivery,
+        });
+      }
+      await registry.get(delivery.sessionId).pushing.resend(deliveryId);
+      return tracker.get(deliveryId);
+    },
   };
+}
+
+function cancelled(): Withdrawal {
+  const reason = { code: "cancelled", message: "A client took it back before it was inserted." } as const;
+  return { kind: "withdrawn", at: Date.now(), as: "cancelled", reason };
 }

@@ -2,13 +2,14 @@ import { realpath } from "node:fs/promises";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Params } from "../../../protocol/methods.ts";
 import type { IfRunning } from "../../../protocol/session.ts";
+import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { checkCommand, sendCommand } from "../../session/client-command.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, Handlers, Peer } from "../call.ts";
 
 type SessionMethods = Extract<keyof Handlers, `session/${string}`>;
 
-export function sessionHandlers(registry: Registry): Pick<Handlers, SessionMethods> {
+export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): Pick<Handlers, SessionMethods> {
   const prompt = ({ sessionId, text, images }: Params<"session/steer">, ifRunning: IfRunning, { signal }: Call) =>
     registry.get(sessionId).prompting.prompt({ text, images, ifRunning, signal });
 
@@ -32,14 +33,28 @@ export function sessionHandlers(registry: Registry): Pick<Handlers, SessionMetho
     "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
     "session/steer": (params, call) => prompt(params, "steer", call),
     "session/followUp": (params, call) => prompt(params, "followUp", call),
-    "session/abort": async ({ sessionId }) => ({ aborted: await registry.get(sessionId).prompting.abort() }),
+    "session/abort": async ({ sessionId }) => {
+      const session = registry.get(sessionId);
+      const underWay = tracker.underWay(sessionId);
+      return { aborted: await session.prompting.abort(), deliveries: tracker.effects(underWay) };
+    },
+    "session/clearQueue": async ({ sessionId }) => {
+      const underWay = tracker.underWay(sessionId);
+      const { prompting, pushing } = registry.get(sessionId);
+      const cleared = await prompting.clearQueue();
+      await pushing.clear();
+      return { ...cleared, deliveries: tracker.effects(underWay) };
+    },
     "session/command": async ({ sessionId, command, confirmShared }) => {
       checkCommand(command, confirmShared === true);
-      return await sendCommand(registry.get(sessionId), command);
+      const underWay = tracker.underWay(sessionId);
+      const result = await sendCommand(registry.get(sessionId), command);
+      return command.type === "compact" ? { ...result, deliveries: tracker.effects(underWay) } : result;
     },
     "session/close": async ({ sessionId }) => {
+      const underWay = tracker.underWay(sessionId);
       const exit = await registry.close(sessionId);
-      return exit === undefined ? {} : { exit };
+      return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
     },
   };
 }

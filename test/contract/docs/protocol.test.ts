@@ -9,6 +9,7 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { withGeneratedParts, withoutGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
 import { protocolLimits, quantity } from "../../../scripts/lib/protocol-limits.ts";
+import { retryDelaysMs } from "../../../server/session/retry.ts";
 import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
@@ -59,7 +60,16 @@ describe("the names in the documents", () => {
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
     ];
     const ofPi = [
-      ...["prompt", "steer", "follow_up", "abort", "new_session", "switch_session", "extension_ui_response"],
+      ...[
+        "prompt",
+        "steer",
+        "follow_up",
+        "abort",
+        "clear_queue",
+        "new_session",
+        "switch_session",
+        "extension_ui_response",
+      ],
       ...["get_commands", "get_entries", "get_messages", "agent_settled", "extension_ui_request"],
     ];
     const named = spansOf(prose).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
@@ -83,7 +93,8 @@ describe("the names in the documents", () => {
 describe("the numbers in the documents", () => {
   test.each(documents)("every quantity in the prose of %s is one of the code's", (document) => {
     const [, hours = ""] = /keepMs = (\d+) \* 60 \* 60 \* 1_000/.exec(read("server/store/idempotency.ts")) ?? [];
-    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`];
+    const delays = retryDelaysMs.map((delay) => `${delay / 1_000} s`);
+    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`, ...delays];
     const said = found(
       withoutGeneratedParts(read(document)),
       /\b(\d[\d.]* ?(?:[KMG]iB|ms|s|seconds|minutes|hours))\b/g,

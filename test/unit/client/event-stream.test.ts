@@ -225,11 +225,11 @@ describe("an event stream ends", () => {
     await using daemon = await startAt(5);
     await using client = await daemon.connect();
     const session = client.session(sessionId);
-    daemon.answer("session/close", () => ({}));
+    daemon.answer("session/close", () => ({ deliveries: [] }));
     const stream = session.events();
     await stream.ready;
     send(daemon, 6);
-    expect(await session.close()).toEqual({});
+    expect(await session.close()).toEqual({ deliveries: [] });
     expect(await rest(stream)).toEqual({ seqs: [6] });
   });
 

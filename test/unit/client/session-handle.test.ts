@@ -55,7 +55,7 @@ describe("a session's calls", () => {
     daemon.answer("session/prompt", () => result);
     daemon.answer("session/steer", () => result);
     daemon.answer("session/followUp", () => result);
-    daemon.answer("session/abort", () => ({ aborted: true }));
+    daemon.answer("session/abort", () => ({ aborted: true, deliveries: [] }));
     daemon.answer("session/get", () => sessionInfo({ state: "running" }));
     daemon.answer("session/command", () => ({ data: { messages: [] } }));
     const created = await client.createSession({ cwd: "/work", model: "faux/one" }, { signal });
@@ -64,7 +64,7 @@ describe("a session's calls", () => {
     expect(await created.prompt("a", { ifRunning: "steer", signal })).toEqual(result);
     expect(await created.steer("b", { idempotencyKey: "k", signal })).toEqual(result);
     expect(await created.followUp("c")).toEqual(result);
-    expect(await created.abort({ signal })).toEqual({ aborted: true });
+    expect(await created.abort({ signal })).toEqual({ aborted: true, deliveries: [] });
     expect(await created.get()).toEqual(sessionInfo({ state: "running" }));
     expect(created.info?.state).toBe("running");
     expect(await created.command({ type: "get_messages" }, { signal })).toEqual({ messages: [] });

@@ -74,7 +74,7 @@ test("while the run that a push starts is not seen, the push is not handed over 
   handOver.hold([heldPush("d1"), heldPush("d2")], ctx);
   handOver.retry(ctx);
   expect(pi.starts).toHaveLength(1);
-  expect(handOver.release(["d1", "d2"])).toEqual({ released: ["d2"], tooLate: ["d1"] });
+  expect(handOver.release(["d1", "d2", "d3"], ctx)).toEqual({ released: ["d2", "d3"], tooLate: [], pending: ["d1"] });
 });
 
 test("a message that pi does not append stays held", () => {

@@ -21,11 +21,13 @@ test("keeps the order of arrival through every change", () => {
 test("gives up only what pi was not given", () => {
   const held = heldList("d1", "d2");
   held.offer(["d1"], "run");
-  expect(held.release("d1")).toBe(false);
-  expect(held.release("d2")).toBe(true);
-  expect(held.release("d2")).toBe(false);
+  expect(held.release("d1")).toBe("pending");
+  expect(held.release("d2")).toBe("released");
+  expect(held.release("d2")).toBe("unknown");
+  expect(held.takeReleased()).toEqual([]);
   held.takeBack("d1");
-  expect(held.release("d1")).toBe(true);
+  expect(held.takeReleased()).toEqual(["d1"]);
+  expect(held.ids()).toEqual([]);
 });
 
 test("counts the runs that never came to be", () => {

@@ -1,0 +1,122 @@
+import { Content } from "./content.ts";
+import { DeliverAs, Delivery, DeliveryState, WaitUntil } from "./delivery.ts";
+import { DeliveryId, SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import type { MethodRow } from "./method-row.ts";
+import { childErrors, params } from "./params.ts";
+
+/** Rows of the method table about deliveries. */
+export const deliveryMethods = {
+  "delivery/push": {
+    summary: "Stores a custom message for the agent and returns at once; its delivery is followed by id.",
+    params: params({
+      sessionId: SessionId,
+      customType: Type.String({
+        pattern: "^(?!pi-rpcd\\.carrier$)[0-9A-Za-z][0-9A-Za-z._:/-]{0,127}$",
+        description: "What kind of message it is; pi keeps it with the message. `pi-rpcd.carrier` is taken.",
+      }),
+      content: Content,
+      display: Type.Optional(Type.Boolean({ description: "Whether pi's own screens show it. Default: true." })),
+      details: Type.Optional(
+        Type.Object({}, { additionalProperties: true, description: "Kept with the message, never sent to the model." }),
+      ),
+      deliverAs: Type.Optional(DeliverAs),
+      triggerTurn: Type.Optional(
+        Type.Boolean({ description: "Whether an idle agent starts a run for it. Default: true." }),
+      ),
+      deliveryId: Type.Optional(DeliveryId),
+      onAbort: Type.Optional(
+        Type.Enum(["park", "drop"], {
+          description: "What an abort does to it while it is not inserted. Default: park.",
+        }),
+      ),
+      onClearQueue: Type.Optional(
+        Type.Enum(["keep", "drop"], {
+          description: "What `session/clearQueue` does to it while it is not inserted. Default: keep.",
+        }),
+      ),
+      expiresAfterMs: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 604_800_000,
+          description: "Given up when it is not inserted within so many milliseconds. Default: never.",
+        }),
+      ),
+    }),
+    result: Delivery,
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["session_not_found", "conflict", "too_large", "overloaded"],
+  },
+  "delivery/wait": {
+    summary: "Waits until a delivery has reached a state (or is parked, or can never reach it) and returns it.",
+    params: params({
+      deliveryId: DeliveryId,
+      until: Type.Optional({ ...WaitUntil, description: "The state to wait for. Default: delivered." }),
+      timeoutMs: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 3_600_000, description: "Default: 60000. 0: the state now." }),
+      ),
+    }),
+    result: Delivery,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["delivery_not_found", "deadline_exceeded", "cancelled"],
+  },
+  "delivery/get": {
+    summary: "One delivery as it is now.",
+    params: params({ deliveryId: DeliveryId }),
+    result: Delivery,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["delivery_not_found"],
+  },
+  "delivery/list": {
+    summary: "Deliveries, the newest first, settled ones too for as long as they are kept.",
+    params: params({
+      sessionId: Type.Optional({ ...SessionId, description: "Only this session's." }),
+      states: Type.Optional(
+        Type.Array(DeliveryState, { minItems: 1, maxItems: 12, description: "Only those in one of these states." }),
+      ),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: "Default: 100." })),
+      after: Type.Optional({ ...DeliveryId, description: "`next` of the page before." }),
+    }),
+    result: Type.Object(
+      {
+        deliveries: Type.Array(Delivery),
+        next: Type.Optional({ ...DeliveryId, description: "For `after`, where there may be more." }),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["delivery_not_found"],
+  },
+  "delivery/cancel": {
+    summary: "Takes back a push that does not stand in the transcript yet. The result says whether that was so.",
+    params: params({ deliveryId: DeliveryId }),
+    result: Type.Object(
+      {
+        cancelled: Type.Boolean({ description: "False: its state made it too late." }),
+        delivery: Delivery,
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["delivery_not_found", "session_closed", "cancelled"],
+  },
+  "delivery/resend": {
+    summary: "Starts a run that carries a parked push. While a run is on, that run goes on for it.",
+    params: params({ deliveryId: DeliveryId }),
+    result: Delivery,
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["delivery_not_found", "wrong_state", ...childErrors],
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;

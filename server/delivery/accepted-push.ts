@@ -1,0 +1,50 @@
+import { v7 as uuidv7 } from "uuid";
+import type { Delivery } from "../../protocol/delivery.ts";
+import type { Params } from "../../protocol/methods.ts";
+import type { StoredPush } from "../store/deliveries.ts";
+
+/** The push in a call's params, with every default filled in. */
+export function acceptedPush(params: Params<"delivery/push">): StoredPush {
+  return {
+    deliveryId: params.deliveryId ?? uuidv7(),
+    customType: params.customType,
+    content: params.content,
+    display: params.display ?? true,
+    ...(params.details === undefined ? {} : { details: params.details as Record<string, unknown> }),
+    deliverAs: params.deliverAs ?? "steer",
+    triggerTurn: params.triggerTurn ?? true,
+    onAbort: params.onAbort ?? "park",
+    ...(params.onClearQueue === "drop" ? { onClearQueue: "drop" } : {}),
+    ...(params.expiresAfterMs === undefined ? {} : { expiresAfterMs: params.expiresAfterMs }),
+  };
+}
+
+/** The record of a push that was just accepted. */
+export function newDelivery(sessionId: string, push: StoredPush): Delivery {
+  const at = Date.now();
+  return {
+    deliveryId: push.deliveryId,
+    sessionId,
+    state: "accepted",
+    customType: push.customType,
+    deliverAs: push.deliverAs,
+    triggerTurn: push.triggerTurn,
+    attempts: [],
+    history: [{ state: "accepted", at }],
+    createdAt: at,
+    updatedAt: at,
+    ...(push.expiresAfterMs === undefined ? {} : { expiresAt: at + push.expiresAfterMs }),
+  };
+}
+
+const sizes = new WeakMap<StoredPush, number>();
+
+/** Bytes of a push as JSON. */
+export function sizeOf(push: StoredPush): number {
+  let size = sizes.get(push);
+  if (size === undefined) {
+    size = Buffer.byteLength(JSON.stringify(push));
+    sizes.set(push, size);
+  }
+  return size;
+}

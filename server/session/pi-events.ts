@@ -1,0 +1,45 @@
+import type { ReadyState } from "../pi/ready-state.ts";
+import type { PiCommand, PiEvent } from "../pi/records.ts";
+import { cancellation } from "./dialogs.ts";
+
+/** Those who need to know of pi's events. */
+export interface EventReaders {
+  runStarted(): void;
+  runSettled(): void;
+  messageEnded(event: PiEvent): void;
+  /** pi says something of itself. */
+  learned(said: Partial<ReadyState>): void;
+  /** The event wants an answer. */
+  answer(command: PiCommand): void;
+}
+
+/** What the daemon itself needs to know of pi's events. High-rate ones do not come here. */
+export function lookAt(event: PiEvent, readers: EventReaders): void {
+  switch (event.type) {
+    case "agent_start":
+      readers.runStarted();
+      break;
+    case "message_end":
+      readers.messageEnded(event);
+      break;
+    case "agent_settled":
+      readers.runSettled();
+      break;
+    case "session_info_changed":
+      readers.learned({ sessionName: textOf(event["name"]) });
+      break;
+    case "thinking_level_changed":
+      readers.learned({ thinkingLevel: textOf(event["level"]) });
+      break;
+    case "extension_ui_request": {
+      const answer = cancellation(event);
+      if (answer !== undefined) readers.answer(answer);
+      break;
+    }
+    default:
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
