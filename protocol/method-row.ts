@@ -1,6 +1,17 @@
 import type { TSchema } from "typebox";
 import type { ErrorName } from "./errors.ts";
 
+/**
+ * A path whose `{names}` are params. The other params come from the query, or from a JSON body where the verb has one; the
+ * answer is the result alone, or the error as `application/problem+json`.
+ */
+export interface HttpRoute {
+  readonly verb: "GET" | "POST" | "DELETE";
+  readonly path: `/v1/${string}`;
+  /** It takes only requests that have this name in their query. Another row has the path without it. */
+  readonly ifQuery?: string;
+}
+
 /** One row of the method table. */
 export interface MethodRow {
   readonly summary: string;
@@ -11,6 +22,8 @@ export interface MethodRow {
    * `none` for those that may run at any time.
    */
   readonly scope: "none" | "session";
+  /** Where it is found over HTTP, beside JSON-RPC. */
+  readonly http?: HttpRoute;
   /** What a token must allow. */
   readonly capability: "observe" | "prompt" | "admin";
   /** The first version of the package that had it. */

@@ -91,13 +91,16 @@ function markers(name: string): readonly [begin: string, end: string] {
   return [`<!-- generated: ${name} -->`, `<!-- end: ${name} -->`];
 }
 
-function method(name: string, { summary, params: taken, result, scope, capability, since, errors }: MethodRow): string {
+function method(name: string, row: MethodRow): string {
+  const { summary, params: taken, result, scope, capability, since, errors, http } = row;
+  const query = http?.ifQuery === undefined ? "" : `?${http.ifQuery}=…`;
+  const route = http === undefined ? "" : ` HTTP: \`${http.verb} ${http.path}${query}\`.`;
   const named = errors.length === 0 ? "none of its own" : errors.map((error) => `\`${error}\``).join(", ");
   return section(name, [
     summary,
     params(taken),
     resultText(result),
-    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}.`,
+    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}.${route}`,
   ]);
 }
 

@@ -3,10 +3,11 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { HEALTH_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
-import type { Dispatcher } from "../rpc/dispatcher.ts";
+import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { answerText } from "./answer.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, written } from "./refusal.ts";
+import { addRest, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
@@ -61,6 +62,13 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
     return await reply.code(statusOf(answer)).type("application/json").send(answerText(answer, log));
   });
 
+  addRest(app, {
+    dispatcher,
+    maxNestingDepth: defaultDispatcherLimits.maxNestingDepth,
+    answerTimeoutMs: limits.requestTimeoutMs,
+    log,
+  });
+
   app.setErrorHandler((error: Error & { readonly statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
     if (status < 500) return refuse(reply, httpRefusal(status, error.message));
@@ -82,7 +90,8 @@ function refuse(reply: FastifyReply, refused: Refusal): FastifyReply {
 }
 
 function refusePath(request: FastifyRequest): Refusal {
-  const allowed = methodsByPath[pathOf(request.raw.url)];
+  const path = pathOf(request.raw.url);
+  const allowed = methodsByPath[path] ?? restPaths.find((rest) => rest.path.test(path))?.verbs;
   return allowed === undefined
     ? httpRefusal(404, "There is nothing at this path.")
     : httpRefusal(405, `This path takes ${allowed}.`, { allow: allowed });

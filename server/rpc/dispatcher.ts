@@ -41,6 +41,8 @@ export interface Conversation {
    * specification wants none. Never rejects.
    */
   receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined>;
+  /** Answers one call whose parts were taken from elsewhere than a JSON-RPC text. Never rejects. */
+  call(method: string, params: object): Promise<RpcResponse>;
   /** Cancels all calls that are under way: their peer has gone. */
   end(): void;
 }
@@ -149,6 +151,11 @@ class DispatcherConversation implements Conversation {
     } finally {
       if (hasRoom) this.#bytesInFlight -= text.length;
     }
+  }
+
+  async call(method: string, params: object): Promise<RpcResponse> {
+    const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true);
+    return answer ?? failure(1, new WireError("internal_error", "The call had no answer."));
   }
 
   end(): void {

@@ -60,7 +60,11 @@ export function fakeCore(replaced: EdgeTestOptions["handlers"] = {}): FakeCore {
     "session/abort": unused,
     "session/command": ({ command }: { command: unknown }) => ({ data: command }),
     "session/close": unused,
+    "session/clearQueue": unused,
     "delivery/push": unused,
+    "delivery/list": unused,
+    "delivery/cancel": unused,
+    "delivery/resend": unused,
     "delivery/get": () => {
       throw new WireError("delivery_not_found", "There is no such delivery.");
     },

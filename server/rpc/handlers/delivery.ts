@@ -10,11 +10,12 @@ const defaultWaitMs = 60_000;
 
 export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): Pick<Handlers, DeliveryMethods> {
   return {
-    "delivery/push": async (params) => {
+    "delivery/push": async ({ until, timeoutMs, ...params }, { signal }) => {
       const session = registry.get(params.sessionId);
       const delivery = await tracker.accept(params);
       void session.pushing.handOver();
-      return delivery;
+      if (until === undefined) return delivery;
+      return await tracker.wait(delivery.deliveryId, until, timeoutMs ?? defaultWaitMs, signal);
     },
     "delivery/wait": ({ deliveryId, until, timeoutMs }, { signal }) =>
       tracker.wait(deliveryId, until ?? "delivered", timeoutMs ?? defaultWaitMs, signal),
