@@ -101,7 +101,11 @@ function prepared(delivery: Delivery, input: Extract<DeliveryInput, { kind: "pre
     preparedAt: input.at,
     payload: "unchecked",
   };
-  const redelivered = delivery.redelivered === true || delivery.attempts.some(({ outcome }) => outcome === "unknown");
+  // What was not in the payload of an attempt cannot have been seen by its model.
+  const mayHaveBeenSeen = delivery.attempts.some(
+    ({ outcome, payload }) => outcome === "unknown" && payload !== "unverified",
+  );
+  const redelivered = delivery.redelivered === true || mayHaveBeenSeen;
   const next: Delivery = {
     ...delivery,
     attempts: [...delivery.attempts, attempt].slice(-maxAttempts),

@@ -40,6 +40,12 @@ export class Pushing implements GivenPushes {
     this.#withdrawing = new Withdrawing(core, tracker, this);
   }
 
+  /** Whether a push waits for a child, and for nothing else: for its hand-over, or for a run. */
+  get wantsChild(): boolean {
+    const { sessionId } = this.#core;
+    return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
+  }
+
   /** Brings what is new, and has it handed over. Never rejects: the outcome is in the deliveries. */
   handOver(): Promise<void> {
     this.#waiting ??= this.#handOver();
@@ -67,7 +73,7 @@ export class Pushing implements GivenPushes {
 
   /** The child has ended unasked: pushes that wait for an agent wake the session again, at once and then less often. */
   afterCrash(): void {
-    if (this.#isWanted()) this.#retry.failed();
+    if (this.wantsChild) this.#retry.failed();
   }
 
   /** Takes pushes back that do not stand in the transcript. Resolves when each is decided. */
@@ -126,13 +132,8 @@ export class Pushing implements GivenPushes {
     this.#retry.close();
   }
 
-  #isWanted(): boolean {
-    const { sessionId } = this.#core;
-    return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
-  }
-
   #again(): void {
-    if (this.#isWanted()) void this.handOver();
+    if (this.wantsChild) void this.handOver();
   }
 
   async #handOver(): Promise<void> {

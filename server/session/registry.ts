@@ -56,11 +56,10 @@ export class Registry {
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
-  /** Brings the pushes that a former daemon had accepted to their agents, which wakes those sessions one by one. */
+  /** Wakes the sessions whose pushes a former daemon had accepted, as many at a time as may start. */
   async resume(): Promise<void> {
-    for (const session of this.all()) {
-      if (this.#options.tracker.wantsAgent(session.sessionId)) await session.pushing.handOver();
-    }
+    const waiting = this.all().filter(({ pushing }) => pushing.wantsChild);
+    await Promise.all(waiting.map(({ pushing }) => pushing.handOver()));
   }
 
   /** Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. */

@@ -30,6 +30,10 @@ const aborted = (requestId = "r1") =>
 const answered = (requestId = "r1") => ({ kind: "answered", at, requestId }) as const;
 const settled = (how: Partial<Extract<DeliveryInput, { kind: "settled" }>> = {}) =>
   ({ kind: "settled", at, aborted: false, failed: false, held: false, ...how }) as const;
+const withdrawn = (as: "cancelled" | "expired") =>
+  ({ kind: "withdrawn", at, as, reason: { code: as, message: "" } }) as const;
+const postponed = { kind: "postponed", at, reason: { code: "not_started", message: "" } } as const;
+const resent = { kind: "resent", at } as const;
 const childEnded = { kind: "childEnded", at } as const;
 const sessionClosed = { kind: "sessionClosed", at } as const;
 
@@ -123,6 +127,32 @@ describe("a delivery", () => {
       "dropped",
       "compacted",
     ],
+    ["is cancelled while it is accepted", [withdrawn("cancelled")], "cancelled", "cancelled"],
+    ["is cancelled while it is held", [held, withdrawn("cancelled")], "cancelled", "cancelled"],
+    [
+      "is cancelled when an abort has left it held",
+      [held, settled({ aborted: true, held: true }), withdrawn("cancelled")],
+      "cancelled",
+      "cancelled",
+    ],
+    ["expires while it is held", [held, withdrawn("expired")], "expired", "expired"],
+    ["is not cancelled once it is inserted", [held, inserted, withdrawn("cancelled")], "inserted", undefined],
+    [
+      "is not cancelled when it is parked in the transcript",
+      [inserted, prepared(), failed("r1", 400), settled({ failed: true }), withdrawn("cancelled")],
+      "parked",
+      "run_failed",
+    ],
+    ["is inserted no more once it is cancelled", [held, withdrawn("cancelled"), inserted], "cancelled", "cancelled"],
+    ["says why it waits for a pi", [postponed], "accepted", "not_started"],
+    ["says no more why it waited once it is held", [postponed, held], "held", undefined],
+    [
+      "stands in the transcript again when it is sent again",
+      [inserted, prepared(), failed("r1", 400), settled({ failed: true }), resent],
+      "inserted",
+      undefined,
+    ],
+    ["is held again when it is sent again", [held, settled({ aborted: true, held: true }), resent], "held", undefined],
     [
       "is not dropped once it is delivered",
       [inserted, prepared(), delivered(), { kind: "dropped", at, reason: { code: "compacted", message: "" } }],
@@ -164,6 +194,11 @@ describe("a delivery", () => {
     expect(delivery.attempts[0]?.outcome).toBe("unknown");
   });
 
+  test("is not redelivered behind an attempt whose payload lacked it", () => {
+    const delivery = run([inserted, prepared(), delivered("r1", "unverified"), prepared("r2"), delivered("r2")]);
+    expect([delivery.state, delivery.redelivered]).toEqual(["delivered", undefined]);
+  });
+
   test.each<[string, readonly DeliveryInput[], DeliveryInput]>([
     ["a verdict on a request that it was not in", [inserted], delivered("other")],
     ["a second verdict on the same attempt", [inserted, prepared(), failed()], delivered()],
@@ -189,6 +224,10 @@ describe("a delivery", () => {
       settled(),
       settled({ aborted: true, held: true }),
       settled({ failed: true }),
+      withdrawn("cancelled"),
+      withdrawn("expired"),
+      postponed,
+      resent,
       childEnded,
       sessionClosed,
     );
@@ -207,6 +246,8 @@ describe("a delivery", () => {
             ).toBe(true);
             expect(delivery.settledAt).toBeDefined();
           }
+          const wasInserted = before.history.some(({ state }) => state === "inserted");
+          if (wasInserted) expect(["cancelled", "expired", "held"]).not.toContain(delivery.state);
           if (before.state === "delivered") expect(["delivered", "answered"]).toContain(delivery.state);
           expect(delivery.history.length).toBeGreaterThanOrEqual(before.history.length);
           expect(delivery.history.at(-1)?.state).toBe(delivery.state);

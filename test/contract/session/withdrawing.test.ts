@@ -1,0 +1,124 @@
+import { writeFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import type { Withdrawal } from "../../../server/delivery/tracker.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, recorder, startCore } from "../../helpers/core.ts";
+
+const cancelled: Withdrawal = {
+  kind: "withdrawn",
+  at: 1,
+  as: "cancelled",
+  reason: { code: "cancelled", message: "taken back" },
+};
+
+async function session(core: Core, ...behaviours: readonly string[]): Promise<Session> {
+  core.behave(...behaviours);
+  return await core.registry.create({ cwd: core.cwd });
+}
+
+async function push(core: Core, { sessionId, pushing }: Session, deliveryId: string): Promise<void> {
+  await core.tracker.accept({ sessionId, customType: "n", content: "x", deliveryId });
+  await pushing.handOver();
+}
+
+/** An entry as a pi has written it that held the push. */
+function write(file: string, deliveryId: string): void {
+  const entry = { type: "custom_message", id: "a", parentId: null, details: { "pi-rpcd": { deliveryId } } };
+  writeFileSync(file, `${JSON.stringify(entry)}\n`, { flag: "a" });
+}
+
+function kill({ state }: Session): Promise<void> {
+  if (state.kind !== "idle" && state.kind !== "running") throw new Error(state.kind);
+  process.kill(state.child.pid, "SIGKILL");
+  return state.child.cleaned;
+}
+
+describe("a push that is taken back", () => {
+  test.each([
+    ["is given up by a helper that still holds it", "", "cancelled"],
+    ["is given up once it turns out that pi does not have it", "release-later", "cancelled"],
+    ["is inserted when it turns out that pi has it", "release-inserted", "inserted"],
+    ["is inserted when the helper says that it stands in the transcript", "release-too-late", "inserted"],
+  ])("%s", async (_title, behaviour, state) => {
+    await using core = await startCore();
+    const created = await session(core, behaviour);
+    await push(core, created, "p");
+    await created.pushing.withdraw(["p"], cancelled);
+    expect(core.tracker.get("p").state).toBe(state);
+  });
+
+  test("before any helper was given it is given up at once", async () => {
+    await using core = await startCore();
+    const created = await session(core, "die-on-release");
+    const { sessionId } = created;
+    await core.tracker.accept({ sessionId, customType: "n", content: "x", deliveryId: "p" });
+    await created.pushing.withdraw(["p"], cancelled);
+    expect(core.tracker.get("p").state).toBe("cancelled");
+    expect(created.state.kind).toBe("idle");
+  });
+
+  test.each([
+    ["does not have it, is given up", false, "cancelled"],
+    ["has it, is inserted", true, "inserted"],
+  ])("without a child, where the session file %s", async (_title, isWritten, state) => {
+    await using core = await startCore();
+    const created = await session(core, "");
+    const { sessionId } = created;
+    const params = { sessionId, customType: "n", content: "x", deliveryId: "p", deliverAs: "nextTurn" } as const;
+    await core.tracker.accept(params);
+    await created.pushing.handOver();
+    await kill(created);
+    expect(created.state.kind).toBe("crashed");
+    if (isWritten) write(created.file, "p");
+    await created.pushing.withdraw(["p"], cancelled);
+    expect(core.tracker.get("p").state).toBe(state);
+    expect(created.state.kind).toBe("crashed");
+  });
+
+  test("from a pi that dies over it is decided all the same", async () => {
+    await using core = await startCore();
+    const created = await session(core, "die-on-release");
+    await push(core, created, "p");
+    core.behave();
+    await created.pushing.withdraw(["p"], cancelled);
+    expect(core.tracker.get("p").state).toBe("cancelled");
+  });
+
+  test("from a helper that answers nonsense is refused, and stays what it was", async () => {
+    await using core = await startCore();
+    const created = await session(core, "nonsense-on-release");
+    await push(core, created, "p");
+    await expect(created.pushing.withdraw(["p"], cancelled)).rejects.toThrow();
+    expect(core.tracker.get("p").state).toBe("held");
+  });
+});
+
+describe("a push whose pi does not start", () => {
+  test("says why it waits, and is brought once pi starts again", async () => {
+    await using core = await startCore();
+    const created = await session(core, "");
+    await kill(created);
+    core.behave("exit-at-start");
+    const heard = recorder();
+    created.subscribe(heard);
+    await push(core, created, "p");
+    const { params } = await heard.until((one) => one.params.delivery?.reason?.code === "not_started");
+    expect(params.delivery).toMatchObject({ state: "accepted", reason: { message: expect.stringContaining("pi") } });
+    core.behave();
+    // The next try is made by itself.
+    await heard.until((one) => one.params.delivery?.state === "held");
+    expect(core.tracker.get("p").reason).toBeUndefined();
+  });
+
+  test("for want of the helper fails after three tries", async () => {
+    await using core = await startCore();
+    const created = await session(core, "");
+    await kill(created);
+    core.behave("other-link");
+    const heard = recorder();
+    created.subscribe(heard);
+    await push(core, created, "p");
+    const { params } = await heard.until((one) => one.params.delivery?.state === "failed");
+    expect(params.delivery.reason.code).toBe("link_failed");
+  });
+});
