@@ -8,8 +8,8 @@ export interface ShownHeaders {
 
 const redacted = "[redacted]";
 const maxValueLength = 1_024;
-/** A header's name as HTTP has it (RFC 9110, 5.6.2). */
-const namePattern = /^[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/;
+/** A header's name as HTTP has it (RFC 9110, 5.6.2); the first is a letter or digit, so `__proto__` is none. */
+const namePattern = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]{0,127}$/;
 const secretName = /auth|cookie|token|secret|api-?key|(?:^|[-_])keys?(?:$|[-_])|passw|credential|signature|^proxy-/;
 /** Names of limits count tokens, which are no secrets as long as the value is a number, a duration or a moment. */
 const limitName = /rate-?limit/;

@@ -19,7 +19,8 @@ type RequestEnd = Extract<OutwardFrame, { kind: "requestEnd" }>;
 export const evidences: Words<Evidence> = { headers: true, start: true, content: true, message: true };
 export const outcomes: Words<RequestEnd["outcome"]> = { delivered: true, failed: true, aborted: true };
 
-const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/;
+/** It begins with a letter or digit, so `__proto__` is none. */
+const headerName = /^[0-9a-z][!#$%&'*+.^_`|~0-9a-z-]{0,127}$/;
 const sha256 = /^[0-9a-f]{64}$/;
 const maxModelLength = 256;
 
@@ -92,8 +93,7 @@ function readHeaders(value: unknown): Readonly<Record<string, string>> | undefin
   if (!isPlain(value)) return null;
   const names = Object.keys(value);
   if (names.length > MAX_HEADERS) return null;
-  // Without a prototype, or a header named __proto__ would set it.
-  const headers: Record<string, string> = Object.create(null) as Record<string, string>;
+  const headers: Record<string, string> = {};
   let chars = 0;
   for (const name of names) {
     const text = value[name];
