@@ -50,7 +50,7 @@ export const RequestPrepared = Type.Object(
     truncated: Type.Optional(
       Type.Boolean({
         description:
-          "True when messages or payload were asked for and left out, being larger than maxProviderBodyBytes.",
+          "True when messages or payload were asked for and left out: larger than maxProviderBodyBytes, or not to be had.",
       }),
     ),
   },

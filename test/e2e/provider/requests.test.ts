@@ -219,6 +219,19 @@ test("a context that is too long fails without a retry, and after the compaction
   ]);
 });
 
+test("what an adapter tries again within itself is one request", async () => {
+  const retry = { enabled: true, maxRetries: 3, baseDelayMs: 20, provider: { maxRetries: 2, maxRetryDelayMs: 1_000 } };
+  await using stage = await startStage({
+    agent: { settings: { retry } },
+    provider: { script: [status(500), status(500), "Understood."] },
+  });
+  const session = await stage.session();
+  await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+  await session.promptAndWait("Hello.");
+  expect(stage.provider.requests).toHaveLength(3);
+  expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+});
+
 test("requests are told of behind a reload of pi's extensions", async () => {
   await using stage = await startStage();
   const extensions = join(stage.agentDir.path, "extensions");
