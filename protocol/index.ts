@@ -11,7 +11,6 @@ export * from "./methods.ts";
 export * from "./notifications.ts";
 export * from "./openrpc.ts";
 export * from "./provider.ts";
-export * from "./provider-level.ts";
 export * from "./session.ts";
 export * from "./validation.ts";
 export * from "./wire.ts";

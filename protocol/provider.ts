@@ -10,6 +10,7 @@ export const ProviderLevel = Type.Enum(providerLevels, {
   description:
     "What to tell of the session's requests to the model's provider. `summary`: each request and how it ended. `messages`: with pi's message list too. `payload`: with the payload too. Default: what this connection asked for before, else off.",
 });
+export type ProviderLevel = Static<typeof ProviderLevel>;
 
 const place = {
   sessionId: SessionId,
