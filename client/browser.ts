@@ -51,6 +51,7 @@ export type { Diagnostic, OnDiagnostic } from "./diagnostic.ts";
 export type { EventStream, EventsOptions } from "./event-stream.ts";
 export * from "./local-errors.ts";
 export * from "./pi-events.ts";
+export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {

@@ -5,7 +5,7 @@ import { Channel, type ConnectionEnd } from "./channel.ts";
 import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
 import { KnownDeliveries } from "./known-delivery.ts";
 import { InvalidParamsError, ProtocolViolationError } from "./local-errors.ts";
-import { type FeedListener, SessionFeed, type SessionNotification } from "./session-feed.ts";
+import { type FeedListener, type RequestNotification, SessionFeed, type SessionNotification } from "./session-feed.ts";
 import type { OpenSocket } from "./socket.ts";
 
 /** Checks against the wire's schemas, each optional. They are handed in, so that a browser need not load a compiler. */
@@ -30,6 +30,9 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/event",
   "session/updated",
   "delivery/updated",
+  "provider/requestPrepared",
+  "provider/requestDelivered",
+  "provider/requestFailed",
 ]);
 
 /** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
@@ -97,7 +100,12 @@ export class DaemonPeer {
 
   #createFeed(sessionId: string): SessionFeed {
     return new SessionFeed({
-      subscribe: (after) => this.call("session/subscribe", after === undefined ? { sessionId } : { sessionId, after }),
+      subscribe: (after, provider) =>
+        this.call("session/subscribe", {
+          sessionId,
+          ...(after === undefined ? {} : { after }),
+          ...(provider === undefined ? {} : { provider }),
+        }),
       unsubscribe: () => void this.call("session/unsubscribe", { sessionId }).catch(() => {}),
       onIdle: () => this.#feeds.delete(sessionId),
     });
@@ -113,6 +121,10 @@ export class DaemonPeer {
       this.#channel.fail(new ProtocolViolationError(`notification ${method}`, odd));
       return;
     }
+    if (method.startsWith("provider/")) {
+      this.#notifyRequest({ name: method, params } as RequestNotification, frameLength);
+      return;
+    }
     const notification = { name: method, params } as SessionNotification;
     if (!isWellFormed(notification)) {
       this.diagnose({ kind: "malformed_notification", method, params });
@@ -120,6 +132,15 @@ export class DaemonPeer {
     }
     if (notification.name === "delivery/updated") this.deliveries.learn(notification.params.delivery);
     this.#feeds.get(notification.params.sessionId)?.receive(notification, frameLength);
+  }
+
+  #notifyRequest(notification: RequestNotification, frameLength: number): void {
+    const { name: method, params } = notification;
+    if (!isObject(params) || typeof params.sessionId !== "string" || typeof params.requestId !== "string") {
+      this.diagnose({ kind: "malformed_notification", method, params });
+      return;
+    }
+    this.#feeds.get(params.sessionId)?.receiveRequest(notification, frameLength);
   }
 
   #endFeeds(end: ConnectionEnd, error: Error): void {

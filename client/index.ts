@@ -19,6 +19,7 @@ export type { EventStream, EventsOptions } from "./event-stream.ts";
 export { type HttpCallOptions, httpCall } from "./http-client.ts";
 export * from "./local-errors.ts";
 export * from "./pi-events.ts";
+export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReachOptions } from "./reach.ts";
 export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";

@@ -1,5 +1,7 @@
 import type { Gap } from "../protocol/event.ts";
 import type { NotificationParams } from "../protocol/notifications.ts";
+import type { RequestDelivered, RequestFailed, RequestPrepared } from "../protocol/provider.ts";
+import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-level.ts";
 import { BufferOverflowError } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
 
@@ -8,6 +10,12 @@ export type SessionNotification =
   | { readonly name: "session/event"; readonly params: SessionEnvelope }
   | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
   | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> };
+
+/** A notification about a request to the provider. It has no `seq`, and is never replayed. */
+export type RequestNotification =
+  | { readonly name: "provider/requestPrepared"; readonly params: RequestPrepared }
+  | { readonly name: "provider/requestDelivered"; readonly params: RequestDelivered }
+  | { readonly name: "provider/requestFailed"; readonly params: RequestFailed };
 
 /** Where a reader's notifications begin. */
 export interface FeedStart {
@@ -28,11 +36,16 @@ export interface FeedListener {
   begin(start: FeedStart): void;
   /** Each notification once, in the order of `seq`. `size`: the length of its frame. */
   receive(notification: SessionNotification, size: number): void;
+  /** What it wants to hear of requests to the provider. Default: nothing. */
+  readonly provider?: ProviderLevel;
+  /** Of requests, as far as any reader of the session has asked. */
+  request?(notification: RequestNotification, size: number): void;
   end(end: FeedEnd): void;
 }
 
 export interface FeedOptions {
-  readonly subscribe: (after: number | undefined) => Promise<FeedStart>;
+  /** `provider`: the level, when it is to be another one. */
+  readonly subscribe: (after: number | undefined, provider: ProviderLevel | undefined) => Promise<FeedStart>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
   readonly onIdle: () => void;
@@ -65,6 +78,8 @@ export class SessionFeed {
   readonly #readers = new Map<FeedListener, Reader>();
   #subscription: Subscription = { kind: "none" };
   #highest = 0;
+  /** What the daemon was asked to tell of requests. */
+  #level: ProviderLevel = "off";
 
   constructor(options: FeedOptions) {
     this.#options = options;
@@ -74,9 +89,10 @@ export class SessionFeed {
   join(listener: FeedListener, after?: number): void {
     const reader: Reader = { listener, after, position: this.#highest, held: [], closing: false };
     this.#readers.set(listener, reader);
-    if (after === undefined && this.#subscription.kind === "live") {
+    const isEnough = after === undefined && covers(this.#level, listener.provider ?? "off");
+    if (isEnough && this.#subscription.kind === "live") {
       this.#begin(reader, this.#subscription);
-    } else if (after === undefined && this.#subscription.kind === "pending") {
+    } else if (isEnough && this.#subscription.kind === "pending") {
       this.#subscription.waiting.push(reader);
     } else {
       this.#subscribe(reader);
@@ -85,10 +101,20 @@ export class SessionFeed {
 
   /** Removes a reader; it hears nothing more, not even an end. */
   leave(listener: FeedListener): void {
-    if (!this.#readers.delete(listener) || this.#readers.size > 0) return;
+    if (!this.#readers.delete(listener)) return;
+    if (this.#readers.size > 0) {
+      this.#lower();
+      return;
+    }
     if (this.#subscription.kind !== "none") this.#options.unsubscribe();
-    this.#subscription = { kind: "none" };
+    this.#reset();
     this.#options.onIdle();
+  }
+
+  receiveRequest(notification: RequestNotification, size: number): void {
+    for (const { listener, held } of [...this.#readers.values()]) {
+      if (held === undefined) listener.request?.(notification, size);
+    }
   }
 
   receive(notification: SessionNotification, size: number): void {
@@ -99,7 +125,7 @@ export class SessionFeed {
 
   /** The session is closed: readers end after what they have got. */
   closeSession(): void {
-    this.#subscription = { kind: "none" };
+    this.#reset();
     for (const reader of [...this.#readers.values()]) {
       if (reader.held === undefined) this.#finish(reader, { kind: "session_closed" });
       else reader.closing = true;
@@ -108,7 +134,7 @@ export class SessionFeed {
 
   /** Ends all readers at once. */
   end(end: FeedEnd): void {
-    this.#subscription = { kind: "none" };
+    this.#reset();
     for (const reader of [...this.#readers.values()]) this.#finish(reader, end);
   }
 
@@ -119,7 +145,10 @@ export class SessionFeed {
     // A daemon that begins a subscription anew at a later cursor would leave out what other readers still wait for.
     const begun = [...this.#readers.values()].flatMap((other) => (other.held === undefined ? [other.position] : []));
     const after = reader.after === undefined ? undefined : Math.max(0, Math.min(reader.after, ...begun));
-    this.#options.subscribe(after).then(
+    const level = this.#wanted();
+    const provider = level === this.#level ? undefined : level;
+    this.#level = level;
+    this.#options.subscribe(after, provider).then(
       (start) => {
         if (this.#subscription === pending) this.#subscription = { kind: "live", cursor: start.cursor };
         for (const each of waiting) this.#begin(each, start);
@@ -130,6 +159,23 @@ export class SessionFeed {
           this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
       },
     );
+  }
+
+  #reset(): void {
+    this.#subscription = { kind: "none" };
+    this.#level = "off";
+  }
+
+  #wanted(): ProviderLevel {
+    return highestLevel(Array.from(this.#readers.keys(), ({ provider }) => provider ?? "off"));
+  }
+
+  /** The reader that wanted most of requests may have left. */
+  #lower(): void {
+    const wanted = this.#wanted();
+    if (this.#subscription.kind === "none" || covers(wanted, this.#level)) return;
+    this.#level = wanted;
+    this.#options.subscribe(undefined, wanted).catch(() => {});
   }
 
   #begin(reader: Reader, { cursor: answered, gap }: FeedStart): void {

@@ -5,6 +5,7 @@ import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
 import { RunFailedError } from "./local-errors.ts";
+import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
 import { RunWatch, type SettledRun } from "./run-watch.ts";
 
 /** What a user's message may have beside its text. */
@@ -115,6 +116,11 @@ export class SessionHandle {
   /** The session's events from now on, or from a cursor. The subscription is requested by this call. */
   events(options: EventsOptions = {}): EventStream {
     return new EventStream(this.#peer, this.id, options);
+  }
+
+  /** The session's requests to its model's provider, from now on: when each left, and how it ended. */
+  providerEvents(options: ProviderEventsOptions = {}): ProviderEvents {
+    return new ProviderEvents(this.#peer, this.id, options);
   }
 
   /**

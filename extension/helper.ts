@@ -42,6 +42,7 @@ export function startHelper(pi: ExtensionAPI, { memory, link, parts = [] }: Help
       release: (deliveryIds, ctx) => handOver.release(deliveryIds, ctx),
       beforePrompt: (ctx) => handOver.beforePrompt(ctx),
       carry: (ctx) => handOver.carry(ctx),
+      watch: (frame) => observer.requests.watch(frame),
       ping: (ctx) => ({ running: run.isRunning(ctx), held: handOver.held() }),
     },
     outbound,

@@ -1,6 +1,7 @@
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
 import { nothingObserved, type Observation } from "./delivery/verdict.ts";
+import { type ProviderWatch, unwatched, type WatchedRequest } from "./provider/reporter.ts";
 
 /** What the helper needs to be reached by its daemon, fixed for the life of the process. */
 export interface LinkIdentity {
@@ -44,6 +45,8 @@ export interface Memory {
   observation: Observation;
   /** A run is to be started for what stands in the transcript as soon as pi is idle. */
   isCarryWanted: boolean;
+  watch: ProviderWatch;
+  request: WatchedRequest | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
 }
@@ -65,6 +68,8 @@ export function emptyMemory(): Memory {
     run: { kind: "idle" },
     observation: nothingObserved,
     isCarryWanted: false,
+    watch: unwatched,
+    request: undefined,
     held: new Map(),
     standing: new Map(),
   };

@@ -9,6 +9,8 @@
  */
 import type { Content } from "./content.ts";
 import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
+import type { ProviderLevel } from "./provider-level.ts";
+import type { ModelRef } from "./session.ts";
 
 /** The version of these frames. Helper and daemon must have the same. */
 export const LINK_VERSION = 1;
@@ -24,6 +26,10 @@ export const DELIVERY_MARK = "pi-rpcd";
 
 /** `customType` of a carrier: a message that only starts a run and is left out of the request. */
 export const CARRIER_TYPE = "pi-rpcd.carrier";
+
+/** Bounds of the headers in a `requestEnd`: how many, and the UTF-16 units of all names and values together. */
+export const MAX_HEADERS = 64;
+export const MAX_HEADER_CHARS = 16 * 1024;
 
 /** A larger inward frame goes by a file, since a large record costs pi time that grows with its square. */
 export const MAX_INLINE_FRAME_BYTES = 256 * 1024;
@@ -78,6 +84,15 @@ export type InwardFrame =
    * Reply: {@link CarryReply}.
    */
   | { readonly kind: "carry"; readonly rid: string }
+  /** Report the requests to the provider from the next one on, as far as this level says. Reply: an empty object. */
+  | {
+      readonly kind: "watch";
+      readonly rid: string;
+      readonly provider: ProviderLevel;
+      /** Where bodies are left, as `<bodyPrefix><requestId>.messages` and `.payload`: JSON, 0600. The daemon deletes them. */
+      readonly bodyPrefix: string;
+      readonly maxBodyBytes: number;
+    }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
   /**
@@ -121,6 +136,13 @@ export interface CarryReply {
 export interface PingReply {
   readonly running: boolean;
   readonly held: readonly string[];
+}
+
+/** What a body of a request has, the message list or the payload, as JSON. */
+export interface BodyFacts {
+  readonly bytes: number;
+  /** Whether it lies in its file. */
+  readonly isLeft: boolean;
 }
 
 /** Frames from the helper. `at` is Unix milliseconds of the moment that the frame reports. */
@@ -167,6 +189,37 @@ export type OutwardFrame =
       readonly at: number;
       readonly requestId: string;
       readonly deliveryIds: readonly string[];
+    }
+  /** A request leaves for the provider, with pushes or without. Only while somebody watches. */
+  | {
+      readonly kind: "request";
+      readonly at: number;
+      readonly requestId: string;
+      readonly deliveryIds: readonly string[];
+      readonly messageCount: number;
+      readonly model?: ModelRef;
+      readonly payloadBytes?: number;
+      readonly payloadSha256?: string;
+      readonly messages?: BodyFacts;
+      readonly payload?: BodyFacts;
+    }
+  /** How it ended. Exactly one for each `request`, behind the attempt's own `verdict`. */
+  | {
+      readonly kind: "requestEnd";
+      readonly at: number;
+      readonly requestId: string;
+      readonly outcome: "delivered" | "failed" | "aborted";
+      /** Present with `delivered`. */
+      readonly evidence?: Evidence;
+      readonly status?: number;
+      readonly error?: string;
+      readonly latencyMs: number;
+      /** Without secrets. */
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly headersOmitted?: number;
+      /** The payload that left last, when it was another one. */
+      readonly payloadBytes?: number;
+      readonly payloadSha256?: string;
     }
   /** Pushes that stood in the transcript and are no longer in the requests made from it. */
   | {

@@ -3,6 +3,7 @@ import { Delivery } from "./delivery.ts";
 import { Envelope } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+import { RequestDelivered, RequestFailed, RequestPrepared } from "./provider.ts";
 import { LostPrompt, SessionInfo } from "./session.ts";
 
 export interface NotificationRow {
@@ -11,7 +12,10 @@ export interface NotificationRow {
   readonly since: string;
 }
 
-/** What a connection gets for the sessions that it has subscribed to. All of a session's share one `seq`. */
+/**
+ * What a connection gets for the sessions that it has subscribed to. All of a session's share one `seq`, but those of
+ * `provider/`: only who asks for them gets them, and what others get has no holes.
+ */
 export const notifications = {
   "session/event": {
     summary: "Something pi reported, in the order in which pi reported it.",
@@ -40,6 +44,22 @@ export const notifications = {
       { sessionId: SessionId, seq: Seq, at: Timestamp, delivery: Delivery },
       { additionalProperties: false },
     ),
+    since: "0.1.0",
+  },
+  "provider/requestPrepared": {
+    summary:
+      "A request leaves for the model's provider. Exactly one of the two others follows with the same requestId.",
+    params: RequestPrepared,
+    since: "0.1.0",
+  },
+  "provider/requestDelivered": {
+    summary: "The provider has accepted a request, with this evidence.",
+    params: RequestDelivered,
+    since: "0.1.0",
+  },
+  "provider/requestFailed": {
+    summary: "A request ended without the provider's acceptance, as far as can be known.",
+    params: RequestFailed,
     since: "0.1.0",
   },
 } as const satisfies Readonly<Record<string, NotificationRow>>;

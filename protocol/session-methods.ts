@@ -4,6 +4,7 @@ import { Seq, SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, idempotencyKey, message, params, sessionIdOnly, toolPattern } from "./params.ts";
+import { ProviderLevel } from "./provider.ts";
 import { ChildExit, IfRunning, PromptResult, SessionInfo, ThinkingLevel } from "./session.ts";
 
 /** Rows of the method table about sessions. */
@@ -78,6 +79,7 @@ export const sessionMethods = {
         ...Seq,
         description: "The last seq that the client has. Default: the session's present cursor (nothing is replayed).",
       }),
+      provider: Type.Optional(ProviderLevel),
     }),
     result: Type.Object(
       {

@@ -1,8 +1,9 @@
+import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 /** A request's body, or why there is none. `bytes` is what came. */
 export type Body =
-  | { readonly kind: "whole"; readonly text: string; readonly bytes: number }
+  | { readonly kind: "whole"; readonly text: string; readonly bytes: number; readonly sha256: string }
   | { readonly kind: "tooLarge"; readonly bytes: number }
   | { readonly kind: "cutOff"; readonly bytes: number };
 
@@ -19,7 +20,12 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
   } catch {
     return { kind: "cutOff", bytes };
   }
-  return bytes > maxBytes
-    ? { kind: "tooLarge", bytes }
-    : { kind: "whole", text: Buffer.concat(chunks).toString("utf8"), bytes };
+  if (bytes > maxBytes) return { kind: "tooLarge", bytes };
+  const whole = Buffer.concat(chunks);
+  return {
+    kind: "whole",
+    text: whole.toString("utf8"),
+    bytes,
+    sha256: createHash("sha256").update(whole).digest("hex"),
+  };
 }

@@ -28,6 +28,8 @@ export interface ReceivedRequest {
   /** The parsed body; empty when it was no JSON object, was too large or did not come whole. */
   readonly body: JsonObject;
   readonly bodyBytes: number;
+  /** Of the body's bytes, in hexadecimal digits, when it came whole. */
+  readonly bodySha256: string | undefined;
   readonly model: string | undefined;
   readonly stream: boolean;
   /** The request's own limit for the answer. */
@@ -69,6 +71,7 @@ export class RecordedRequest implements LogEntry {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: JsonObject;
   readonly bodyBytes: number;
+  readonly bodySha256: string | undefined;
   readonly model: string | undefined;
   readonly stream: boolean;
   readonly maxTokens: number | undefined;
@@ -91,6 +94,7 @@ export class RecordedRequest implements LogEntry {
     this.headers = received.headers;
     this.body = received.body;
     this.bodyBytes = received.bodyBytes;
+    this.bodySha256 = received.bodySha256;
     this.model = received.model;
     this.stream = received.stream;
     this.maxTokens = received.maxTokens;

@@ -34,6 +34,7 @@ export function receive({ request, route, body, receivedAt }: Arrival, admission
       headers: redactedHeaders(request.headers),
       body: content,
       bodyBytes: body.bytes,
+      bodySha256: body.kind === "whole" ? body.sha256 : undefined,
       ...route.dialect.read(content, route.target),
     },
     violations: violations(),

@@ -11,6 +11,8 @@ export const limits = {
   maxParallelStarts: availableParallelism(),
   /** What is kept of each session's notifications for those who come back. */
   maxRetainedEventBytes: 8 * 1024 * 1024,
+  /** A request's message list or payload, as JSON, that subscribers are told of; a larger one is left out. */
+  maxProviderBodyBytes: 4 * 1024 * 1024,
   /** How long settled deliveries are kept in the store: 30 days. Looked at when a daemon starts. */
   keepSettledDeliveriesMs: 30 * 24 * 60 * 60 * 1_000,
   delivery: {

@@ -8,6 +8,7 @@ import type {
 import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";
 import type { AgentMessage } from "../pi-types.ts";
+import { RequestReporter } from "../provider/reporter.ts";
 import { whyGone } from "./branch.ts";
 import { deliveryIdOf } from "./marker.ts";
 import { checkPresence } from "./presence.ts";
@@ -22,14 +23,17 @@ export interface ObserverOptions {
 
 const maxErrorLength = 1_024;
 
-/** Watches the requests to the provider, and reports of each that carries pushes what became of it. */
+/** Watches the requests to the provider, and reports of each that carries pushes, or that is watched, what became of it. */
 export class Observer {
+  /** Reports every request while somebody watches. */
+  readonly requests: RequestReporter;
   readonly #options: ObserverOptions;
   /** The message list of the open attempt. */
   #messages: readonly AgentMessage[] = [];
 
   constructor(options: ObserverOptions) {
     this.#options = options;
+    this.requests = new RequestReporter(options);
   }
 
   /** A message list is complete. Mints an attempt for the pushes in it, and reports those that have left it. */
@@ -40,19 +44,24 @@ export class Observer {
     const deliveryIds = [...listed].filter((id) => standing.get(id) !== undefined);
     const requestId = randomUUID();
     this.#messages = deliveryIds.length > 0 ? messages : [];
-    this.#see({ kind: "request", requestId, deliveryIds });
+    this.#see({ kind: "request", requestId, deliveryIds, isWatched: this.requests.isWatching });
+    this.requests.offered(requestId, deliveryIds, messages, ctx);
     if (deliveryIds.length > 0) send({ kind: "prepared", requestId, deliveryIds });
   }
 
   payload(payload: unknown): void {
     const { memory, standing } = this.#options;
     if (memory.observation.kind !== "offered") return;
+    this.requests.payload(payload, { mayWarm: memory.observation.warming });
     const expected = Object.keys(memory.observation.attempt.payload).flatMap((id) => standing.get(id) ?? []);
     this.#see({ kind: "payload", checks: checkPresence(expected, this.#messages, payload) });
   }
 
-  headers({ status }: AfterProviderResponseEvent): void {
+  headers({ status, headers }: AfterProviderResponseEvent): void {
     this.#see({ kind: "headers", status });
+    const { observation } = this.#options.memory;
+    // Only those that the verdict believes to be this request's own.
+    if (observation.kind === "offered" && observation.headers !== undefined) this.requests.headers(headers);
   }
 
   messageStart(message: AgentMessage, ctx: ExtensionContext): void {
@@ -122,7 +131,8 @@ export class Observer {
     }
     const { attempt: _attempt, ...verdict } = finding;
     if (finding.outcome === "delivered") standing.delivered(got);
-    send({ ...verdict, requestId, payload });
+    if (Object.keys(payload).length > 0) send({ ...verdict, requestId, payload });
+    this.requests.ended(finding);
   }
 }
 

@@ -12,6 +12,7 @@ export interface FrameHandlers {
   release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply;
   beforePrompt(ctx: ExtensionContext): HoldReply;
   carry(ctx: ExtensionContext): CarryReply;
+  watch(frame: Extract<InwardFrame, { kind: "watch" }>): void;
   ping(ctx: ExtensionContext): PingReply;
 }
 
@@ -51,6 +52,9 @@ export class Inbound {
         return this.#handlers.beforePrompt(ctx);
       case "carry":
         return this.#handlers.carry(ctx);
+      case "watch":
+        this.#handlers.watch(frame);
+        return {};
       case "ping":
         return this.#handlers.ping(ctx);
       case "file":

@@ -1,5 +1,7 @@
+import { isAbsolute } from "node:path";
 import type { Content } from "../../protocol/content.ts";
 import { CARRIER_TYPE, type HeldPush, type InwardFrame } from "../../protocol/link.ts";
+import { providerLevels } from "../../protocol/provider-level.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { isObject } from "../pi-types.ts";
 
@@ -56,6 +58,14 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
     Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
   beforePrompt: () => undefined,
   carry: () => undefined,
+  watch: ({ provider, bodyPrefix, maxBodyBytes }) => {
+    if (!providerLevels.some((level) => level === provider)) return "A watch frame needs a level.";
+    if (typeof bodyPrefix !== "string" || !isAbsolute(bodyPrefix) || bodyPrefix.includes("\0"))
+      return "A watch frame needs an absolute bodyPrefix.";
+    return Number.isSafeInteger(maxBodyBytes) && (maxBodyBytes as number) >= 0
+      ? undefined
+      : "A watch frame needs its maxBodyBytes.";
+  },
   ping: () => undefined,
   file: ({ path, bytes, sha256: hash }) => {
     if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";

@@ -45,6 +45,8 @@ const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "deli
   maxRetainedEventBytes:
     "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
   keepSettledDeliveriesMs: "How long settled deliveries can be asked for: 30 days, looked at when a daemon starts.",
+  maxProviderBodyBytes:
+    "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
 };
 

@@ -40,6 +40,8 @@ interface Waiting {
 
 /** The control channel to the helper extension inside one child. */
 export class Link {
+  /** How the paths begin where the helper leaves bodies of requests. */
+  readonly bodyPrefix: string;
   readonly #options: LinkOptions;
   readonly #waiting = new Map<string, Waiting>();
   readonly #hello = deferred<Hello>();
@@ -47,6 +49,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.bodyPrefix = join(options.directory, `body-${randomUUID()}-`);
   }
 
   /** The helper's first `hello`. */

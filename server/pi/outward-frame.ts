@@ -1,10 +1,23 @@
-import type { Evidence, PayloadCheck } from "../../protocol/delivery.ts";
+import type { PayloadCheck } from "../../protocol/delivery.ts";
 import type { CarryReply, HoldReply, OutwardFrame, ReleaseReply } from "../../protocol/link.ts";
+import {
+  cut,
+  type Fields,
+  isBoolean,
+  isId,
+  isIds,
+  isInteger,
+  isListOf,
+  isPlain,
+  isString,
+  isWord,
+  maxIds,
+  type Words,
+} from "./frame-fields.ts";
+import { evidences, outcomes, readRequest, readRequestEnd } from "./request-frames.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
 type Kind = OutwardFrame["kind"];
 type Frame<K extends Kind> = Extract<OutwardFrame, { kind: K }>;
-type Words<T extends string> = Readonly<Record<T, true>>;
 
 /** A push that pi did not take, in the reply to a `hold`. */
 interface Refusal {
@@ -12,18 +25,12 @@ interface Refusal {
   readonly why: string;
 }
 
-/** A session holds fewer pushes by far. */
-const maxIds = 10_000;
-const maxErrorLength = 1_024;
 /** The latest moment that a `Date` can hold: a later one would throw where it is shown. */
 const maxTime = 8_640_000_000_000_000;
-const idPattern = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 /** The daemon sends `/<command> <frame>` as a prompt: any other text here would be what the user is made to say. */
 const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
 
-const evidences: Words<Evidence> = { headers: true, start: true, content: true, message: true };
 const checks: Words<PayloadCheck> = { confirmed: true, unverified: true, unchecked: true };
-const outcomes: Words<Frame<"verdict">["outcome"]> = { delivered: true, failed: true, aborted: true };
 const whyGone: Words<Frame<"gone">["reason"]> = { compacted: true, removed_by_extension: true, session_replaced: true };
 
 const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> | undefined } = {
@@ -40,6 +47,8 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
     isId(requestId) && isIds(deliveryIds)
       ? { kind: "answered", at, requestId, deliveryIds: [...deliveryIds] }
       : undefined,
+  request: readRequest,
+  requestEnd: readRequestEnd,
   gone: ({ deliveryIds, reason }, at) =>
     isIds(deliveryIds) && isWord(whyGone, reason)
       ? { kind: "gone", at, deliveryIds: [...deliveryIds], reason }
@@ -134,46 +143,4 @@ function readPayload(value: unknown): Record<string, PayloadCheck> | undefined {
 
 function isRefusals(value: unknown): value is readonly Refusal[] {
   return isListOf(value, (one) => isPlain(one) && isId(one["deliveryId"]) && isString(one["why"]));
-}
-
-function isIds(value: unknown): value is readonly string[] {
-  return isListOf(value, isId);
-}
-
-/** By index: `every` passes over holes. */
-function isListOf(value: unknown, is: (item: unknown) => boolean): boolean {
-  if (!Array.isArray(value) || value.length > maxIds) return false;
-  for (let i = 0; i < value.length; i += 1) if (!is(value[i])) return false;
-  return true;
-}
-
-function isPlain(value: unknown): value is Fields {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
-function isId(value: unknown): value is string {
-  return isString(value) && idPattern.test(value);
-}
-
-function isWord<T extends string>(words: Words<T>, value: unknown): value is T {
-  return isString(value) && Object.hasOwn(words, value);
-}
-
-function isInteger(value: unknown): value is number {
-  return Number.isSafeInteger(value);
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === "string";
-}
-
-function isBoolean(value: unknown): value is boolean {
-  return typeof value === "boolean";
-}
-
-/** A cut may part a pair of surrogates: half of one is no text to write on. */
-function cut(text: string): string {
-  return text.length <= maxErrorLength ? text : text.slice(0, maxErrorLength).toWellFormed();
 }

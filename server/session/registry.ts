@@ -28,6 +28,7 @@ export interface RegistryOptions {
     readonly child: ChildLimits;
     readonly maxSessions: number;
     readonly maxRetainedEventBytes: number;
+    readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
     readonly maxParallelStarts: number;
   };
@@ -183,6 +184,7 @@ export class Registry {
       prompts,
       tracker,
       maxRetainedEventBytes: limits.maxRetainedEventBytes,
+      maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
       log,
     });

@@ -31,6 +31,8 @@ export interface SessionOptions {
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
   readonly maxRetainedEventBytes: number;
+  /** One message list or payload that subscribers are told of. */
+  readonly maxProviderBodyBytes: number;
   /** Calls that may wait for their turn. */
   readonly maxWaitingCalls: number;
   readonly log: Logger;

@@ -1,6 +1,7 @@
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import { SeqNumbers } from "./seq-numbers.ts";
 
 /** What does not depend on a child. */
 export type SessionFacts = Pick<
@@ -68,10 +69,13 @@ export class SessionRecord {
     this.#stored = { ...this.#stored, updatedAt: Date.now() };
   }
 
-  /** Numbers of the log up to `upTo` may be given. */
-  reserveSeq(upTo: number): Promise<void> {
-    this.#stored = { ...this.#stored, reservedSeq: upTo };
-    return this.#save(this.#stored);
+  /** The numbers of the session's log, reserved in its record. */
+  numbers(flush: () => void): SeqNumbers {
+    const reserve = (upTo: number): Promise<void> => {
+      this.#stored = { ...this.#stored, reservedSeq: upTo };
+      return this.#save(this.#stored);
+    };
+    return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
   }
 
   /** The session goes on in another file. */

@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
+import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
@@ -13,9 +14,9 @@ import { Journal } from "./journal.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
+import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
 import { Runs } from "./runs.ts";
-import { SeqNumbers } from "./seq-numbers.ts";
 import type { SessionCore } from "./session-core.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -35,6 +36,7 @@ export class Session implements SessionCore {
   readonly #journal: Journal;
   readonly #record: SessionRecord;
   readonly #ledger: PromptLedger;
+  readonly #provider: ProviderWatch;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   readonly #readers: EventReaders = {
     runStarted: () => void this.runStarted(),
@@ -65,12 +67,10 @@ export class Session implements SessionCore {
     this.#journal = new Journal({
       sessionId,
       maxRetainedBytes: options.maxRetainedEventBytes,
-      numbers: new SeqNumbers({
-        reserved: options.stored.reservedSeq,
-        reserve: (upTo) => this.#record.reserveSeq(upTo),
-        flush: options.flush,
-      }),
+      numbers: this.#record.numbers(options.flush),
     });
+    const { maxProviderBodyBytes: maxBodyBytes, log } = options;
+    this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
     this.scope = new SerialQueue({
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
@@ -115,8 +115,8 @@ export class Session implements SessionCore {
   }
 
   /** Replays what is behind the cursor and goes on live, without a moment between. */
-  subscribe(subscriber: Subscriber, after?: number): Replay {
-    return this.#journal.subscribe(subscriber, after);
+  subscribe(subscriber: Subscriber, after?: number, provider?: ProviderLevel): Replay {
+    return this.#journal.subscribe(subscriber, after, provider);
   }
 
   unsubscribe(subscriberId: string): boolean {
@@ -230,6 +230,7 @@ export class Session implements SessionCore {
       }
       this.#record.take(ready);
       this.#become({ kind: "idle", child });
+      this.#provider.attach(child);
       void child.exited.then((exit) => this.#childEnded(child, exit));
       await this.pushing.resume(child, purpose === "prompt" ? "later" : "now");
       return child;
@@ -246,7 +247,9 @@ export class Session implements SessionCore {
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
     this.#journal.record(record, generation);
-    if (event !== undefined) lookAt(event, this.#readers);
+    if (event === undefined) return;
+    this.#provider.look(event);
+    lookAt(event, this.#readers);
   }
 
   #runSettled(): void {
@@ -263,6 +266,7 @@ export class Session implements SessionCore {
 
   #take(frame: OutwardFrame): void {
     this.#options.tracker.receive(this.sessionId, frame);
+    this.#provider.receive(frame);
     if (frame.kind === "settled" && !frame.aborted) this.#ledger.runSettled();
     if (frame.kind === "fault") {
       this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
@@ -304,6 +308,7 @@ export class Session implements SessionCore {
     }
     this.#runs.end();
     this.#settling.open();
+    this.#provider.childEnded(child, exit.at);
     await this.#recount(exit.at);
     if (!exit.expected && this.#ending === undefined) this.pushing.afterCrash();
   }

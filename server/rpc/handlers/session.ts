@@ -22,8 +22,8 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): P
       return { sessions: sessions.map((session) => session.info()) };
     },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
-    "session/subscribe": ({ sessionId, after }, call) => {
-      const { cursor, gap } = registry.get(sessionId).subscribe(peerOf(call), after);
+    "session/subscribe": ({ sessionId, after, provider }, call) => {
+      const { cursor, gap } = registry.get(sessionId).subscribe(peerOf(call), after, provider);
       return { cursor, ...(gap === undefined ? {} : { gap }) };
     },
     "session/unsubscribe": ({ sessionId }, call) => ({

@@ -4,6 +4,7 @@ import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
+import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
 import { createValidator } from "../../../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
@@ -27,7 +28,9 @@ describe("the names in the documents", () => {
   const names = new Set([...Object.keys(methods), ...Object.keys(notifications)]);
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
-    const named = spansOf(read(document)).filter((span) => /^((daemon|session|delivery)\/|rpc\.)[A-Za-z]+$/.test(span));
+    const named = spansOf(read(document)).filter((span) =>
+      /^((daemon|session|delivery)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+    );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
 
@@ -45,6 +48,8 @@ describe("the names in the documents", () => {
       PayloadCheck,
       Attempt.properties.outcome,
       Gap.properties.reason,
+      RequestFailed.properties.reason,
+      ProviderLevel,
       SessionState,
     ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
     expect(spansOf(prose)).toEqual(expect.arrayContaining(values));

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { CommandSpec } from "../../../cli/command-spec.ts";
 import { commands } from "../../../cli/commands.ts";
+import { notifications } from "../../../protocol/notifications.ts";
 import { anchorsOf, codeOf, documents, fencesOf, found, read, root, spansOf } from "./documents.ts";
 
 const table: Readonly<Record<string, CommandSpec>> = commands;
@@ -11,8 +12,8 @@ const { scripts, exports } = JSON.parse(read("package.json")) as {
   readonly exports: Readonly<Record<string, { readonly default: string }>>;
 };
 const folders = "protocol|client|cli|server|extension|provider|test|scripts|examples|bench|\\.ci";
-/** Looks like a file in a folder of ours. */
-const modelName = "provider/id";
+/** Look like files in a folder of ours. */
+const otherNames: readonly string[] = ["provider/id", ...Object.keys(notifications)];
 const piDocs = join(root, "node_modules", "@earendil-works", "pi-coding-agent", "docs");
 
 describe.each(documents)("%s", (document) => {
@@ -31,7 +32,7 @@ describe.each(documents)("%s", (document) => {
 
   test("names no file that there is not", () => {
     const whole = spansOf(markdown).filter(
-      (span) => new RegExp(`^(${folders})/[\\w./-]*$`).test(span) && span !== modelName,
+      (span) => new RegExp(`^(${folders})/[\\w./-]*$`).test(span) && !otherNames.includes(span),
     );
     const inBlocks = fencesOf(markdown)
       .filter(({ info }) => info[0] === "bash")

@@ -18,6 +18,7 @@ test.for([
   },
   { kind: "hold", rid: "r", pushes: [{ ...heldPush("d1"), content: [{ type: "text", text: "Look:" }, image] }] },
   { kind: "file", rid: "r", path: "/tmp/frame", bytes: 10, sha256: "0".repeat(64) },
+  { kind: "watch", rid: "r", provider: "messages", bodyPrefix: "/tmp/body-", maxBodyBytes: 0 },
 ])("takes %j", (frame) => {
   expect(parseInwardFrame(JSON.stringify(frame))).toEqual(frame);
 });
@@ -78,4 +79,19 @@ test.for([
   { kind: "file", path: "/a", bytes: 1, sha256: "0".repeat(63) },
 ])("refuses %j", (fields) => {
   expect(() => parseInwardFrame(JSON.stringify({ ...fields, rid: "r" }))).toThrow(FrameError);
+});
+
+test.for([
+  { provider: "all" },
+  { provider: undefined },
+  { provider: ["off"] },
+  { bodyPrefix: "body-" },
+  { bodyPrefix: "/tmp/\0" },
+  { bodyPrefix: 1 },
+  { maxBodyBytes: -1 },
+  { maxBodyBytes: 1.5 },
+  { maxBodyBytes: "1" },
+])("refuses to watch with %j", (wrong) => {
+  const frame = { kind: "watch", rid: "r", provider: "off", bodyPrefix: "/tmp/body-", maxBodyBytes: 1, ...wrong };
+  expect(() => parseInwardFrame(JSON.stringify(frame))).toThrow(expect.objectContaining({ rid: "r" }));
 });

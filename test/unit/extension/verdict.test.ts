@@ -37,7 +37,7 @@ function findings(...sightings: readonly Sighting[]): string[] {
       const id = finding.attempt.requestId;
       if (finding.kind === "answered") return `${id} answered`;
       const evidence = finding.outcome === "delivered" ? [finding.evidence] : [];
-      return [id, finding.outcome, ...evidence, finding.attempt.payload["d1"]].join(" ");
+      return [id, finding.outcome, ...evidence, finding.attempt.payload["d1"]].join(" ").trim();
     });
   });
 }
@@ -148,6 +148,15 @@ describe("the verdict", () => {
       "a request without pushes is not observed",
       [{ kind: "request", requestId: "r1", deliveryIds: [] }, headers(), start(), end()],
       [],
+    ],
+    [
+      "a request without pushes that somebody watches is observed by the same rules",
+      [
+        ...[{ kind: "request", requestId: "r1", deliveryIds: [], isWatched: true } as const, start("error")],
+        ...[{ kind: "request", requestId: "r2", deliveryIds: [], isWatched: true } as const, headers(), payload()],
+        ...[headers(), start(), end()],
+      ],
+      ["r1 failed", "r2 delivered headers", "r2 answered"],
     ],
   ])("%s", ([, sightings, expected]) => {
     expect(findings(...sightings)).toEqual(expected);

@@ -7,6 +7,16 @@ const at = 1_753_000_000_000;
 const command = "pi-rpcd-0123456789abcdef";
 const hello = { kind: "hello", at, link: 1, command, reason: "startup", sessionId: "s" } as const;
 const verdict = { kind: "verdict", at, requestId: "r", outcome: "delivered", payload: { d: "confirmed" } } as const;
+const request = { kind: "request", at, requestId: "r", deliveryIds: [], messageCount: 2 } as const;
+const facts = { payloadBytes: 10, payloadSha256: "0".repeat(64) };
+const requestEnd = {
+  kind: "requestEnd",
+  at,
+  requestId: "r",
+  outcome: "delivered",
+  evidence: "headers",
+  latencyMs: 0,
+} as const;
 const frames: readonly OutwardFrame[] = [
   hello,
   { ...hello, sessionFile: "/tmp/s.jsonl" },
@@ -22,7 +32,20 @@ const frames: readonly OutwardFrame[] = [
   { kind: "dropped", at, deliveryIds: ["d"], reason: "abort" },
   { kind: "settled", at: 0, aborted: true, failed: false, held: ["d"] },
   { kind: "fault", at, where: "observer", error: "x" },
+  request,
+  { ...request, deliveryIds: ["d"], model: { provider: "p", id: "m" }, ...facts },
+  { ...request, messages: { bytes: 5, isLeft: true }, payload: { bytes: 10, isLeft: false } },
+  requestEnd,
+  { ...requestEnd, status: 200, headers: { "content-type": "x" }, headersOmitted: 1, ...facts },
+  { kind: "requestEnd", at, requestId: "r", outcome: "failed", status: 529, error: "overloaded", latencyMs: 7 },
 ];
+
+/** The fields that a frame may lack, beyond the common ones. */
+const mayLack: Partial<Record<OutwardFrame["kind"], readonly string[]>> = {
+  verdict: ["evidence", "error"],
+  request: ["model", "messages", "payload"],
+  requestEnd: ["headers", "headersOmitted", "error"],
+};
 
 /** As a frame arrives: through text. */
 const parseText = (text: string): OutwardFrame | undefined => parseOutwardFrame(JSON.parse(text));
@@ -38,7 +61,7 @@ describe("parseOutwardFrame", () => {
   });
 
   test.each(frames)("refuses $kind without any one of the fields that it must have", (frame) => {
-    const optional = ["sessionFile", "evidence", "status", "data", ...(frame.kind === "verdict" ? ["error"] : [])];
+    const optional = ["sessionFile", "status", "data", ...(mayLack[frame.kind] ?? [])];
     for (const field of Object.keys(frame)) {
       const { [field]: _left, ...rest } = frame as unknown as Record<string, unknown>;
       expect(parseOutwardFrame(rest) !== undefined, field).toBe(optional.includes(field));
@@ -111,6 +134,33 @@ describe("parseOutwardFrame", () => {
       expect(mutant({ kind: "dropped", at, deliveryIds: [] }, "reason", word)).toBeUndefined();
     }
     for (const status of [1.5, "200", null, 1e300]) expect(mutant(verdict, "status", status)).toBeUndefined();
+  });
+
+  test("refuses sizes, hashes, models and bodies that are none", () => {
+    const whole = { ...request, ...facts };
+    for (const wrong of [-1, 1.5, "1", null, 1e300]) {
+      for (const field of ["messageCount", "payloadBytes"]) expect(mutant(whole, field, wrong)).toBeUndefined();
+      expect(mutant(requestEnd, "latencyMs", wrong)).toBeUndefined();
+      expect(mutant(requestEnd, "headersOmitted", wrong)).toBeUndefined();
+      expect(mutant(request, "messages", { bytes: wrong, isLeft: true })).toBeUndefined();
+    }
+    for (const wrong of ["", "0", "G".repeat(64), "0".repeat(65), 1, null])
+      expect(mutant(whole, "payloadSha256", wrong)).toBeUndefined();
+    for (const wrong of [null, "m", {}, { provider: "p" }, { provider: "p", id: "m".repeat(257) }])
+      expect(mutant(request, "model", wrong)).toBeUndefined();
+    for (const wrong of [null, [], {}, { bytes: 1 }, { bytes: 1, isLeft: "yes" }])
+      expect(mutant(request, "payload", wrong)).toBeUndefined();
+    expect(mutant(requestEnd, "evidence", undefined)).toBeUndefined();
+  });
+
+  test("refuses headers that are none, too many or too long", () => {
+    const of = (headers: unknown): OutwardFrame | undefined => mutant(requestEnd, "headers", headers);
+    const many = (count: number, length: number): unknown =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`x-${i}`, "v".repeat(length)]));
+    expect(of(many(64, 100))).toBeDefined();
+    for (const wrong of [many(65, 1), many(64, 300), null, [], "x", { "A-b": "1" }, { "a b": "1" }, { a: 1 }])
+      expect(of(wrong)).toBeUndefined();
+    expect(parseText(JSON.stringify(requestEnd).replace("}", ',"headers":{"__proto__":"x"}}'))).toBeUndefined();
   });
 
   test("refuses a command that would be anything but one word", () => {

@@ -1,0 +1,175 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { InwardFrame } from "../../protocol/link.ts";
+import { covers, type ProviderLevel } from "../../protocol/provider-level.ts";
+import type { Finding } from "../delivery/verdict.ts";
+import type { OutwardBody } from "../link/outbound.ts";
+import { type AgentMessage, isObject, messageOf } from "../pi-types.ts";
+import { Bodies, type BodyPlace, factsOf } from "./bodies.ts";
+import { type ShownHeaders, shownHeaders } from "./headers.ts";
+
+/** What the daemon wants to hear of requests. Part of the memory that outlives the module. */
+export interface ProviderWatch {
+  readonly level: ProviderLevel;
+  readonly bodies: BodyPlace;
+}
+
+export const unwatched: ProviderWatch = { level: "off", bodies: { prefix: "", maxBytes: 0 } };
+
+/** The request that is under way and was made while somebody watched. Part of the memory that outlives the module. */
+export interface WatchedRequest {
+  readonly requestId: string;
+  readonly deliveryIds: readonly string[];
+  readonly messageCount: number;
+  readonly model: { readonly provider: string; readonly id: string } | undefined;
+  /** `performance.now()` of its leaving, as far as it is known. */
+  readonly leftAt: number;
+  readonly isTold: boolean;
+  /** Of the payload that the subscribers know. */
+  readonly told: PayloadFacts | undefined;
+  /** Of the payload that left last, where that was another one. */
+  readonly last: PayloadFacts | undefined;
+  readonly headers: ShownHeaders | undefined;
+}
+
+interface PayloadFacts {
+  readonly payloadBytes: number;
+  readonly payloadSha256: string;
+}
+
+export interface ReporterOptions {
+  readonly memory: { watch: ProviderWatch; request: WatchedRequest | undefined };
+  readonly send: (frame: OutwardBody) => void;
+}
+
+type Watch = Omit<Extract<InwardFrame, { kind: "watch" }>, "kind" | "rid">;
+type Verdict = Extract<Finding, { kind: "verdict" }>;
+
+/**
+ * Reports the requests to the provider while somebody watches, each by one `request` and one `requestEnd`. With the level
+ * `off` it looks at nothing: no payload is written as text or hashed. Never throws.
+ */
+export class RequestReporter {
+  readonly #options: ReporterOptions;
+  readonly #bodies = new Bodies();
+  #messages: readonly AgentMessage[] = [];
+
+  constructor(options: ReporterOptions) {
+    this.#options = options;
+  }
+
+  get isWatching(): boolean {
+    return this.#options.memory.watch.level !== "off";
+  }
+
+  /** Sets what is reported from the next request on. */
+  watch({ provider, bodyPrefix, maxBodyBytes }: Watch): void {
+    this.#options.memory.watch = { level: provider, bodies: { prefix: bodyPrefix, maxBytes: maxBodyBytes } };
+  }
+
+  /** A message list is complete; a request with it is about to be made. */
+  offered(requestId: string, deliveryIds: readonly string[], messages: readonly AgentMessage[], ctx: ExtensionContext) {
+    const { memory } = this.#options;
+    memory.request = undefined;
+    this.#messages = [];
+    if (!this.isWatching) return;
+    if (covers(memory.watch.level, "messages")) this.#messages = messages;
+    const model = ctx.model === undefined ? undefined : { provider: ctx.model.provider, id: ctx.model.id };
+    memory.request = {
+      requestId,
+      deliveryIds,
+      messageCount: messages.length,
+      model,
+      leftAt: performance.now(),
+      isTold: false,
+      told: undefined,
+      last: undefined,
+      headers: undefined,
+    };
+  }
+
+  /** What pi is about to send. `mayWarm`: it may be a cache-warming request's, which repeats the last one for one token. */
+  payload(payload: unknown, { mayWarm }: { readonly mayWarm: boolean }): void {
+    const { memory } = this.#options;
+    const { request } = memory;
+    if (request === undefined || (mayWarm && asksForOneToken(payload))) return;
+    const text = this.#text(payload);
+    const facts = text === undefined ? undefined : factsOf(text);
+    const leftAt = performance.now();
+    if (request.isTold) {
+      const isOther = facts?.payloadSha256 !== request.told?.payloadSha256;
+      memory.request = { ...request, leftAt, last: isOther ? facts : undefined };
+      return;
+    }
+    memory.request = { ...request, leftAt, told: facts };
+    this.#tell(text);
+  }
+
+  /** The headers with which the provider has accepted the request. */
+  headers(headers: unknown): void {
+    const { memory } = this.#options;
+    if (memory.request !== undefined) memory.request = { ...memory.request, headers: shownHeaders(headers) };
+  }
+
+  /** The verdict about a request. One whose payload pi did not show is told of now. */
+  ended(finding: Verdict): void {
+    const { memory, send } = this.#options;
+    if (memory.request?.requestId !== finding.attempt.requestId) return;
+    if (!memory.request.isTold) this.#tell(undefined);
+    const { requestId, leftAt, headers, last } = memory.request;
+    memory.request = undefined;
+    this.#messages = [];
+    const { kind: _kind, attempt: _attempt, ...verdict } = finding;
+    send({
+      kind: "requestEnd",
+      requestId,
+      ...verdict,
+      latencyMs: Math.max(0, Math.round(performance.now() - leftAt)),
+      ...(finding.outcome === "delivered" && headers !== undefined ? { headers: headers.headers } : {}),
+      ...(finding.outcome === "delivered" && headers !== undefined && headers.omitted > 0
+        ? { headersOmitted: headers.omitted }
+        : {}),
+      ...last,
+    });
+  }
+
+  #tell(payload: string | undefined): void {
+    const { memory, send } = this.#options;
+    const { request, watch } = memory;
+    if (request === undefined) return;
+    const { requestId, deliveryIds, messageCount, model, told } = request;
+    memory.request = { ...request, isTold: true };
+    const messages = this.#messages.length === 0 ? undefined : this.#text(this.#messages);
+    this.#messages = [];
+    const leave = (name: string, text: string | undefined) =>
+      text === undefined ? undefined : this.#bodies.leave(watch.bodies, `${requestId}.${name}`, text);
+    const messagesFacts = covers(watch.level, "messages") ? leave("messages", messages) : undefined;
+    const payloadFacts = covers(watch.level, "payload") ? leave("payload", payload) : undefined;
+    send({
+      kind: "request",
+      requestId,
+      deliveryIds,
+      messageCount,
+      ...(model === undefined ? {} : { model }),
+      ...told,
+      ...(messagesFacts === undefined ? {} : { messages: messagesFacts }),
+      ...(payloadFacts === undefined ? {} : { payload: payloadFacts }),
+    });
+  }
+
+  /** A value as JSON, or nothing if it is none that can be written. */
+  #text(value: unknown): string | undefined {
+    try {
+      return JSON.stringify(value);
+    } catch (thrown) {
+      this.#options.send({ kind: "fault", where: "provider", error: messageOf(thrown).slice(0, 1_024) });
+      return undefined;
+    }
+  }
+}
+
+function asksForOneToken(payload: unknown): boolean {
+  if (!isObject(payload)) return false;
+  const { config } = payload;
+  const limits = [payload["max_tokens"], payload["max_completion_tokens"], payload["max_output_tokens"]];
+  return limits.includes(1) || (isObject(config) && config["maxOutputTokens"] === 1);
+}

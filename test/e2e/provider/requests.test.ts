@@ -1,0 +1,249 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, call, errorEvent, hang, hold, overflow, type Reply, reset, status } from "../../../provider/reply.ts";
+import { startStage } from "../../helpers/stage.ts";
+import { watch } from "../../helpers/watcher.ts";
+
+const apis = ["scripted", "scripted-anthropic"] as const;
+const tool = answer("I run it.", call("bash", { command: "true" }));
+
+describe.for(apis)("a request to %s", (api) => {
+  test("is told of with the facts of its payload, and with the provider's answer", async () => {
+    await using stage = await startStage({ provider: { script: ["Understood."] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.promptAndWait("Hello, ä€😀 \u2028.");
+    const [prepared, delivered] = watcher.requests();
+    const [request] = stage.provider.requests;
+    expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+    expect(prepared?.params).toEqual({
+      sessionId: session.id,
+      requestId: expect.any(String),
+      after: expect.any(Number),
+      at: expect.any(Number),
+      attempt: 1,
+      deliveryIds: [],
+      model: { provider: api, id: "model-1" },
+      messageCount: 2,
+      payloadBytes: request?.bodyBytes,
+      payloadSha256: request?.bodySha256,
+    });
+    expect(delivered?.params).toEqual({
+      sessionId: session.id,
+      requestId: prepared?.params.requestId,
+      after: expect.any(Number),
+      at: expect.any(Number),
+      status: 200,
+      evidence: "headers",
+      latencyMs: expect.any(Number),
+      headers: expect.objectContaining({ "content-type": expect.stringContaining("text/event-stream") }),
+    });
+  });
+
+  test("that carries a push names it, and is the push's own attempt", async () => {
+    await using stage = await startStage({ provider: { script: [status(529), "Understood."] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    const { attempts, deliveryId } = await session.push({ customType: "n", content: "Hello." }).answered;
+    const requests = watcher.requests().map(({ params }) => params);
+    expect(watcher.story()).toEqual(["prepared 1", "failed failed 529 retry", "prepared 2", "delivered headers 200"]);
+    expect(requests.map(({ requestId }) => requestId)).toEqual(attempts.flatMap(({ requestId: id }) => [id, id]));
+    expect(requests.map(({ deliveryIds }) => deliveryIds)).toEqual([[deliveryId], undefined, [deliveryId], undefined]);
+    expect(requests[1]).toMatchObject({ status: 529, reason: "failed", willRetry: true, error: attempts[0]?.error });
+  });
+
+  test.for<[string, readonly (Reply | string)[], readonly string[]]>([
+    ["a refusal that pi does not retry", [status(400)], ["prepared 1", "failed failed 400 no retry"]],
+    [
+      "a connection that is reset before the headers",
+      [reset(), "Better."],
+      ["prepared 1", "failed failed retry", "prepared 2", "delivered headers 200"],
+    ],
+    [
+      "an answer that breaks off in the middle: it was delivered",
+      [answer("Under", reset()), "Understood."],
+      ["prepared 1", "delivered headers 200", "prepared 2", "delivered headers 200"],
+    ],
+    [
+      "an error event in the middle of the answer",
+      [answer("Under", errorEvent()), "Understood."],
+      ["prepared 1", "delivered headers 200", "prepared 2", "delivered headers 200"],
+    ],
+    [
+      "a tool loop with a retry in it: attempts count the tries of one request",
+      [status(529), tool, status(529), status(529), tool, "Done."],
+      [
+        ...["prepared 1", "failed failed 529 retry", "prepared 2", "delivered headers 200"],
+        ...["prepared 1", "failed failed 529 retry", "prepared 2", "failed failed 529 retry"],
+        ...["prepared 3", "delivered headers 200", "prepared 1", "delivered headers 200"],
+      ],
+    ],
+    [
+      "retries that are exhausted",
+      [status(529), status(529), status(529), status(529)],
+      [
+        ...["prepared 1", "failed failed 529 retry", "prepared 2", "failed failed 529 retry"],
+        ...["prepared 3", "failed failed 529 retry", "prepared 4", "failed failed 529 no retry"],
+      ],
+    ],
+  ])("is told of through %s", async ([, script, story]) => {
+    await using stage = await startStage({ provider: { script } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.runUntilSettled("Hello.");
+    expect(watcher.story()).toEqual(story);
+    expect(stage.provider.requests).toHaveLength(story.filter((word) => word.startsWith("prepared")).length);
+    const prepared = watcher.requests().filter(({ method }) => method === "provider/requestPrepared");
+    expect(prepared.map(({ params }) => params.payloadSha256)).toEqual(
+      stage.provider.requests.map(({ bodySha256 }) => bodySha256),
+    );
+    const ids = watcher.requests().map(({ params }) => params.requestId);
+    for (let i = 0; i < ids.length; i += 2) expect(ids[i]).toBe(ids[i + 1]);
+    expect(new Set(ids).size).toBe(ids.length / 2);
+  });
+
+  test("that hangs before its headers ends with the abort", async () => {
+    await using stage = await startStage({ provider: { script: [hang()] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.prompt("Hello.");
+    await stage.provider.waitForRequest();
+    await session.abort();
+    await watcher.until(({ method }) => method === "provider/requestFailed");
+    expect(watcher.story()).toEqual(["prepared 1", "failed aborted no retry"]);
+  });
+
+  test("that hangs in the middle of its answer was delivered, whatever an abort does", async () => {
+    const gate = new Gate();
+    await using stage = await startStage({ provider: { script: [answer("Under", hold(gate), hang())] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.prompt("Hello.");
+    await watcher.until(({ method }) => method === "provider/requestDelivered");
+    await session.abort();
+    expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+  });
+
+  test("that is open when pi is killed ends as unknown, and the next child's requests are told of too", async () => {
+    await using stage = await startStage({ provider: { script: [hang(), "Hello again."] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.prompt("Hello.");
+    await stage.provider.waitForRequest();
+    process.kill((await session.get()).pid ?? 0, "SIGKILL");
+    await watcher.until(({ method }) => method === "provider/requestFailed");
+    await session.promptAndWait("Are you there?");
+    expect(watcher.story()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
+    expect(watcher.requests()[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
+  });
+
+  test("that is open when its session is closed has an end", async () => {
+    await using stage = await startStage({ provider: { script: [hang()] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.prompt("Hello.");
+    await stage.provider.waitForRequest();
+    await session.close();
+    expect(watcher.requests().map(({ method }) => method)).toEqual([
+      "provider/requestPrepared",
+      "provider/requestFailed",
+    ]);
+  });
+
+  test("for a compaction is not told of", async () => {
+    const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
+    await using stage = await startStage({ agent: { settings } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
+    await session.command({ type: "compact" });
+    await session.promptAndWait("And now?");
+    expect(stage.provider.requests.length).toBeGreaterThan(3);
+    expect(watcher.story()).toEqual(Array(3).fill(["prepared 1", "delivered headers 200"]).flat());
+  });
+
+  test("shows no secret in its headers", async () => {
+    const secret = "hidden-4f1c";
+    const headers = {
+      "x-request-id": "req-1",
+      "set-cookie": `session=${secret}`,
+      "x-api-key": secret,
+      "x-goog-api-key": secret,
+      "proxy-authenticate": `Basic realm="${secret}"`,
+      "x-session-token": secret,
+      "x-client-secret": secret,
+      "x-trace": `Bearer ${secret}`,
+      "x-ratelimit-remaining-tokens": "39500",
+      "anthropic-ratelimit-tokens-reset": "2026-11-21T05:00:00Z",
+    };
+    await using stage = await startStage({ provider: { script: [{ ...answer("Understood."), headers }] } });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "payload" });
+    await session.promptAndWait("Hello.");
+    expect(watcher.requests()[1]?.params.headers).toMatchObject({
+      "x-request-id": "req-1",
+      "set-cookie": "[redacted]",
+      "x-api-key": "[redacted]",
+      "proxy-authenticate": "[redacted]",
+      "x-trace": "[redacted]",
+      "x-ratelimit-remaining-tokens": "39500",
+      "anthropic-ratelimit-tokens-reset": "2026-11-21T05:00:00Z",
+    });
+    expect(JSON.stringify(watcher.heard)).not.toContain(secret);
+  });
+});
+
+test("a request to a provider without headers is believed by its start, and has none", async () => {
+  await using stage = await startStage({ provider: { script: ["Understood."] } });
+  const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted-google/model-1" });
+  await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+  await session.promptAndWait("Hello.");
+  expect(watcher.story()).toEqual(["prepared 1", "delivered start"]);
+  expect(watcher.requests()[1]?.params).not.toHaveProperty("headers");
+});
+
+test("a context that is too long fails without a retry, and after the compaction the request is a new one", async () => {
+  const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
+  await using stage = await startStage({
+    agent: { settings },
+    provider: { script: ["First.", "Second.", overflow(), "A summary."], otherwise: () => "Understood." },
+  });
+  const session = await stage.session();
+  await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+  for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
+  expect((await session.runUntilSettled("Much more.")).text).toBe("Understood.");
+  expect(watcher.story().slice(4)).toEqual([
+    ...["prepared 1", "failed failed 400 no retry", "prepared 1", "delivered headers 200"],
+  ]);
+});
+
+test("what an adapter tries again within itself is one request", async () => {
+  const retry = { enabled: true, maxRetries: 3, baseDelayMs: 20, provider: { maxRetries: 2, maxRetryDelayMs: 1_000 } };
+  await using stage = await startStage({
+    agent: { settings: { retry } },
+    provider: { script: [status(500), status(500), "Understood."] },
+  });
+  const session = await stage.session();
+  await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+  await session.promptAndWait("Hello.");
+  expect(stage.provider.requests).toHaveLength(3);
+  expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+});
+
+test("requests are told of behind a reload of pi's extensions", async () => {
+  await using stage = await startStage();
+  const extensions = join(stage.agentDir.path, "extensions");
+  mkdirSync(extensions);
+  writeFileSync(
+    join(extensions, "reload.ts"),
+    `export default (pi) => pi.registerCommand("test-reload", { handler: async (_text, ctx) => await ctx.reload() });`,
+  );
+  const session = await stage.session();
+  await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+  await session.promptAndWait("Hello.");
+  await session.prompt("/test-reload");
+  await session.promptAndWait("Hello again.");
+  expect(watcher.story()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
+});

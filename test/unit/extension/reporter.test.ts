@@ -1,0 +1,215 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { expect, onTestFinished, test } from "vitest";
+import { Observer } from "../../../extension/delivery/observer.ts";
+import { StandingList } from "../../../extension/delivery/standing.ts";
+import type { OutwardBody } from "../../../extension/link/outbound.ts";
+import { emptyMemory, type Memory } from "../../../extension/memory.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import type { ProviderLevel } from "../../../protocol/provider-level.ts";
+import { session, user } from "./session.ts";
+
+const userMessage = { role: "user", content: "Hello." } as AgentMessage;
+const payload = { messages: [{ role: "user", content: "Hello, ä€😀." }] };
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const facts = (value: unknown) => {
+  const text = JSON.stringify(value);
+  return { payloadBytes: Buffer.byteLength(text), payloadSha256: sha256(text) };
+};
+const assistant = (stopReason: string, errorMessage?: string): AgentMessage =>
+  ({ role: "assistant", api: "openai-completions", content: [], stopReason, errorMessage }) as never;
+const accepted = {
+  type: "after_provider_response",
+  status: 200,
+  headers: { "x-request-id": "r", cookie: "c" },
+} as const;
+
+function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes?: number } = {}) {
+  const directory = mkdtempSync(join(tmpdir(), "bodies-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const { memory = emptyMemory(), maxBodyBytes = 1_000 } = options;
+  const frames: OutwardBody[] = [];
+  const observer = new Observer({
+    memory,
+    standing: new StandingList(memory.standing),
+    send: (frame) => frames.push(frame),
+  });
+  const watch = (provider: ProviderLevel): void =>
+    observer.requests.watch({ provider, bodyPrefix: join(directory, "body-"), maxBodyBytes });
+  if (level !== "off") watch(level);
+  const ctx = {
+    sessionManager: session(user("u1")),
+    signal: undefined,
+    model: { provider: "p", id: "m", apiKey: "hidden" },
+  } as unknown as ExtensionContext;
+  const request = (sent: unknown = payload): void => {
+    observer.offer([userMessage], ctx);
+    observer.payload(sent);
+    observer.headers(accepted);
+    observer.messageStart(assistant("pending"), ctx);
+    observer.messageEnd(assistant("stop"), ctx);
+  };
+  return { observer, memory, ctx, frames, directory, watch, request };
+}
+
+test("with nobody watching, a request without pushes is not looked at", () => {
+  const { request, frames } = observed("off");
+  const untouchable = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error("looked at");
+      },
+      ownKeys: () => {
+        throw new Error("looked at");
+      },
+    },
+  );
+  request(untouchable);
+  expect(frames).toEqual([]);
+});
+
+test("a watched request has one report of its leaving and one of its end", () => {
+  const { request, frames, directory } = observed("summary");
+  request();
+  expect(frames).toEqual([
+    {
+      kind: "request",
+      requestId: expect.any(String),
+      deliveryIds: [],
+      messageCount: 1,
+      model: { provider: "p", id: "m" },
+      ...facts(payload),
+    },
+    {
+      kind: "requestEnd",
+      requestId: (frames[0] as { requestId: string }).requestId,
+      outcome: "delivered",
+      evidence: "headers",
+      status: 200,
+      latencyMs: expect.any(Number),
+      headers: { "x-request-id": "r", cookie: "[redacted]" },
+    },
+  ]);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test("a request whose payload nobody shows is told of with the verdict, before its end", () => {
+  const { observer, ctx, frames } = observed("payload");
+  observer.offer([userMessage], ctx);
+  expect(frames).toEqual([]);
+  observer.messageStart(assistant("error", "400 no"), ctx);
+  expect(frames).toMatchObject([{ kind: "request" }, { kind: "requestEnd", outcome: "failed", status: 400 }]);
+  expect(frames[0]).not.toHaveProperty("payloadBytes");
+  expect(frames[0]).toMatchObject({ messages: { isLeft: true } });
+  expect(frames[0]).not.toHaveProperty("payload");
+});
+
+test("the list and the payload are left as private files, as far as the level says", () => {
+  for (const [level, names] of [
+    ["summary", []],
+    ["messages", ["messages"]],
+    ["payload", ["messages", "payload"]],
+  ] as const) {
+    const { request, frames, directory } = observed(level);
+    request();
+    const { requestId } = frames[0] as { requestId: string };
+    expect(readdirSync(directory)).toEqual(names.map((name) => `body-${requestId}.${name}`));
+    for (const name of names) {
+      const path = join(directory, `body-${requestId}.${name}`);
+      expect(JSON.parse(readFileSync(path, "utf8"))).toEqual(name === "payload" ? payload : [userMessage]);
+      expect(statSync(path).mode & 0o777).toBe(0o600);
+      expect(frames[0]).toMatchObject({ [name]: { bytes: statSync(path).size, isLeft: true } });
+    }
+  }
+});
+
+test("what is too large, or not taken by the daemon, is not left", () => {
+  const small = observed("payload", { maxBodyBytes: 40 });
+  small.request();
+  expect(small.frames[0]).toMatchObject({
+    messages: { isLeft: true },
+    payload: { bytes: facts(payload).payloadBytes, isLeft: false },
+  });
+  const untaken = observed("payload");
+  for (let i = 0; i < 30; i += 1) untaken.request();
+  expect(readdirSync(untaken.directory)).toHaveLength(16);
+  expect(untaken.frames.at(-2)).toMatchObject({ kind: "request", messages: { isLeft: false } });
+  rmSync(untaken.directory, { recursive: true });
+  untaken.request();
+  expect(untaken.frames.at(-2)).toMatchObject({ kind: "request", messages: { isLeft: false } });
+  expect(untaken.frames.at(-1)).toMatchObject({ kind: "requestEnd", outcome: "delivered" });
+});
+
+test("a request that leaves once more with another payload ends with the facts of the last", () => {
+  const { observer, ctx, frames } = observed("summary");
+  const other = { messages: [] };
+  observer.offer([userMessage], ctx);
+  observer.payload(payload);
+  observer.payload(other);
+  observer.headers(accepted);
+  observer.messageStart(assistant("pending"), ctx);
+  expect(frames).toMatchObject([
+    { kind: "request", ...facts(payload) },
+    { kind: "requestEnd", ...facts(other) },
+  ]);
+});
+
+test("a cache-warming request's payload is not taken for the request's own", () => {
+  const { observer, ctx, frames } = observed("summary");
+  observer.warming({ type: "cache_warming_decision", action: "warm" } as never);
+  observer.offer([userMessage], ctx);
+  observer.payload({ ...payload, max_tokens: 1 });
+  expect(frames).toEqual([]);
+  observer.payload({ ...payload, max_tokens: 100 });
+  expect(frames).toMatchObject([facts({ ...payload, max_tokens: 100 })]);
+});
+
+test("a payload that cannot be written as JSON takes the facts away, and nothing else", () => {
+  const { request, frames } = observed("payload");
+  const circular: Record<string, unknown> = {};
+  circular["self"] = circular;
+  for (const odd of [circular, 1n, Symbol("none"), () => {}]) request(odd);
+  const told = frames.filter(({ kind }) => kind === "request");
+  expect(told).toHaveLength(4);
+  for (const frame of told) {
+    expect(frame).not.toHaveProperty("payloadBytes");
+    expect(frame).not.toHaveProperty("payload");
+  }
+  expect(frames.filter(({ kind }) => kind === "requestEnd")).toHaveLength(4);
+});
+
+test("a request that was made before anybody watched is not told of, and one that was told of has its end", () => {
+  const { observer, ctx, frames, watch } = observed("off");
+  observer.offer([userMessage], ctx);
+  watch("payload");
+  observer.payload(payload);
+  observer.messageStart(assistant("error", "no"), ctx);
+  expect(frames).toEqual([]);
+  observer.offer([userMessage], ctx);
+  observer.payload(payload);
+  watch("off");
+  observer.messageStart(assistant("error", "no"), ctx);
+  expect(frames.map(({ kind }) => kind)).toEqual(["request", "requestEnd"]);
+});
+
+test("a reload of the module in the middle of a request keeps its end", () => {
+  const before = observed("summary");
+  before.observer.offer([userMessage], before.ctx);
+  before.observer.payload(payload);
+  const after = observed("off", { memory: before.memory });
+  after.observer.messageStart(assistant("error", "529 no"), after.ctx);
+  expect(after.frames).toMatchObject([{ kind: "requestEnd", outcome: "failed", status: 529 }]);
+});
+
+test("a session that is replaced ends what is open", () => {
+  const { observer, ctx, frames } = observed("summary");
+  observer.offer([userMessage], ctx);
+  observer.payload(payload);
+  observer.forget();
+  observer.forget();
+  expect(frames).toMatchObject([{ kind: "request" }, { kind: "requestEnd", outcome: "aborted" }]);
+});

@@ -1,0 +1,217 @@
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import type { OutwardFrame } from "../../../protocol/link.ts";
+import type { ProviderLevel } from "../../../protocol/provider-level.ts";
+import type { FrameBody } from "../../../server/pi/link.ts";
+import { Journal } from "../../../server/session/journal.ts";
+import { ProviderWatch } from "../../../server/session/provider-watch.ts";
+import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
+import { type Recorder, recorder } from "../../helpers/core.ts";
+
+const at = 1_000;
+const request = (requestId: string, more: object = {}): OutwardFrame => ({
+  ...{ kind: "request", at, requestId, deliveryIds: [], messageCount: 1, ...more },
+});
+const requestEnd = (requestId: string, outcome: "delivered" | "failed" | "aborted" = "delivered"): OutwardFrame => ({
+  ...{ kind: "requestEnd", at, requestId, outcome, latencyMs: 1 },
+  ...(outcome === "delivered" ? { evidence: "headers" } : { error: "no" }),
+});
+
+function watched() {
+  const directory = mkdtempSync(join(tmpdir(), "watch-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const reserve = { reserved: 0, reserve: () => Promise.resolve(), flush: () => {} };
+  const numbers = new SeqNumbers(reserve);
+  const journal = new Journal({ sessionId: "s-1", maxRetainedBytes: 1 << 16, numbers });
+  const provider = new ProviderWatch({ journal, maxBodyBytes: 100, log: pino({ level: "silent" }) });
+  const sent: FrameBody[] = [];
+  const replies: PromiseWithResolvers<unknown>[] = [];
+  const prefix = join(directory, "body-");
+  const child = {
+    state: { kind: "ready" },
+    link: {
+      bodyPrefix: prefix,
+      send: (frame: FrameBody) => {
+        sent.push(frame);
+        const reply = Promise.withResolvers<unknown>();
+        replies.push(reply);
+        return reply.promise;
+      },
+    },
+  } as unknown as Parameters<ProviderWatch["attach"]>[0];
+  const subscribe = (id: string, level?: ProviderLevel): Recorder => {
+    const subscriber = recorder(id);
+    journal.subscribe(subscriber, undefined, level);
+    return subscriber;
+  };
+  /** Answers the oldest frame to the helper that waits. */
+  const reply = async (): Promise<void> => {
+    replies.shift()?.resolve({});
+    await new Promise(setImmediate);
+  };
+  const levels = (): unknown[] => sent.map((frame) => (frame.kind === "watch" ? frame.provider : frame.kind));
+  return { journal, provider, child, subscribe, reply, levels, prefix, directory };
+}
+
+const story = ({ heard }: Recorder): string[] =>
+  heard.map(({ method, params }) => `${method.slice("provider/request".length)} ${params.requestId}`);
+
+test("the helper is asked for as much as the most curious wants, one frame at a time", async () => {
+  const { provider, child, journal, subscribe, reply, levels } = watched();
+  provider.attach(child);
+  expect(levels()).toEqual([]);
+  subscribe("a", "summary");
+  subscribe("b", "payload");
+  subscribe("c", "messages");
+  expect(levels()).toEqual(["summary"]);
+  await reply();
+  expect(levels()).toEqual(["summary", "payload"]);
+  // All this happens before the answer, so that one frame says what comes of it.
+  for (const id of ["b", "c", "a"]) journal.unsubscribe(id);
+  await reply();
+  expect(levels()).toEqual(["summary", "payload", "off"]);
+  await reply();
+  expect(levels()).toHaveLength(3);
+});
+
+test("a child that comes while somebody watches, and a helper that is loaded anew, are asked", async () => {
+  const { provider, child, subscribe, reply, levels } = watched();
+  subscribe("a", "summary");
+  provider.attach(child);
+  await reply();
+  provider.receive({
+    ...{ kind: "hello", at, link: 1, command: "command-1", reason: "reload", sessionId: "s" },
+  });
+  await reply();
+  expect(levels()).toEqual(["summary", "summary"]);
+});
+
+test("a helper that was loaded anew before its answer is asked again", async () => {
+  const { provider, child, subscribe, reply, levels } = watched();
+  provider.attach(child);
+  subscribe("a", "summary");
+  provider.receive({ ...{ kind: "hello", at, link: 1, command: "command-1", reason: "new", sessionId: "s" } });
+  await reply();
+  expect(levels()).toEqual(["summary", "summary"]);
+});
+
+test("whatever a helper reports, each request that was told of ends once", () => {
+  const { provider, child, subscribe } = watched();
+  provider.attach(child);
+  const subscriber = subscribe("a", "summary");
+  provider.receive(requestEnd("r0"));
+  provider.receive(request("r1"));
+  provider.receive(requestEnd("other"));
+  provider.receive(request("r2"));
+  provider.receive(requestEnd("r2"));
+  provider.receive(requestEnd("r2", "failed"));
+  provider.receive(request("r3"));
+  provider.receive(requestEnd("r3", "failed"));
+  provider.receive(request("r4"));
+  provider.childEnded(child, at);
+  provider.childEnded(child, at);
+  expect(story(subscriber)).toEqual([
+    ...["Prepared r1", "Failed r1", "Prepared r2", "Delivered r2"],
+    ...["Prepared r3", "Failed r3", "Prepared r4", "Failed r4"],
+  ]);
+  expect(subscriber.heard.filter(({ params }) => params.reason === "unknown")).toHaveLength(2);
+});
+
+test("a failure waits for what pi says of a retry, and no longer than the run", () => {
+  const { provider, child, subscribe } = watched();
+  provider.attach(child);
+  const subscriber = subscribe("a", "summary");
+  provider.receive(request("r1"));
+  provider.receive(requestEnd("r1", "failed"));
+  expect(story(subscriber)).toEqual(["Prepared r1"]);
+  provider.look({ type: "agent_end", willRetry: true });
+  provider.receive(request("r2"));
+  provider.receive(requestEnd("r2", "aborted"));
+  provider.look({ type: "agent_settled" });
+  provider.look({ type: "agent_end", willRetry: "yes" });
+  provider.receive(request("r3"));
+  expect(subscriber.heard.map(({ params: { attempt, reason, willRetry } }) => [attempt, reason, willRetry])).toEqual([
+    [1, undefined, undefined],
+    [undefined, "failed", true],
+    [2, undefined, undefined],
+    [undefined, "aborted", undefined],
+    [1, undefined, undefined],
+  ]);
+});
+
+test("only who was told of a request hears of its end", () => {
+  const { provider, child, subscribe, journal } = watched();
+  provider.attach(child);
+  const early = subscribe("early", "summary");
+  const gone = subscribe("gone", "summary");
+  provider.receive(request("r1"));
+  const late = subscribe("late", "payload");
+  journal.unsubscribe("gone");
+  journal.subscribe(early, undefined, "messages");
+  provider.receive(requestEnd("r1"));
+  expect(story(early)).toEqual(["Prepared r1", "Delivered r1"]);
+  expect(story(gone)).toEqual(["Prepared r1"]);
+  expect(story(late)).toEqual([]);
+});
+
+const left = { bytes: 10, isLeft: true };
+
+test("bodies that are not what they must be are left out, said so, and deleted", () => {
+  const { provider, child, subscribe, prefix, directory } = watched();
+  provider.attach(child);
+  const subscriber = subscribe("a", "payload");
+  const secret = join(directory, "secret");
+  writeFileSync(secret, '{"secret":1}', { mode: 0o600 });
+  const wrong: readonly (readonly [id: string, make: (path: string) => void])[] = [
+    ["r1", (path) => writeFileSync(path, '{"a":1},"seq":7', { mode: 0o600 })],
+    ["r2", (path) => writeFileSync(path, "{oops}", { mode: 0o600 })],
+    ["r3", (path) => writeFileSync(path, "[1]", { mode: 0o600 })],
+    ["r4", (path) => writeFileSync(path, JSON.stringify({ a: "x".repeat(100) }), { mode: 0o600 })],
+    ["r5", (path) => writeFileSync(path, '{"a":1}', { mode: 0o644 })],
+    ["r6", (path) => symlinkSync(secret, path)],
+    ["r7", (path) => writeFileSync(path, Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), { mode: 0o600 })],
+    ["r8", () => {}],
+    ["r9", (path) => writeFileSync(path, `${"[".repeat(600)}${"]".repeat(600)}`, { mode: 0o600 })],
+  ];
+  for (const [id, make] of wrong) {
+    make(`${prefix}${id}.payload`);
+    provider.receive(request(id, { payload: left }));
+    provider.receive(requestEnd(id));
+    const prepared = subscriber.heard.find(({ params }) => params.requestId === id);
+    expect(prepared?.params, id).toMatchObject({ truncated: true });
+    expect(prepared?.params, id).not.toHaveProperty("payload");
+  }
+  expect(readdirSync(directory)).toEqual(["secret"]);
+});
+
+test("bodies are told as they are, in the frames of those who asked", () => {
+  const { provider, child, subscribe, prefix, directory } = watched();
+  provider.attach(child);
+  const [summary, messages, payload] = [
+    subscribe("s", "summary"),
+    subscribe("m", "messages"),
+    subscribe("p", "payload"),
+  ];
+  writeFileSync(`${prefix}r1.messages`, '["ä\u2028"]', { mode: 0o600 });
+  writeFileSync(`${prefix}r1.payload`, '{"n":1.0}', { mode: 0o600 });
+  provider.receive(request("r1", { messages: left, payload: left }));
+  expect(summary.heard[0]?.params).not.toHaveProperty("messages");
+  expect(messages.heard[0]?.params).toMatchObject({ messages: ["ä\u2028"], messagesBytes: 10 });
+  expect(messages.heard[0]?.params).not.toHaveProperty("payload");
+  expect(payload.heard[0]?.params).toMatchObject({ messages: ["ä\u2028"], payload: { n: 1 } });
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test("bodies that nobody asks for any more are deleted", async () => {
+  const { provider, child, subscribe, prefix, directory } = watched();
+  provider.attach(child);
+  subscribe("s", "summary");
+  for (const id of ["r1", "r2"]) writeFileSync(`${prefix}${id}.payload`, "{}", { mode: 0o600 });
+  provider.receive(request("r1", { payload: left }));
+  expect(readdirSync(directory)).toEqual(["body-r2.payload"]);
+  provider.childEnded(child, at);
+  await expect.poll(() => readdirSync(directory)).toEqual([]);
+});
