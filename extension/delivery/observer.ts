@@ -81,9 +81,13 @@ export class Observer {
     this.#see({ kind: "end", stopReason, failure: failureOf(errorMessage, ctx) });
   }
 
-  /** Keeps warming requests away from an open attempt: they go through the same hooks as the attempt's own request. */
+  /**
+   * Keeps warming requests away from an open attempt with pushes: they go through the same hooks as the attempt's own
+   * request. For a request that is only watched it changes nothing: the verdict then waits for better evidence.
+   */
   warming(event: CacheWarmingDecisionEvent): CacheWarmingDecisionEvent | undefined {
-    const isVetoed = isOpen(this.#options.memory.observation);
+    const { observation } = this.#options.memory;
+    const isVetoed = isOpen(observation) && Object.keys(observation.attempt.payload).length > 0;
     this.#see({ kind: "warming" });
     return isVetoed ? { ...event, action: "stop" } : undefined;
   }

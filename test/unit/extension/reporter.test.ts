@@ -168,6 +168,21 @@ test("a cache-warming request's payload is not taken for the request's own", () 
   expect(frames).toMatchObject([facts({ ...payload, max_tokens: 100 })]);
 });
 
+test("watching a request without pushes keeps no cache warming away, and believes no headers meanwhile", () => {
+  const { observer, ctx, frames } = observed("summary");
+  observer.offer([userMessage], ctx);
+  observer.payload(payload);
+  expect(observer.warming({ type: "cache_warming_decision", action: "warm" } as never)).toBeUndefined();
+  observer.payload({ ...payload, max_tokens: 1 });
+  observer.headers(accepted);
+  observer.messageStart(assistant("pending"), ctx);
+  expect(frames).toMatchObject([facts(payload)]);
+  observer.messageEnd(assistant("stop"), ctx);
+  expect(frames[1]).toMatchObject({ kind: "requestEnd", outcome: "delivered", evidence: "message" });
+  expect(frames[1]).not.toHaveProperty("headers");
+  expect(frames[1]).not.toHaveProperty("payloadSha256");
+});
+
 test("a payload that cannot be written as JSON takes the facts away, and nothing else", () => {
   const { request, frames } = observed("payload");
   const circular: Record<string, unknown> = {};
