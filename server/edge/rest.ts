@@ -73,10 +73,10 @@ async function answer(
     const response = await conversation.call(method, params);
     // Who does not read the answer is not waited for.
     reply.raw.setTimeout(answerTimeoutMs);
-    if ("error" in response) return refuse(reply, errorOf(response.error));
+    if ("error" in response) return await refuse(reply, errorOf(response.error));
     return await reply.type("application/json").send(textOf(response.result, log));
   } catch (error) {
-    if (error instanceof WireError) return refuse(reply, error);
+    if (error instanceof WireError) return await refuse(reply, error);
     throw error;
   }
 }

@@ -59,7 +59,7 @@ describe("prompts on real pi", () => {
     for (let i = 0; i < 10; i += 1) {
       const [prompted, aborted] = await Promise.all([session.prompt(`round ${i}`), session.abort()]);
       expect(prompted.disposition).toBe("started");
-      expect(aborted).toEqual({ aborted: true });
+      expect(aborted).toEqual({ aborted: true, deliveries: [] });
       expect((await session.get()).state).toBe("idle");
     }
   });

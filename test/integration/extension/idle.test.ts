@@ -116,9 +116,17 @@ test("a push is given up exactly while it is held", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider });
   await pi.hold(push("d1", "One.", { deliverAs: "nextTurn" }), push("d2", "Two.", { deliverAs: "nextTurn" }));
-  expect(await pi.send({ kind: "release", deliveryIds: ["d1", "d9"] })).toEqual({ released: ["d1"], tooLate: ["d9"] });
+  expect(await pi.send({ kind: "release", deliveryIds: ["d1", "d9"] })).toEqual({
+    released: ["d1", "d9"],
+    tooLate: [],
+    pending: [],
+  });
   await pi.send({ kind: "beforePrompt" });
-  expect(await pi.send({ kind: "release", deliveryIds: ["d2"] })).toEqual({ released: [], tooLate: ["d2"] });
+  expect(await pi.send({ kind: "release", deliveryIds: ["d2"] })).toEqual({
+    released: [],
+    tooLate: ["d2"],
+    pending: [],
+  });
   expect(await pi.inserted()).toEqual(["d2"]);
 });
 

@@ -130,7 +130,11 @@ test("a push that is given up during a tool call is in no request and in no file
   await pi.rpc({ type: "prompt", message: "Run it." });
   await pi.event("tool_execution_start");
   await pi.hold(push("d1", "Never mind."), push("d2", "Do mind."));
-  expect(await pi.send({ kind: "release", deliveryIds: ["d1"] })).toEqual({ released: ["d1"], tooLate: [] });
+  expect(await pi.send({ kind: "release", deliveryIds: ["d1"] })).toEqual({
+    released: ["d1"],
+    tooLate: [],
+    pending: [],
+  });
   await tool.release();
   await pi.settled();
   expect(pi.story("d1")).toEqual([]);

@@ -70,7 +70,11 @@ test("a push is not handed over twice while another extension still works at the
   await tool.release();
   await pi.log.stderrHas("waiting: SLOW_TURN_END");
   expect(await pi.hold(push("d1", "Steer."), push("d2", "Late."))).toMatchObject({ held: ["d1", "d2"] });
-  expect(await pi.send({ kind: "release", deliveryIds: ["d1"] })).toEqual({ released: [], tooLate: ["d1"] });
+  expect(await pi.send({ kind: "release", deliveryIds: ["d1"] })).toEqual({
+    released: [],
+    tooLate: [],
+    pending: ["d1"],
+  });
   await slow.release();
   await pi.settled();
   expect(await pi.inserted()).toEqual(["d1", "d2"]);
