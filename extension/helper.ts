@@ -140,7 +140,10 @@ export function startHelper(pi: ExtensionAPI, { memory, link, parts = [] }: Help
   );
   pi.on(
     "session_compact",
-    guarded("session_compact", () => timer.hasten()),
+    guarded("session_compact", (_event, ctx) => {
+      observer.compacted(ctx);
+      timer.hasten();
+    }),
   );
   pi.on(
     "session_compact_failed",

@@ -107,6 +107,15 @@ export class Observer {
     standing.clear();
   }
 
+  /** The transcript was compacted: what was cut off before any request carried it reaches no model any more. */
+  compacted(ctx: ExtensionContext): void {
+    const { standing, send } = this.#options;
+    const gone = standing.undelivered().filter(({ entryId }) => whyGone(ctx.sessionManager, entryId) === "compacted");
+    const deliveryIds = gone.map(({ deliveryId }) => deliveryId);
+    if (deliveryIds.length > 0) send({ kind: "gone", deliveryIds, reason: "compacted" });
+    standing.done(deliveryIds);
+  }
+
   #reportGone(listed: ReadonlySet<string>, ctx: ExtensionContext): void {
     const { standing, send } = this.#options;
     const missing = standing.undelivered().filter(({ deliveryId }) => !listed.has(deliveryId));

@@ -175,6 +175,36 @@ test("an abort says what it has made of the pushes", async () => {
   gate.open();
 });
 
+test("a compaction says which pushes it has cut off before any request carried them, and keeps the others", async () => {
+  await using stage = await startStage({
+    agent: { settings: { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } } },
+  });
+  const session = await stage.session();
+  for (const text of ["one", "two"]) await session.promptAndWait(`${text} ${"A long story. ".repeat(100)}`);
+  const quiet = { customType: "n", triggerTurn: false };
+  const cut = session.push({ ...quiet, content: "cut off" });
+  await cut.inserted;
+  const kept = session.push({ ...quiet, content: `kept ${"at length ".repeat(200)}` });
+  await kept.inserted;
+  const held = session.push({ ...quiet, content: "held", deliverAs: "nextTurn" });
+  await held.accepted;
+  const { deliveries } = await stage.client.call("session/command", {
+    sessionId: session.id,
+    command: { type: "compact" },
+  });
+  expect(deliveries).toMatchObject([
+    { deliveryId: cut.id, state: "dropped", reason: { code: "compacted" } },
+    { deliveryId: kept.id, state: "inserted" },
+    { deliveryId: held.id, state: "held" },
+  ]);
+  await session.promptAndWait("go on");
+  expect((await kept.answered).state).toBe("answered");
+  expect((await held.answered).state).toBe("answered");
+  expect((await cut.get()).state).toBe("dropped");
+  const last = stage.provider.requests.at(-1);
+  expect([last?.countText("cut off"), last?.countText("held"), last?.hasText("kept at length")]).toEqual([0, 1, true]);
+});
+
 describe("a parked push that is sent again", () => {
   test("is carried by a run of its own, without any other message", async () => {
     await using stage = await startStage({ provider: { script: [status(400), answer("Now.")] } });
