@@ -1,30 +1,6 @@
-import type { CommandSpec, OptionSpec } from "./command-spec.ts";
-
-const stateDir = {
-  type: "string",
-  placeholder: "DIR",
-  description: "The daemon's state directory.",
-  default: "PI_RPCD_STATE_DIR, else $XDG_STATE_HOME/pi-rpcd, else ~/.local/state/pi-rpcd",
-} as const satisfies OptionSpec;
-
-const help = { type: "boolean", short: "h", description: "Shows this help." } as const satisfies OptionSpec;
-
-const noStart = {
-  type: "boolean",
-  description: "Exits with 3 if no daemon runs, instead of starting one.",
-} as const satisfies OptionSpec;
-
-const pi = {
-  type: "string",
-  placeholder: "PATH",
-  description: "Which pi: its cli.js or executable.",
-  default: "PI_RPCD_PI, else pi on PATH, else the bundled one",
-} as const satisfies OptionSpec;
-
-const session = {
-  name: "SESSION",
-  description: "A session's id, or 4 or more characters of its start or its end, or `last`: the newest one.",
-};
+import type { CommandSpec } from "./command-spec.ts";
+import { help, noStart, pi, session, stateDir } from "./common-options.ts";
+import { deliveryCommands } from "./delivery-commands.ts";
 
 /** Every command of the command line, once. Parsing and all help texts derive from this table. */
 export const commands = {
@@ -172,63 +148,7 @@ export const commands = {
     examples: ["pi-rpcd prompt last What does this project do?", "git diff | pi-rpcd prompt 0199c2 -"],
     exitCodes: [0, 1, 2, 3, 130],
   },
-  push: {
-    summary: "Pushes a custom message to the agent, running or not, and can wait until the model has it.",
-    description:
-      "Prints the delivery's id and, with --wait, each state that it comes to: accepted, held, inserted, prepared, delivered, answered.",
-    arguments: [
-      session,
-      { name: "TEXT", many: true, optional: true, description: "The message. `-`, or none, reads it from stdin." },
-    ],
-    options: {
-      type: {
-        type: "string",
-        placeholder: "TYPE",
-        description: "The custom type that extensions see.",
-        default: "pi-rpcd.push",
-      },
-      as: {
-        type: "string",
-        placeholder: "HOW",
-        choices: ["steer", "followUp", "nextTurn"],
-        description: "During a run: into its next request, when it would end, or with the next prompt.",
-        default: "steer",
-      },
-      "no-trigger": { type: "boolean", description: "An idle agent does not start a run for it." },
-      id: {
-        type: "string",
-        placeholder: "ID",
-        description: "The delivery's id. Pushing the same again under it changes nothing.",
-        default: "a new one",
-      },
-      details: {
-        type: "string",
-        placeholder: "JSON",
-        description: "An object that is kept with the message and never sent to the model.",
-      },
-      wait: {
-        type: "string",
-        placeholder: "STATE",
-        choices: ["inserted", "prepared", "delivered", "answered"],
-        description: "Waits for this state; the exit code says the outcome.",
-      },
-      timeout: {
-        type: "string",
-        placeholder: "SECONDS",
-        description: "How long --wait waits.",
-        default: "no limit",
-      },
-      "no-start": noStart,
-      "state-dir": stateDir,
-      json: { type: "boolean", description: "Prints the delivery as JSON; with --wait one line at each change." },
-      help,
-    },
-    examples: [
-      'pi-rpcd push last "The build is green." --wait delivered --timeout 60',
-      "make test 2>&1 | pi-rpcd push last --as followUp",
-    ],
-    exitCodes: [0, 1, 2, 3, 4, 5, 130],
-  },
+  ...deliveryCommands,
   demo: {
     summary: "Shows the whole on real pi, with a scripted model: no key, no network, nothing left behind.",
     description:

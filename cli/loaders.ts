@@ -11,5 +11,7 @@ export const loaders: Loaders = {
   new: async () => (await import("./new.ts")).newSession,
   prompt: async () => (await import("./prompt.ts")).prompt,
   push: async () => (await import("./push.ts")).push,
+  deliveries: async () => (await import("./deliveries.ts")).deliveries,
+  delivery: async () => (await import("./delivery.ts")).delivery,
   demo: async () => (await import("./demo.ts")).demo,
 };

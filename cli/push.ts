@@ -32,12 +32,16 @@ export async function push(invocation: Push): Promise<number> {
 }
 
 function settingsOf(options: Push["options"]): Omit<PushParams, "content"> {
-  const { type = "pi-rpcd.push", as, "no-trigger": noTrigger, id, details } = options;
+  const { type = "pi-rpcd.push", as, "no-trigger": noTrigger, id, details, expires } = options;
+  const { "on-abort": onAbort, "on-clear": onClearQueue } = options;
   return {
     customType: type,
     ...(as !== undefined && { deliverAs: as }),
     ...(noTrigger === true && { triggerTurn: false }),
     ...(id !== undefined && { deliveryId: id }),
+    ...(onAbort !== undefined && { onAbort }),
+    ...(onClearQueue !== undefined && { onClearQueue }),
+    ...(expires !== undefined && { expiresAfterMs: seconds(expires, { option: "expires", command: "push" }) }),
     ...(details !== undefined && { details: jsonObject(details, { option: "details", command: "push" }) }),
   };
 }

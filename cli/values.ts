@@ -21,6 +21,17 @@ export function seconds(text: string, { option, command }: Given): number {
   throw new UsageError(`--${option} takes seconds, from 0 to 2000000, not "${text}".`, command);
 }
 
+/** A whole number within bounds. */
+export function wholeNumber(
+  text: string,
+  { option, command }: Given,
+  { min, max }: { readonly min: number; readonly max: number },
+): number {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  throw new UsageError(`--${option} takes a number from ${min} to ${max}, not "${text}".`, command);
+}
+
 export function list(text: string, { option, command }: Given): string[] {
   const items = text.split(",").map((item) => item.trim());
   if (items.every((item) => item !== "")) return items;

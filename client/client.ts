@@ -55,6 +55,11 @@ export class Client {
     return (await this.call("session/list", params, options)).sessions;
   }
 
+  /** Deliveries, the newest first: a page of them, and where the next one begins. */
+  listDeliveries(params: Params<"delivery/list"> = {}, options: CallOptions = {}): Promise<Result<"delivery/list">> {
+    return this.call("delivery/list", params, options);
+  }
+
   /**
    * Ends the connection; sessions go on. Pending calls and waits reject with `ConnectionClosedError`, event streams end.
    * Resolves, at most 2 seconds later, when the socket has gone. Idempotent: every call gives the same promise.

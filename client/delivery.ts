@@ -110,6 +110,24 @@ export class DeliveryHandle {
   }
 
   /**
+   * Takes the push back if it does not stand in the transcript yet, and resolves with whether that was so. A promise of
+   * this handle that is waited for then rejects with `DeliveryError`.
+   */
+  async cancel(options: CallOptions = {}): Promise<boolean> {
+    await unlessAborted(this.accepted, options.signal);
+    const { cancelled, delivery } = await this.#peer.call("delivery/cancel", { deliveryId: this.id }, options);
+    this.#known.learn(delivery);
+    return cancelled;
+  }
+
+  /** Has a run carry a parked push. Rejects with `wrong_state` if it is not parked. */
+  async resend(options: CallOptions = {}): Promise<Delivery> {
+    const delivery = await this.#peer.call("delivery/resend", { deliveryId: this.id }, options);
+    this.#known.learn(delivery);
+    return delivery;
+  }
+
+  /**
    * The records as they change, beginning with the present one, until the delivery never changes again. Subscribes to
    * the session meanwhile. Steps that were too quick to be seen one by one are in the records' `history`.
    */

@@ -12,6 +12,7 @@ export type { Client } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { CallOptions } from "./daemon-peer.ts";
 export type { DeliveryHandle } from "./delivery.ts";
+export type { DeliveryChanges, DeliveryChangesOptions } from "./delivery-changes.ts";
 export type { DeliveryUpdates } from "./delivery-updates.ts";
 export type { Diagnostic, OnDiagnostic } from "./diagnostic.ts";
 export { readDaemonFile, stateDirectory } from "./discovery.ts";

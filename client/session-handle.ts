@@ -3,6 +3,7 @@ import type { Params, Result } from "../protocol/methods.ts";
 import type { PromptResult, SessionInfo } from "../protocol/session.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
+import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
 import { RunFailedError } from "./local-errors.ts";
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
@@ -111,6 +112,16 @@ export class SessionHandle {
       accepted,
       signal: options.signal,
     });
+  }
+
+  /** The session's deliveries as they change, from now on, whoever pushed them. */
+  deliveryChanges(options: DeliveryChangesOptions = {}): DeliveryChanges {
+    return new DeliveryChanges(this.#peer, this.id, options);
+  }
+
+  /** Empties pi's queue of users' messages, and drops the pushes that are to go with it. */
+  clearQueue(options: CallOptions = {}): Promise<Result<"session/clearQueue">> {
+    return this.#peer.call("session/clearQueue", { sessionId: this.id }, options);
   }
 
   /** The session's events from now on, or from a cursor. The subscription is requested by this call. */

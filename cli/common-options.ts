@@ -1,0 +1,29 @@
+import type { ArgumentSpec, OptionSpec } from "./command-spec.ts";
+
+// Options and arguments that several commands have.
+
+export const stateDir = {
+  type: "string",
+  placeholder: "DIR",
+  description: "The daemon's state directory.",
+  default: "PI_RPCD_STATE_DIR, else $XDG_STATE_HOME/pi-rpcd, else ~/.local/state/pi-rpcd",
+} as const satisfies OptionSpec;
+
+export const help = { type: "boolean", short: "h", description: "Shows this help." } as const satisfies OptionSpec;
+
+export const noStart = {
+  type: "boolean",
+  description: "Exits with 3 if no daemon runs, instead of starting one.",
+} as const satisfies OptionSpec;
+
+export const pi = {
+  type: "string",
+  placeholder: "PATH",
+  description: "Which pi: its cli.js or executable.",
+  default: "PI_RPCD_PI, else pi on PATH, else the bundled one",
+} as const satisfies OptionSpec;
+
+export const session = {
+  name: "SESSION",
+  description: "A session's id, or 4 or more characters of its start or its end, or `last`: the newest one.",
+} as const satisfies ArgumentSpec;

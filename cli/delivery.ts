@@ -1,0 +1,48 @@
+import { stateDirectory } from "../client/discovery.ts";
+import { httpCall } from "../client/http-client.ts";
+import type { Delivery } from "../protocol/delivery.ts";
+import type { Invocation } from "./command-spec.ts";
+import { UsageError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import type { Output } from "./output.ts";
+import { timeline } from "./timeline.ts";
+
+/** Shows one delivery, takes it back, or sends it again. */
+export async function delivery({
+  options,
+  arguments: words,
+  output,
+  env,
+  signal,
+}: Invocation<"delivery">): Promise<number> {
+  const [action = "", deliveryId = ""] = words;
+  const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
+  switch (action) {
+    case "show":
+      show(await httpCall("delivery/get", { deliveryId }, where), output);
+      return exitCodes.done;
+    case "cancel": {
+      const { cancelled, delivery: now } = await httpCall("delivery/cancel", { deliveryId }, where);
+      if (output.json) output.document({ cancelled, delivery: now });
+      else if (cancelled) output.print(`${deliveryId} is cancelled: it is not in the transcript and will not be.`);
+      else output.print(`Too late: ${deliveryId} is ${now.state}.`);
+      return cancelled ? exitCodes.done : exitCodes.unmet;
+    }
+    case "resend": {
+      const now = await httpCall("delivery/resend", { deliveryId }, where);
+      if (output.json) output.document(now);
+      else output.print(`${deliveryId} is ${now.state}: a run carries it now.`);
+      return exitCodes.done;
+    }
+    default:
+      throw new UsageError(`ACTION is show, cancel or resend, not "${action}".`, "delivery");
+  }
+}
+
+function show(now: Delivery, output: Output): void {
+  if (output.json) output.document(now);
+  else
+    for (const { style, text } of timeline(now, output.columns)) {
+      output.print(style === undefined ? text : output.paint(style, text));
+    }
+}

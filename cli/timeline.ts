@@ -1,0 +1,85 @@
+import type { Attempt, Delivery } from "../protocol/delivery.ts";
+import type { Style } from "./output.ts";
+import { describeStep } from "./receipt.ts";
+import { oneLine, shorten, table } from "./text.ts";
+
+/** One line of a timeline. */
+export interface TimelineLine {
+  readonly text: string;
+  readonly style?: Style;
+}
+
+/** A delivery as it went: its states with their times, and its attempts with their evidence. */
+export function timeline(delivery: Delivery, columns = Number.POSITIVE_INFINITY): readonly TimelineLine[] {
+  const { deliveryId, sessionId, state, reason, customType, deliverAs, triggerTurn, redelivered, expiresAt } = delivery;
+  const facts: readonly (readonly [string, string])[] = [
+    ["session", sessionId],
+    ["type", customType],
+    ["deliver as", `${deliverAs}${triggerTurn ? "" : ", starts no run"}`],
+    ...(expiresAt === undefined ? [] : [["expires", new Date(expiresAt).toISOString()] as const]),
+    ...(redelivered === true ? [["redelivered", "the model may have seen it before"] as const] : []),
+    ...(reason === undefined ? [] : [["reason", `${reason.message} (${reason.code})`] as const]),
+  ];
+  return [
+    { text: cut(`${deliveryId}  ${state}`), style: "bold" },
+    ...table(
+      facts.map(([name, value]) => [`  ${name}`, oneLine(value)]),
+      columns,
+    ).map((text) => ({ text })),
+    { text: "" },
+    ...headed(steps(delivery), columns),
+    ...(delivery.attempts.length === 0 ? [] : [{ text: "" }, ...headed(attempts(delivery), columns)]),
+  ];
+
+  function cut(text: string): string {
+    return shorten(oneLine(text), columns);
+  }
+}
+
+function headed(rows: readonly (readonly string[])[], columns: number): TimelineLine[] {
+  return table(
+    rows.map((row) => row.map(oneLine)),
+    columns,
+  ).map((text, index) => (index === 0 ? { text, style: "dim" } : { text }));
+}
+
+function steps(delivery: Delivery): readonly (readonly string[])[] {
+  return [
+    ["TIME", "AFTER", "STATE", "WHAT"],
+    ...delivery.history.map((step) => [
+      new Date(step.at).toISOString(),
+      after(delivery, step.at),
+      step.state,
+      describeStep(step, delivery),
+    ]),
+  ];
+}
+
+function attempts(delivery: Delivery): readonly (readonly string[])[] {
+  return [
+    ["ATTEMPT", "AFTER", "TOOK", "OUTCOME", "EVIDENCE", "PAYLOAD", "STATUS", "REQUEST AND ERROR"],
+    ...delivery.attempts.map((attempt) => [
+      String(attempt.n),
+      after(delivery, attempt.preparedAt),
+      attempt.endedAt === undefined ? "-" : span(attempt.endedAt - attempt.preparedAt),
+      attempt.outcome ?? "open",
+      attempt.evidence ?? "-",
+      attempt.payload,
+      attempt.status === undefined ? "-" : String(attempt.status),
+      errorOf(attempt),
+    ]),
+  ];
+}
+
+function errorOf({ requestId, error }: Attempt): string {
+  return error === undefined ? requestId : `${requestId} ${error}`;
+}
+
+function after({ createdAt }: Delivery, at: number): string {
+  return `+${span(at - createdAt)}`;
+}
+
+/** Clocks can be set back: a span is never negative. */
+function span(ms: number): string {
+  return `${(Math.max(0, ms) / 1_000).toFixed(3)} s`;
+}
