@@ -171,22 +171,28 @@ function step(at: HistoryStep | undefined): string {
   return at === undefined ? "nothing" : at.state;
 }
 
-/** The request that an attempt was: the first that carries the push and came after the attempt's making. */
-function requestOf(attempt: Attempt, { push, requests, final }: Case): RequestFact | undefined {
+/**
+ * The requests that an attempt can have been, in their order: those that carry the push and came between its making and
+ * its end. The provider notes a request's arrival before it answers, so an accepted one is always among them.
+ */
+function candidatesOf(attempt: Attempt, { push, requests, final }: Case): readonly RequestFact[] {
   const next = final?.attempts.find(({ preparedAt }) => preparedAt > attempt.preparedAt);
-  const until =
-    Math.min(attempt.endedAt ?? Number.POSITIVE_INFINITY, next?.preparedAt ?? Number.POSITIVE_INFINITY) + noteSlackMs;
-  const candidates = requests.filter(
+  const until = Math.min(attempt.endedAt ?? Infinity, next?.preparedAt ?? Infinity) + clockSlackMs;
+  return requests.filter(
     ({ receivedAt, carried }) =>
       (carried[push.id] ?? 0) > 0 && receivedAt >= attempt.preparedAt - clockSlackMs && receivedAt <= until,
   );
-  // One that got no status was given up: its attempt may be an earlier one, which the provider saw late.
+}
+
+/** Of a delivered attempt. One without a status was given up: the provider saw an earlier attempt's request late. */
+function acceptedRequest(attempt: Attempt, known: Case): RequestFact | undefined {
+  const candidates = candidatesOf(attempt, known);
   return candidates.find(({ status }) => status !== undefined) ?? candidates[0];
 }
 
 function wrongAttempt(attempt: Attempt, known: Case): string[] {
   const { outcome, status, evidence, n } = attempt;
-  const request = requestOf(attempt, known);
+  const request = outcome === "delivered" ? acceptedRequest(attempt, known) : candidatesOf(attempt, known)[0];
   const found: string[] = [];
   if (outcome === "delivered") {
     if (request === undefined) found.push(`attempt ${n} is delivered, and no request has the push`);
@@ -239,7 +245,7 @@ function wrongReached(final: Delivery, known: Case): string[] {
   if (attemptOf("delivered")?.outcome !== "delivered") found.push("no attempt of its own says that it was delivered");
   if (final.state !== "answered") return found;
   const attempt = attemptOf("answered");
-  const request = attempt === undefined ? undefined : requestOf(attempt, known);
+  const request = attempt === undefined ? undefined : acceptedRequest(attempt, known);
   if (request === undefined) found.push("it is answered, and no request has the push");
   else if (request.outcome !== "answered" && request.outcome !== "closed_by_client") {
     found.push(`it is answered, and the answer to request ${request.n} ended ${request.outcome ?? "never"}`);

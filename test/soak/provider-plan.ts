@@ -114,7 +114,8 @@ export class ProviderPlan {
       receivedAt: entry.receivedAt,
       carried,
       altered,
-      violations: entry.violations,
+      // A connection that breaks while the provider writes is noted there too.
+      violations: entry.violations.filter((violation) => !violation.startsWith("The provider failed")),
       status: undefined,
       headersSentAt: undefined,
       endedAt: undefined,

@@ -37,10 +37,11 @@ export class SeqWatch {
     if (begin !== undefined && feed.first !== undefined && feed.first !== begin + 1 && gap?.reason !== "log_reset") {
       this.#say(session, `${connection} was to begin behind ${begin}, and got ${feed.first}`);
     }
-    if (feed.last !== undefined && feed.last !== cursor) {
+    // What is new since the call may come before its answer.
+    if (feed.last !== undefined && feed.last < cursor) {
       this.#say(session, `${connection} got up to ${feed.last}, and the answer's cursor is ${cursor}`);
     }
-    feed.last = cursor;
+    feed.last ??= cursor;
   }
 
   /** A numbered notification. `text` is the frame as it came. */
