@@ -113,10 +113,17 @@ export class Pushing implements GivenPushes {
     });
   }
 
-  /** Another session is in pi: what was meant for the former never reaches the model. */
+  /**
+   * Another session is in pi: what the helper had for the former never reaches the model. What it has not said to hold
+   * goes with the new session, whose helper may have it already.
+   */
   sessionReplaced(at: number): void {
     const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
-    this.#tracker.applyToAll(this.#core.sessionId, { kind: "dropped", at, reason });
+    const { sessionId } = this.#core;
+    for (const id of this.#tracker.underWay(sessionId)) {
+      if (this.#tracker.get(id).state !== "accepted")
+        this.#tracker.apply(sessionId, id, { kind: "dropped", at, reason });
+    }
   }
 
   isGiven(child: Child, deliveryId: string): boolean {
