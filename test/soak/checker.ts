@@ -177,7 +177,8 @@ function step(at: HistoryStep | undefined): string {
  */
 function candidatesOf(attempt: Attempt, { push, requests, final }: Case): readonly RequestFact[] {
   const next = final?.attempts.find(({ preparedAt }) => preparedAt > attempt.preparedAt);
-  const until = Math.min(attempt.endedAt ?? Infinity, next?.preparedAt ?? Infinity) + clockSlackMs;
+  const until =
+    Math.min(attempt.endedAt ?? Number.POSITIVE_INFINITY, next?.preparedAt ?? Number.POSITIVE_INFINITY) + clockSlackMs;
   return requests.filter(
     ({ receivedAt, carried }) =>
       (carried[push.id] ?? 0) > 0 && receivedAt >= attempt.preparedAt - clockSlackMs && receivedAt <= until,
