@@ -1,4 +1,14 @@
+import type { Actor } from "./actor.ts";
 import type { Operation } from "./operation.ts";
+
+/** Takes a push back. Returns whether the daemon says so. */
+export async function cancel(actor: Actor, deliveryId: string): Promise<boolean> {
+  const called = await actor.world.call("delivery/cancel", { deliveryId }, actor.random);
+  if (called.kind !== "result") return false;
+  const { cancelled, delivery } = called.result;
+  if (cancelled) actor.world.ledger.claimed("delivery/cancel", [{ deliveryId, state: delivery.state }]);
+  return cancelled;
+}
 
 /** What clients and extensions do beside pushing. */
 export const controls: readonly Operation[] = [
@@ -68,15 +78,9 @@ export const controls: readonly Operation[] = [
     kind: "cancel",
     run: async (actor) => {
       const leave = await actor.enterAny();
-      const pushes = await Promise.all([actor.push({ deliverAs: "nextTurn" }), actor.push(), ...[actor.push()]]);
+      const pushes = await Promise.all([actor.push({ deliverAs: "nextTurn" }), actor.push(), actor.push()]);
       await actor.pause(20);
-      const cancelling = pushes.map(async ({ id }) => {
-        const called = await actor.world.call("delivery/cancel", { deliveryId: id }, actor.random);
-        if (called.kind !== "result") return false;
-        const { cancelled, delivery } = called.result;
-        if (cancelled) actor.world.ledger.claimed("delivery/cancel", [{ deliveryId: id, state: delivery.state }]);
-        return cancelled;
-      });
+      const cancelling = pushes.map(({ id }) => cancel(actor, id));
       if (actor.random.chance(0.5)) leave();
       const results = await Promise.all(cancelling);
       leave();

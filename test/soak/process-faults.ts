@@ -3,9 +3,11 @@ import { Gate } from "../../provider/gate.ts";
 import { answer, behind, hold } from "../../provider/reply.ts";
 import type { Actor } from "./actor.ts";
 import { again } from "./client-faults.ts";
+import { cancel } from "./controls.ts";
 import type { Operation } from "./operation.ts";
 
-type Cue = "at random" | "before inserted" | "behind inserted" | "behind prepared" | "behind headers";
+type ChildCue = "at random" | "before inserted" | "behind inserted" | "behind prepared" | "behind headers";
+type Cue = ChildCue | "behind delivered" | "behind answered" | "behind cancelled";
 
 /** Pushes, and returns at the cue. False: the cue did not come. */
 async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
@@ -41,10 +43,19 @@ async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
       const taken = await actor.taken(planned);
       return taken !== undefined && (await actor.soon(taken.headersSent));
     }
+    case "behind delivered":
+    case "behind answered": {
+      const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
+      return await actor.reached(pushed, cue === "behind delivered" ? "delivered" : "answered");
+    }
+    case "behind cancelled": {
+      const { id } = await actor.push({ deliverAs: "nextTurn" });
+      return await cancel(actor, id);
+    }
   }
 }
 
-function childKilled(cue: Cue): Operation {
+function childKilled(cue: ChildCue): Operation {
   return {
     kind: `child kill -9, ${cue}`,
     run: async (actor) => {
@@ -62,7 +73,7 @@ function childKilled(cue: Cue): Operation {
 
 function daemonEnded(signal: "SIGKILL" | "SIGTERM", cue: Cue): Operation {
   return {
-    kind: signal === "SIGKILL" ? `daemon kill -9, ${cue}` : "daemon SIGTERM",
+    kind: `daemon ${signal}`,
     run: async (actor) => {
       const before = actor.world.ledger.pushes.size;
       if (!(await onCue(actor, cue))) return false;
@@ -80,14 +91,26 @@ function daemonEnded(signal: "SIGKILL" | "SIGTERM", cue: Cue): Operation {
 /** Counted with each end of a daemon, behind which the pushes before it are repeated. */
 export const repeatedAfterRestart = "same id, after a daemon's restart";
 
-const cues: readonly Cue[] = ["at random", "before inserted", "behind inserted", "behind prepared", "behind headers"];
+const childCues: readonly ChildCue[] = [
+  "at random",
+  "before inserted",
+  "behind inserted",
+  "behind prepared",
+  "behind headers",
+];
+/** What clients were told a moment before must still be so in the next life. */
+const toldCues: readonly Cue[] = ["behind delivered", "behind answered", "behind cancelled"];
 
 /** What happens to the processes. */
 export const processFaults: readonly Operation[] = [
-  ...cues.map(childKilled),
+  ...childCues.map(childKilled),
   {
     kind: "daemon kill -9",
-    run: (actor) => daemonEnded("SIGKILL", actor.random.pick(cues)).run(actor),
+    run: (actor) => daemonEnded("SIGKILL", actor.random.pick(childCues)).run(actor),
+  },
+  {
+    kind: "daemon kill -9, behind a receipt",
+    run: (actor) => daemonEnded("SIGKILL", actor.random.pick(toldCues)).run(actor),
   },
   daemonEnded("SIGTERM", "at random"),
   {
