@@ -12,6 +12,7 @@ import { acceptedPush, newDelivery, sizeOf } from "./accepted-push.ts";
 import { type DeliveryInput, isBeforeInsertion, transition } from "./delivery-state.ts";
 import { Expiry } from "./expiry.ts";
 import { inputsOf } from "./receipts.ts";
+import { Telling } from "./telling.ts";
 import { Waiters } from "./waiters.ts";
 
 export interface TrackerOptions {
@@ -52,11 +53,19 @@ export class DeliveryTracker {
   readonly #settled: LRUCache<string, StoredDelivery>;
   readonly #settling = new Map<string, StoredDelivery>();
   readonly #waiters = new Waiters();
+  readonly #telling: Telling;
   readonly #expiry: Expiry;
   readonly #deciding = new Map<string, Deferred<void>>();
 
   constructor(options: TrackerOptions) {
     this.#options = options;
+    this.#telling = new Telling({
+      flush: () => options.store.flush(),
+      tell: (delivery) => {
+        options.onChange(delivery);
+        this.#waiters.notify(delivery);
+      },
+    });
     this.#expiry = new Expiry((delivery) => options.onExpired?.(delivery));
     this.#settled = new LRUCache({
       max: options.maxSettledInMemory,
@@ -217,12 +226,10 @@ export class DeliveryTracker {
   /** Takes what a helper reports. */
   receive(sessionId: string, frame: OutwardFrame): void {
     if (frame.kind === "dropped" && frame.reason === "released") this.#released(sessionId, frame.deliveryIds);
-    for (const [deliveryId, input] of inputsOf(
-      frame,
-      this.#of(sessionId).map(({ push }) => push.deliveryId),
-    )) {
-      this.apply(sessionId, deliveryId, input);
-    }
+    const open = this.underWay(sessionId);
+    this.together(() => {
+      for (const [deliveryId, input] of inputsOf(frame, open)) this.apply(sessionId, deliveryId, input);
+    });
   }
 
   /** Applies one input to one delivery of a session. Ids that are not open there are passed over. */
@@ -252,13 +259,19 @@ export class DeliveryTracker {
       this.#settling.set(deliveryId, settled);
       void written.then(() => this.#settling.delete(deliveryId));
     }
-    this.#options.onChange(result.delivery);
-    this.#waiters.notify(result.delivery);
+    this.#telling.changed(result.delivery);
+  }
+
+  /** What is applied in here is stored in one go, before anybody is told. */
+  together(apply: () => void): void {
+    this.#telling.together(apply);
   }
 
   /** Applies one input to all open deliveries of a session. */
   applyToAll(sessionId: string, input: DeliveryInput): void {
-    for (const { push } of this.#of(sessionId)) this.apply(sessionId, push.deliveryId, input);
+    this.together(() => {
+      for (const id of this.underWay(sessionId)) this.apply(sessionId, id, input);
+    });
   }
 
   #decided(deliveryId: string): void {

@@ -113,10 +113,17 @@ export class Pushing implements GivenPushes {
     });
   }
 
-  /** Another session is in pi: what was meant for the former never reaches the model. */
+  /**
+   * Another session is in pi: what the helper had for the former never reaches the model. What it has not said to hold
+   * goes with the new session, whose helper may have it already.
+   */
   sessionReplaced(at: number): void {
     const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
-    this.#tracker.applyToAll(this.#core.sessionId, { kind: "dropped", at, reason });
+    const { sessionId } = this.#core;
+    for (const id of this.#tracker.underWay(sessionId)) {
+      if (this.#tracker.get(id).state !== "accepted")
+        this.#tracker.apply(sessionId, id, { kind: "dropped", at, reason });
+    }
   }
 
   isGiven(child: Child, deliveryId: string): boolean {
@@ -214,12 +221,14 @@ export class Pushing implements GivenPushes {
     const { held, inserted, running, refused } = reply;
     const { sessionId } = this.#core;
     const at = Date.now();
-    for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });
-    for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
-    for (const { deliveryId, why } of refused ?? []) {
-      const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
-      this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
-    }
+    this.#tracker.together(() => {
+      for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });
+      for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
+      for (const { deliveryId, why } of refused ?? []) {
+        const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
+        this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
+      }
+    });
     // A prompt that comes now must find the session running, before pi's own agent_start.
     if (running && this.#core.state.kind === "idle") this.#core.runStarted();
   }

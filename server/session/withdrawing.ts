@@ -87,6 +87,8 @@ export class Withdrawing {
   }
 
   #apply(deliveryIds: readonly string[], withdrawal: Withdrawal): void {
-    for (const id of deliveryIds) this.#tracker.apply(this.#core.sessionId, id, withdrawal);
+    this.#tracker.together(() => {
+      for (const id of deliveryIds) this.#tracker.apply(this.#core.sessionId, id, withdrawal);
+    });
   }
 }

@@ -82,6 +82,11 @@ export class DeliveryStore {
     return this.#database.write(this.#update, settled ? 1 : 0, JSON.stringify(delivery), delivery.deliveryId);
   }
 
+  /** Brings to disk, now, what was added and updated. */
+  flush(): void {
+    this.#database.flush();
+  }
+
   get(deliveryId: string): StoredDelivery | undefined {
     const row = this.#get.get(deliveryId);
     return row === undefined ? undefined : parse(row);

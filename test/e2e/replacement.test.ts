@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { SessionHandle } from "../../client/index.ts";
@@ -10,6 +10,12 @@ export default function (pi) {
   pi.registerCommand("test-new", { description: "", handler: async (_text, ctx) => { await ctx.newSession(); } });
 }
 `;
+
+/** Whether an entry of a session file carries the delivery. */
+function stands(file: string, deliveryId: string): boolean {
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
+  return lines.some((line) => line.includes('"custom_message"') && line.includes(`"${deliveryId}"`));
+}
 
 /** A session whose pi has commands that reload it and that replace its session. */
 async function sessionWithCommands(stage: Stage): Promise<SessionHandle> {
@@ -48,4 +54,29 @@ test("when an extension replaces the session inside pi, its pushes are dropped b
   expect((await session.get()).file).not.toBe(before.file);
   await session.push({ customType: "n", content: "for the new one" }).answered;
   expect(stage.provider.requests.some((request) => request.hasText("for the old session"))).toBe(false);
+});
+
+test("a push that arrives while an extension replaces the session is dropped or in the new one, and never both", async () => {
+  await using stage = await startStage();
+  const session = await sessionWithCommands(stage);
+  const before = await session.get();
+  const pushes = [session.push({ customType: "n", content: "early", deliverAs: "nextTurn" })];
+  let isReplaced = false;
+  const replacing = session.prompt("/test-new").finally(() => {
+    isReplaced = true;
+  });
+  while (!isReplaced) {
+    const push = session.push({ customType: "n", content: "meanwhile" });
+    pushes.push(push);
+    await push.accepted;
+  }
+  await replacing;
+  await expect.poll(async () => (await session.get()).state).toBe("idle");
+  await session.promptAndWait("go on");
+  const { file } = await session.get();
+  for (const push of pushes) {
+    const { state } = await push.get();
+    expect(["answered", "dropped"]).toContain(state);
+    expect([push.id, stands(before.file, push.id) || stands(file, push.id)]).toEqual([push.id, state === "answered"]);
+  }
 });

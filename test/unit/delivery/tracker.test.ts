@@ -160,3 +160,22 @@ describe("DeliveryTracker", () => {
     expect(tracker.wantsCarrier("s")).toBe(false);
   });
 });
+
+test("a change is told only once it is stored, so that no later daemon says otherwise", async () => {
+  const store = new DeliveryStore(new Database(":memory:", () => {}));
+  const told: (readonly [string, string | undefined])[] = [];
+  const tracker = new DeliveryTracker({
+    store,
+    maxPushBytes: 1_000,
+    maxOpenPerSession: 100,
+    maxOpenBytesPerSession: 60_000,
+    maxSettledInMemory: 2,
+    maxSettledBytesInMemory: 10_000,
+    log: pino({ level: "silent" }),
+    onChange: ({ deliveryId, state }) => told.push([state, store.get(deliveryId)?.delivery.state]),
+  });
+  await tracker.accept(push());
+  deliver(tracker);
+  expect(told.map(([state]) => state)).toContain("delivered");
+  for (const [state, stored] of told) expect(stored).toBe(state);
+});

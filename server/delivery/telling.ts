@@ -1,0 +1,42 @@
+import type { Delivery } from "../../protocol/delivery.ts";
+
+export interface TellingOptions {
+  /** Brings to disk, now, what was written. */
+  readonly flush: () => void;
+  readonly tell: (delivery: Delivery) => void;
+}
+
+/**
+ * Tells of changes only once they are on disk, so that no later daemon says otherwise. What changes together costs one
+ * sync together.
+ */
+export class Telling {
+  readonly #options: TellingOptions;
+  #changed: Delivery[] | undefined;
+
+  constructor(options: TellingOptions) {
+    this.#options = options;
+  }
+
+  /** Notes a change, and tells of it at once unless more may change with it. */
+  changed(delivery: Delivery): void {
+    this.together(() => this.#changed?.push(delivery));
+  }
+
+  /** Whatever changes in here is told of behind it, in its order. */
+  together(change: () => void): void {
+    if (this.#changed !== undefined) {
+      change();
+      return;
+    }
+    const changed: Delivery[] = [];
+    this.#changed = changed;
+    try {
+      change();
+    } finally {
+      this.#changed = undefined;
+      if (changed.length > 0) this.#options.flush();
+      for (const delivery of changed) this.#options.tell(delivery);
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { piUnderTest } from "../helpers/pi-versions.ts";
+import { PatchedSource, plantedBugs } from "../soak/planted.ts";
+import { reportText } from "../soak/report.ts";
+import { soak } from "../soak/soak.ts";
+
+/** The soak is told nothing of what is planted; this many pushes must be enough to find it. */
+const maxPushes = 300;
+
+test.each([
+  ["any start of an answer counts as delivered", "wrong"],
+  ["a push is handed over again after a crash", "doubled"],
+  ["a daemon begins with numbers that another has used", "seq"],
+] as const)("the soak finds it when %s", { timeout: 180_000 }, async (bug, kind) => {
+  using source = new PatchedSource(plantedBugs[bug]);
+  const report = await soak({ seed: 7, pi: piUnderTest(), source: source.path });
+  expect(report.pushes).toBeLessThanOrEqual(maxPushes);
+  expect(
+    report.violations.map((violation) => violation.kind),
+    reportText(report),
+  ).toContain(kind);
+});

@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { DaemonFile } from "../../protocol/daemon-file.ts";
+
+export interface LivesOptions {
+  /** Whose `cli/main.ts` is run. */
+  readonly source: string;
+  readonly stateDir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+}
+
+const startTimeoutMs = 60_000;
+
+/** The daemon as a process of its own, one life after the other on the same state directory. */
+export class DaemonLives {
+  readonly logFile: string;
+  readonly #options: LivesOptions;
+  #process: ChildProcess | undefined;
+  #life = 0;
+
+  constructor(options: LivesOptions) {
+    this.#options = options;
+    this.logFile = join(options.stateDir, "..", "daemon.log");
+  }
+
+  /** How many there have been. */
+  get life(): number {
+    return this.#life;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** Starts the next life. `prefix` is a command that runs the daemon, such as strace. Rejects when it does not come up. */
+  async start(prefix: readonly string[] = []): Promise<DaemonFile> {
+    this.#life += 1;
+    const { source, stateDir, env, cwd } = this.#options;
+    const main = join(source, "cli", "main.ts");
+    const args = ["--disable-warning=ExperimentalWarning", main, "start", "--foreground", "--json"];
+    const [command = process.execPath, ...rest] = [...prefix, process.execPath, ...args, "--log-file", this.logFile];
+    const child = spawn(command, rest, {
+      cwd,
+      env: { ...env, PI_RPCD_STATE_DIR: stateDir },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#process = child;
+    let said = "";
+    const up = Promise.withResolvers<void>();
+    const timer = setTimeout(() => up.reject(new Error(`The daemon did not come up: ${said}`)), startTimeoutMs);
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      if (said.includes("\n")) up.resolve();
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    child.once("exit", (code, signal) =>
+      up.reject(new Error(`The daemon ended (${code ?? signal}) at its start: ${said}`)),
+    );
+    try {
+      await up.promise;
+    } finally {
+      clearTimeout(timer);
+    }
+    return JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")) as DaemonFile;
+  }
+
+  /** Ends this life and waits for its end. Nothing happens when there is none. */
+  async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    const child = this.#process;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill(signal);
+    await gone;
+  }
+
+  /** What the log says at the level of errors. */
+  errors(): readonly Record<string, unknown>[] {
+    if (!existsSync(this.logFile)) return [];
+    return readFileSync(this.logFile, "utf8")
+      .split("\n")
+      .filter((line) => line.startsWith("{") && line.endsWith("}"))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ level }) => level === "error" || level === "fatal" || (typeof level === "number" && level >= 50));
+  }
+}

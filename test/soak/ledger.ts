@@ -1,0 +1,98 @@
+import type { Delivery, DeliveryEffects } from "../../protocol/delivery.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
+import { isEnd } from "./checker.ts";
+import type { Claim, Death, PushFact, Sighting } from "./history.ts";
+
+/** A push of the soak's, before and after it was answered. */
+export interface Pushed extends Omit<PushFact, "answer"> {
+  answer: PushFact["answer"];
+  readonly sessionId: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** All that the soak's clients were told, and a way to wait for it. */
+export class Ledger {
+  readonly pushes = new Map<string, Pushed>();
+  readonly sightings: Sighting[] = [];
+  readonly claims: Claim[] = [];
+  readonly deaths: Death[] = [];
+  readonly #latest = new Map<string, Delivery>();
+  readonly #sessions = new Map<string, SessionInfo>();
+  /** Every file that a session's pi was said to have. */
+  readonly #files = new Map<string, Set<string>>();
+  readonly #looks = new Set<() => void>();
+
+  saw(sighting: Sighting): void {
+    const { delivery } = sighting;
+    if (!this.pushes.has(delivery.deliveryId)) return;
+    this.sightings.push(sighting);
+    const before = this.#latest.get(delivery.deliveryId);
+    if (before === undefined || delivery.history.length >= before.history.length) {
+      this.#latest.set(delivery.deliveryId, delivery);
+    }
+    this.#changed();
+  }
+
+  sawSession(session: SessionInfo): void {
+    this.#sessions.set(session.sessionId, session);
+    this.#files.set(session.sessionId, (this.#files.get(session.sessionId) ?? new Set()).add(session.file));
+    this.#changed();
+  }
+
+  claimed(from: string, effects: DeliveryEffects): void {
+    for (const { deliveryId, state } of effects) this.claims.push({ deliveryId, state, from });
+  }
+
+  /** The record with the most steps that any client got. */
+  latest(id: string): Delivery | undefined {
+    return this.#latest.get(id);
+  }
+
+  session(sessionId: string): SessionInfo | undefined {
+    return this.#sessions.get(sessionId);
+  }
+
+  files(sessionId: string): readonly string[] {
+    return [...(this.#files.get(sessionId) ?? [])];
+  }
+
+  /** The pushes of a session that are not at their end. */
+  open(sessionId: string): readonly Pushed[] {
+    return [...this.pushes.values()].filter((push) => {
+      const latest = this.#latest.get(push.id);
+      return push.sessionId === sessionId && push.answer !== "refused" && (latest === undefined || !isEnd(latest));
+    });
+  }
+
+  /** Resolves with true as soon as `isSo` is, with false after `timeoutMs`. */
+  async until(isSo: () => boolean, timeoutMs: number): Promise<boolean> {
+    if (isSo()) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const look = (): void => {
+      if (isSo()) resolve(true);
+    };
+    this.#looks.add(look);
+    const timer = setTimeout(() => resolve(false), timeoutMs);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#looks.delete(look);
+    }
+  }
+
+  /** Begins anew, with other sessions. */
+  clear(): void {
+    this.pushes.clear();
+    this.sightings.length = 0;
+    this.claims.length = 0;
+    this.deaths.length = 0;
+    this.#latest.clear();
+    this.#sessions.clear();
+    this.#files.clear();
+  }
+
+  #changed(): void {
+    for (const look of this.#looks) look();
+  }
+}

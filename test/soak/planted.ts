@@ -1,0 +1,56 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { checkout } from "./world.ts";
+
+/** A mistake that is put into a copy of the sources, to see whether the soak finds it. */
+export interface PlantedBug {
+  readonly file: string;
+  /** Stands there exactly once. */
+  readonly text: string;
+  readonly replacement: string;
+}
+
+const shipped = ["cli", "client", "extension", "protocol", "provider", "server", "package.json"];
+
+/** The mistakes that the soak has to be able to find. */
+export const plantedBugs = {
+  "any start of an answer counts as delivered": {
+    file: "extension/delivery/verdict.ts",
+    text: "  if (isFailure(stopReason)) return end(state, withStop(failure, stopReason));\n",
+    replacement: '  if (isFailure(stopReason)) return accept(state, "headers", 200);\n',
+  },
+  "a push is handed over again after a crash": {
+    file: "extension/delivery/hand-over.ts",
+    text: "const standing = findOnBranch(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));",
+    replacement: "const standing = findOnBranch(ctx.sessionManager, new Set<string>());",
+  },
+  "a daemon begins with numbers that another has used": {
+    file: "server/session/seq-numbers.ts",
+    text: "    this.#last = store.reserved;\n",
+    replacement: "    this.#last = Math.max(0, store.reserved - block);\n",
+  },
+} as const satisfies Readonly<Record<string, PlantedBug>>;
+
+/** The sources with one mistake in them, to be run as they stand. */
+export class PatchedSource implements Disposable {
+  readonly path: string;
+
+  /** Throws when the text is not there, or not once: then the mistake has to be planted anew. */
+  constructor({ file, text, replacement }: PlantedBug) {
+    const source = readFileSync(join(checkout, file), "utf8");
+    const found = source.split(text).length - 1;
+    if (found !== 1) throw new Error(`${file} has the text of the planted bug ${found} times, not once: ${text}`);
+    this.path = mkdtempSync(join(tmpdir(), "planted-"));
+    for (const name of shipped) cpSync(join(checkout, name), join(this.path, name), { recursive: true });
+    symlinkSync(join(checkout, "node_modules"), join(this.path, "node_modules"));
+    writeFileSync(
+      join(this.path, file),
+      source.replace(text, () => replacement),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Gate } from "../../provider/gate.ts";
+import { answer, behind, hold } from "../../provider/reply.ts";
+import type { Actor } from "./actor.ts";
+import { again } from "./client-faults.ts";
+import { cancel } from "./controls.ts";
+import type { Operation } from "./operation.ts";
+
+type ChildCue = "at random" | "before inserted" | "behind inserted" | "behind prepared" | "behind headers";
+type Cue = ChildCue | "behind delivered" | "behind answered" | "behind cancelled";
+
+/** Pushes, and returns at the cue. False: the cue did not come. */
+async function onCue(actor: Actor, cue: Cue): Promise<boolean> {
+  switch (cue) {
+    case "at random": {
+      const leave = await actor.enterAny();
+      const pushing = actor.pushSome();
+      await actor.pause(60);
+      // What waits for an answer gets it from the next life.
+      void pushing.finally(leave);
+      return true;
+    }
+    case "before inserted": {
+      const leave = await actor.enter(actor.random.pick(["idle", "streaming"]));
+      await actor.pushSome();
+      void sleep(500).then(leave);
+      return true;
+    }
+    case "behind inserted": {
+      const pushed = await actor.push({ deliverAs: "steer", triggerTurn: actor.random.chance(0.7) });
+      return await actor.reached(pushed, "inserted");
+    }
+    case "behind prepared": {
+      const gate = new Gate();
+      actor.plan(behind(hold(gate), answer("Too late.")));
+      const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
+      return await actor.reached(pushed, "prepared");
+    }
+    case "behind headers": {
+      const gate = new Gate();
+      const planned = actor.plan(answer("Half ", hold(gate), "an answer."));
+      await actor.push({ deliverAs: "steer", triggerTurn: true });
+      const taken = await actor.taken(planned);
+      return taken !== undefined && (await actor.soon(taken.headersSent));
+    }
+    case "behind delivered":
+    case "behind answered": {
+      const pushed = await actor.push({ deliverAs: "steer", triggerTurn: true });
+      return await actor.reached(pushed, cue === "behind delivered" ? "delivered" : "answered");
+    }
+    case "behind cancelled": {
+      const { id } = await actor.push({ deliverAs: "nextTurn" });
+      return await cancel(actor, id);
+    }
+  }
+}
+
+function childKilled(cue: ChildCue): Operation {
+  return {
+    kind: `child kill -9, ${cue}`,
+    run: async (actor) => {
+      const isThere = await onCue(actor, cue);
+      const pid = actor.childPid();
+      if (!isThere || !actor.signalChild("SIGKILL")) return false;
+      await actor.childGone(pid);
+      actor.world.plan.withdraw(actor.model);
+      // Wakes the session: by itself it does so less and less often.
+      await actor.pushSome();
+      return true;
+    },
+  };
+}
+
+function daemonEnded(signal: "SIGKILL" | "SIGTERM", cue: Cue): Operation {
+  return {
+    kind: `daemon ${signal}`,
+    run: async (actor) => {
+      const before = actor.world.ledger.pushes.size;
+      if (!(await onCue(actor, cue))) return false;
+      await actor.world.replaceDaemon(signal);
+      actor.world.plan.withdraw(actor.model);
+      const pushes = [...actor.world.ledger.pushes.values()].slice(before);
+      const own = pushes.filter(({ session, answer: got }) => session === actor.name && got === "accepted");
+      const repeated = await Promise.all(own.map((pushed) => again(actor, pushed)));
+      if (repeated.includes(true)) actor.world.tally.count(repeatedAfterRestart);
+      return true;
+    },
+  };
+}
+
+/** Counted with each end of a daemon, behind which the pushes before it are repeated. */
+export const repeatedAfterRestart = "same id, after a daemon's restart";
+
+const childCues: readonly ChildCue[] = [
+  "at random",
+  "before inserted",
+  "behind inserted",
+  "behind prepared",
+  "behind headers",
+];
+/** What clients were told a moment before must still be so in the next life. */
+const toldCues: readonly Cue[] = ["behind delivered", "behind answered", "behind cancelled"];
+
+/** What happens to the processes. */
+export const processFaults: readonly Operation[] = [
+  ...childCues.map(childKilled),
+  {
+    kind: "daemon kill -9",
+    run: (actor) => daemonEnded("SIGKILL", actor.random.pick(childCues)).run(actor),
+  },
+  {
+    kind: "daemon kill -9, behind a receipt",
+    run: (actor) => daemonEnded("SIGKILL", actor.random.pick(toldCues)).run(actor),
+  },
+  daemonEnded("SIGTERM", "at random"),
+  {
+    kind: "child stopped and continued",
+    run: async (actor) => {
+      const leave = await actor.enterAny();
+      const pid = actor.childPid();
+      if (pid === undefined || !actor.signalChild("SIGSTOP")) return false;
+      try {
+        const pushing = actor.pushSome(4);
+        await actor.soon(pushing, 2_000);
+        await actor.pause(100);
+      } finally {
+        try {
+          process.kill(pid, "SIGCONT");
+        } catch {
+          // It has ended meanwhile.
+        }
+        leave();
+      }
+      return true;
+    },
+  },
+];

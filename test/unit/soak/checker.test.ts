@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { check } from "../../soak/checker.ts";
+import type { History, ViolationKind } from "../../soak/history.ts";
+import { answered, attempt, delivery, entry, history, pushed, request, sighting } from "./forged.ts";
+
+function kinds(forged: History): ViolationKind[] {
+  return [...new Set(check(forged).map(({ kind }) => kind))];
+}
+
+test("a push that all three sides agree on is in order", () => {
+  expect(check(history())).toEqual([]);
+});
+
+test("a push that was given up before it was inserted, and is nowhere, is in order", () => {
+  const cancelled = delivery(["accepted", "held", "cancelled"]);
+  expect(check(history({ sightings: [], requests: [], entries: [] }, cancelled))).toEqual([]);
+});
+
+describe("wrong is", () => {
+  test("a delivered whose request was refused", () => {
+    expect(kinds(history({ requests: [request({ status: 400, outcome: "refused" })] }))).toContain("wrong");
+  });
+
+  test("a delivered without any request that has the push", () => {
+    expect(kinds(history({ requests: [] }))).toEqual(["wrong"]);
+  });
+
+  test("a delivered whose request got no answer, though a later one did", () => {
+    const requests = [
+      request({ status: 400, outcome: "refused" }),
+      request({ n: 2, receivedAt: 1_015, headersSentAt: 1_018 }),
+    ];
+    expect(kinds(history({ requests }))).toContain("wrong");
+  });
+
+  test("a delivered of an eager provider that rests on its start", () => {
+    const final = { ...answered, attempts: [attempt({ evidence: "start" })] };
+    const forged = history({ pushes: [{ ...pushed, api: "eager" }], sightings: [] }, final);
+    expect(kinds(forged)).toEqual(["wrong"]);
+  });
+
+  test("an answered whose answer broke off", () => {
+    expect(kinds(history({ requests: [request({ outcome: "reset" })] }))).toEqual(["wrong"]);
+  });
+
+  test("a failed attempt whose request was answered in full", () => {
+    const parked = delivery(["accepted", "held", "inserted", "prepared", "parked"], {
+      attempts: [attempt({ outcome: "failed" })],
+    });
+    expect(kinds(history({ sightings: [] }, parked))).toContain("wrong");
+  });
+
+  test("a status that is not the provider's", () => {
+    const requests = [request({ status: 201 })];
+    expect(kinds(history({ requests }))).toEqual(["wrong"]);
+  });
+
+  test("a state that comes behind none that it may follow", () => {
+    const final = delivery(["accepted", "prepared", "delivered", "answered"], { attempts: [attempt()] });
+    expect(kinds(history({ sightings: [] }, final))).toContain("wrong");
+  });
+
+  test("an end that changes", () => {
+    const cancelled = delivery(["accepted", "cancelled"]);
+    const forged = history({ sightings: [sighting(cancelled)] });
+    expect(check(forged).map(({ message }) => message)).toContain("its end has changed");
+  });
+
+  test("a state that goes back behind a daemon's death", () => {
+    const held = delivery(["accepted", "held"]);
+    const forged = history({
+      sightings: [sighting(answered), sighting(held, { at: 1_100, askedAt: 1_090, life: 2 })],
+    });
+    expect(kinds(forged)).toContain("wrong");
+  });
+
+  test("another text behind the push's marker", () => {
+    expect(kinds(history({ requests: [request({ altered: [pushed.id] })] }))).toEqual(["wrong"]);
+  });
+
+  test("a second attempt behind an unknown one that does not say so", () => {
+    const final = {
+      ...answered,
+      attempts: [
+        attempt({ requestId: "r0", preparedAt: 900, endedAt: 950, outcome: "unknown" as const }),
+        attempt({ n: 2 }),
+      ],
+    };
+    expect(kinds(history({ sightings: [] }, final))).toEqual(["wrong"]);
+    expect(kinds(history({ sightings: [] }, { ...final, redelivered: true }))).toEqual([]);
+  });
+});
+
+describe("lost is", () => {
+  test("an accepted push that the daemon does not know", () => {
+    expect(kinds({ ...history({ sightings: [] }), final: new Map() })).toEqual(["lost"]);
+  });
+
+  test("a push that is said to be inserted and stands nowhere", () => {
+    expect(kinds(history({ entries: [] }))).toEqual(["lost"]);
+  });
+
+  test("a cancelled push that stands in the transcript", () => {
+    const cancelled = delivery(["accepted", "held", "cancelled"]);
+    expect(kinds(history({ sightings: [], requests: [], entries: [entry] }, cancelled))).toEqual(["lost"]);
+  });
+
+  test("a push that never comes forward", () => {
+    const held = delivery(["accepted", "held"]);
+    expect(kinds(history({ sightings: [], requests: [], entries: [] }, held))).toEqual(["lost"]);
+  });
+
+  test("a push that was said to be cancelled and is answered", () => {
+    const claims = [{ deliveryId: pushed.id, state: "cancelled" as const, from: "delivery/cancel" }];
+    expect(kinds(history({ claims }))).toEqual(["lost"]);
+  });
+
+  test("a refused push that stands in the transcript", () => {
+    expect(kinds({ ...history({ pushes: [{ ...pushed, answer: "refused" }] }), final: new Map() })).toEqual(["lost"]);
+  });
+});
+
+describe("doubled is", () => {
+  test("a push with two entries, on whichever branch", () => {
+    const entries = [entry, { ...entry, entryId: "e2", onActiveBranch: false }];
+    expect(kinds(history({ entries }))).toEqual(["doubled"]);
+  });
+
+  test("a push that is twice in one request", () => {
+    expect(kinds(history({ requests: [request({ carried: { [pushed.id]: 2 } })] }))).toEqual(["doubled"]);
+  });
+});
+
+test("the provider's answer may be unknown to a child that was killed, and to nobody else", () => {
+  const parked = delivery(["accepted", "held", "inserted", "prepared", "parked"], {
+    attempts: [attempt({ outcome: "unknown" })],
+    state: "dropped",
+    history: delivery(["accepted", "inserted", "prepared", "dropped"]).history,
+  });
+  expect(kinds(history({ sightings: [] }, parked))).toEqual(["wrong"]);
+  expect(kinds(history({ sightings: [], deaths: [{ at: 1_020, session: "s0" }] }, parked))).toEqual([]);
+  expect(kinds(history({ sightings: [], deaths: [{ at: 1_020, session: "s1" }] }, parked))).toEqual(["wrong"]);
+});
