@@ -8,7 +8,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
 import { type ScriptedProvider, startProvider } from "../../provider/server.ts";
-import { DaemonLives } from "./daemon-lives.ts";
+import { DaemonLives } from "../helpers/daemon-lives.ts";
 import type { Violation } from "./history.ts";
 import { Ledger } from "./ledger.ts";
 import { ConnectionLost, Peer } from "./peer.ts";
