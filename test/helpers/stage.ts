@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { type Client, connect, type SessionHandle } from "../../client/index.ts";
-import { type AgentDir, type AgentDirOptions, createAgentDir } from "../../provider/agent-dir.ts";
+import { type AgentDir, type AgentDirOptions, createAgentDir, type ScriptedName } from "../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { type Daemon, startDaemon } from "../../server/daemon.ts";
 import { piUnderTest } from "./pi-versions.ts";
@@ -18,7 +18,7 @@ export interface Stage extends AsyncDisposable {
   readonly daemon: Daemon;
   readonly client: Client;
   /** A session on the scripted model. */
-  session(api?: "scripted" | "scripted-anthropic"): Promise<SessionHandle>;
+  session(api?: ScriptedName): Promise<SessionHandle>;
   /** Ends the daemon in order and starts another on the same state; `client` is one of the new daemon's from then on. */
   restart(): Promise<void>;
 }

@@ -1,0 +1,285 @@
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Delivery, DeliveryHandle, SessionHandle } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, hold, reset, status } from "../../../provider/reply.ts";
+import { type Stage, type StageOptions, startStage } from "../../helpers/stage.ts";
+
+// The rest of the matrix: providers without headers or with an early start, other extensions, other sessions inside pi.
+
+const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
+
+/** A stage whose pi has extensions besides the helper: files of the fixtures, or sources by name. */
+async function stageWith(
+  extensions: readonly (string | { readonly name: string; readonly source: string })[],
+  options: StageOptions = {},
+): Promise<Stage> {
+  const stage = await startStage(options);
+  const folder = join(stage.agentDir.path, "extensions");
+  mkdirSync(folder);
+  for (const extension of extensions) {
+    if (typeof extension === "string") copyFileSync(join(fixtures, `${extension}.ts`), join(folder, `${extension}.ts`));
+    else writeFileSync(join(folder, `${extension.name}.ts`), extension.source);
+  }
+  return stage;
+}
+
+/** The record once it is over or parked. */
+async function ended(push: DeliveryHandle): Promise<Delivery> {
+  return await push.wait("answered").catch(() => push.get());
+}
+
+function outcomes({ attempts }: Delivery): readonly unknown[] {
+  return attempts.map(({ outcome, evidence, payload }) => [outcome, evidence, payload]);
+}
+
+async function entries(session: SessionHandle, deliveryId: string): Promise<number> {
+  const { file } = await session.get();
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
+  return lines.filter((line) => line.includes('"custom_message"') && line.includes(`"${deliveryId}"`)).length;
+}
+
+describe("a provider of Google's format, which gives no headers", () => {
+  test.each([
+    ["that answers", [], "answered", undefined, [["delivered", "start", "confirmed"]]],
+    [
+      "that answers 529, then 200",
+      [status(529)],
+      "answered",
+      undefined,
+      [
+        ["failed", undefined, "confirmed"],
+        ["delivered", "start", "confirmed"],
+      ],
+    ],
+    ["that answers 400", [status(400)], "parked", "run_failed", [["failed", undefined, "confirmed"]]],
+    [
+      "that resets before headers, then answers",
+      [reset()],
+      "answered",
+      undefined,
+      [
+        ["failed", undefined, "confirmed"],
+        ["delivered", "start", "confirmed"],
+      ],
+    ],
+  ] as const)("%s", async (_title, script, state, reason, attempts) => {
+    await using stage = await startStage({ provider: { script: [...script] } });
+    const session = await stage.session("scripted-google");
+    const push = session.push({ customType: "n", content: "to Google" });
+    const delivery = await ended(push);
+    expect([delivery.state, delivery.reason?.code]).toEqual([state, reason]);
+    expect(outcomes(delivery)).toEqual(attempts);
+    expect(await entries(session, push.id)).toBe(1);
+  });
+});
+
+describe("an extension's provider that says start before its request is answered", () => {
+  async function withEager(listener: RequestListener, use: (stage: Stage) => Promise<void>): Promise<void> {
+    const server = createServer(listener).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    process.env["EAGER_URL"] = url;
+    try {
+      await using stage = await stageWith(["eager-provider"]);
+      await use(stage);
+    } finally {
+      delete process.env["EAGER_URL"];
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    }
+  }
+
+  async function pushTo(stage: Stage): Promise<Delivery> {
+    const session = await stage.session();
+    await session.command({ type: "set_model", provider: "eager", modelId: "eager-1" });
+    const delivery = await ended(session.push({ customType: "n", content: "to the eager one" }));
+    expect(await entries(session, delivery.deliveryId)).toBe(1);
+    return delivery;
+  }
+
+  test("is believed at the first content only", async () => {
+    await withEager(
+      (_request, response) => response.end("Understood."),
+      async (stage) => {
+        const delivery = await pushTo(stage);
+        expect(delivery.state).toBe("answered");
+        expect(outcomes(delivery)).toEqual([["delivered", "content", "unchecked"]]);
+      },
+    );
+  });
+
+  test.each<[string, RequestListener]>([
+    ["a refusal", (_request, response) => void response.writeHead(400).end()],
+    ["a reset", (request) => request.socket.resetAndDestroy()],
+  ])("and then gets %s, has delivered nothing", async (_title, listener) => {
+    await withEager(listener, async (stage) => {
+      const delivery = await pushTo(stage);
+      expect(delivery.state).toBe("parked");
+      expect(delivery.history.map(({ state }) => state)).not.toContain("delivered");
+      expect(delivery.attempts.every(({ outcome }) => outcome === "failed")).toBe(true);
+    });
+  });
+});
+
+describe("another extension", () => {
+  test("that takes the push out of the context has it dropped by name", async () => {
+    await using stage = await stageWith(["edit-marked"]);
+    const session = await stage.session();
+    const delivery = await ended(session.push({ customType: "n", content: "HIDE ME" }));
+    expect([delivery.state, delivery.reason?.code]).toEqual(["dropped", "removed_by_extension"]);
+    expect(stage.provider.requests.some((request) => request.hasText("HIDE ME"))).toBe(false);
+    expect(await entries(session, delivery.deliveryId)).toBe(1);
+  });
+
+  test("that takes it out of the payload behind the helper's look cannot be seen", async () => {
+    // pi runs an extension of the command line, which the helper is, before all others.
+    await using stage = await stageWith(["remove-marked"]);
+    const session = await stage.session();
+    const delivery = await ended(session.push({ customType: "n", content: "REMOVE ME" }));
+    expect([delivery.state, outcomes(delivery)]).toEqual(["answered", [["delivered", "headers", "confirmed"]]]);
+    expect(stage.provider.requests.some((request) => request.hasText("REMOVE ME"))).toBe(false);
+  });
+});
+
+const navigation = {
+  name: "navigation",
+  source: `
+export default function (pi) {
+  const command = (name, handler) => pi.registerCommand(name, { description: "", handler });
+  command("test-reload", async (_text, ctx) => await ctx.reload());
+  command("test-new", async (_text, ctx) => void (await ctx.newSession()));
+  command("test-fork", async (_text, ctx) => {
+    const user = ctx.sessionManager.getBranch().find((entry) => entry.type === "message" && entry.message.role === "user");
+    await ctx.fork(user.id);
+  });
+}
+`,
+};
+
+describe("a held push, when inside pi", () => {
+  test("the extensions are reloaded, is still held and goes with the next prompt", async () => {
+    await using stage = await stageWith([navigation]);
+    const session = await stage.session();
+    const push = session.push({ customType: "n", content: "over the reload", deliverAs: "nextTurn" });
+    await expect.poll(async () => (await push.get()).state).toBe("held");
+    await session.prompt("/test-reload");
+    await session.promptAndWait("go on");
+    expect((await push.answered).state).toBe("answered");
+    expect(await entries(session, push.id)).toBe(1);
+  });
+
+  test.each(["/test-new", "/test-fork"])("%s puts another session in, is dropped by name", async (command) => {
+    await using stage = await stageWith([navigation]);
+    const session = await stage.session();
+    await session.promptAndWait("a first prompt");
+    const before = (await session.get()).file;
+    const push = session.push({ customType: "n", content: "for the former", deliverAs: "nextTurn" });
+    await expect.poll(async () => (await push.get()).state).toBe("held");
+    await session.prompt(command);
+    await expect.poll(async () => (await push.get()).state).toBe("dropped");
+    const delivery = await push.get();
+    expect(delivery.reason?.code).toBe("session_replaced");
+    expect((await session.get()).file).not.toBe(before);
+    expect(readFileSync(before, "utf8").includes(push.id)).toBe(false);
+    await session.promptAndWait("in the new one");
+    expect(await entries(session, push.id)).toBe(0);
+    expect(stage.provider.requests.some((request) => request.hasText("for the former"))).toBe(false);
+  });
+});
+
+describe("what a push may not be", () => {
+  test("has its named error, and the daemon goes on", async () => {
+    await using stage = await startStage();
+    const session = await stage.session();
+    const { id: sessionId } = session;
+    const refused = async (params: object): Promise<string> => {
+      const call = stage.client.call("delivery/push", { sessionId, customType: "n", content: "x", ...params } as never);
+      return await call.then(
+        () => "accepted",
+        (error: { kind: string }) => error.kind,
+      );
+    };
+    expect(await refused({ content: "" })).toBe("invalid_params");
+    expect(await refused({ content: [] })).toBe("invalid_params");
+    expect(await refused({ content: [{ type: "audio", data: "AAAA" }] })).toBe("invalid_params");
+    expect(await refused({ content: 7 })).toBe("invalid_params");
+    expect(await refused({ content: "x".repeat(9 * 1024 * 1024) })).toBe("too_large");
+    expect(await refused({ deliverAs: "tomorrow" })).toBe("invalid_params");
+    expect(await refused({ customType: "pi-rpcd.carrier" })).toBe("invalid_params");
+    expect(await refused({ deliveryId: "../etc" })).toBe("invalid_params");
+    for (const expiresAfterMs of [0, -1, 604_800_001, 1.5])
+      expect(await refused({ expiresAfterMs })).toBe("invalid_params");
+    expect(await refused({ deliveryId: "same", content: "one", deliverAs: "nextTurn" })).toBe("accepted");
+    expect(await refused({ deliveryId: "same", content: "one", deliverAs: "nextTurn" })).toBe("accepted");
+    expect(await refused({ deliveryId: "same", content: "other", deliverAs: "nextTurn" })).toBe("conflict");
+    expect(await refused({ sessionId: "01920000-0000-7000-8000-0000000000ff" })).toBe("session_not_found");
+
+    const wait = async (params: object): Promise<string> =>
+      await stage.client.call("delivery/wait", { deliveryId: "same", ...params } as never).then(
+        ({ state }) => state,
+        (error: { kind: string }) => error.kind,
+      );
+    expect(await wait({ deliveryId: "nowhere" })).toBe("delivery_not_found");
+    await expect.poll(() => wait({ timeoutMs: 0 })).toBe("held");
+    expect(await wait({ timeoutMs: 1 })).toBe("deadline_exceeded");
+    expect(await wait({ timeoutMs: -1 })).toBe("invalid_params");
+    expect(await wait({ timeoutMs: 3_600_001 })).toBe("invalid_params");
+
+    await session.promptAndWait("all is well");
+    expect((await session.delivery("same").answered).state).toBe("answered");
+    await session.close();
+    expect(await refused({ deliveryId: "late" })).toBe("session_not_found");
+    expect(await wait({})).toBe("answered");
+  });
+
+  test("to a session whose pi has died or was put away is delivered all the same", async () => {
+    await using stage = await startStage();
+    const session = await stage.session();
+    process.kill((await session.get()).pid as number, "SIGKILL");
+    await expect.poll(async () => (await session.get()).state).toBe("crashed");
+    expect((await session.push({ customType: "n", content: "to a dead one" }).answered).state).toBe("answered");
+    await stage.restart();
+    const again = stage.client.session(session.id);
+    expect((await again.get()).state).toBe("hibernated");
+    expect((await again.push({ customType: "n", content: "to a sleeping one" }).answered).state).toBe("answered");
+  });
+});
+
+test("a push during the preflight of a user's prompt does not cost the prompt", async () => {
+  const gate = new Gate();
+  const slow = {
+    name: "slow-preflight",
+    source: `
+import { existsSync, writeFileSync } from "node:fs";
+export default function (pi) {
+  pi.on("before_agent_start", async () => {
+    writeFileSync("../go.begun", "");
+    while (!existsSync("../go")) await new Promise((resolve) => setTimeout(resolve, 10));
+  });
+}
+`,
+  };
+  await using stage = await stageWith([slow], { provider: { script: [behind(hold(gate), answer("Both."))] } });
+  const flag = join(stage.root, "go");
+  const session = await stage.session();
+  const prompted = session.runUntilSettled("the user's words");
+  await expect.poll(() => existsSync(`${flag}.begun`)).toBe(true);
+  const push = session.push({ customType: "n", content: "the pushed words" });
+  await push.accepted;
+  writeFileSync(flag, "");
+  await gate.reached;
+  gate.open();
+  await prompted;
+  await push.answered;
+  const texts = stage.provider.requests.flatMap(({ messages }) => messages.flatMap((message) => message.texts));
+  expect(texts).toContain("the user's words");
+  expect(texts).toContain("the pushed words");
+  expect(await entries(session, push.id)).toBe(1);
+  expect((await session.get()).lostPrompts).toEqual([]);
+});
