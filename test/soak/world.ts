@@ -161,6 +161,9 @@ export class World implements AsyncDisposable {
   async watch(sessionId: string): Promise<void> {
     this.#subscribed.add(sessionId);
     await Promise.all(this.#peers.map((peer) => this.#subscribe(peer, sessionId)));
+    // A daemon does not say what it finds at its start.
+    const called = await this.call("session/get", { sessionId });
+    if (called.kind === "result") this.ledger.sawSession(called.result);
   }
 
   unwatch(sessionId: string): void {
@@ -202,9 +205,7 @@ export class World implements AsyncDisposable {
     this.#daemon = await this.lives.start();
     for (let n = 0; n < peerCount; n += 1) this.#peers.push(await this.#connect());
     this.#up.resolve();
-    await Promise.all(
-      [...this.#subscribed].flatMap((sessionId) => this.#peers.map((peer) => this.#subscribe(peer, sessionId))),
-    );
+    await Promise.all([...this.#subscribed].map((sessionId) => this.watch(sessionId)));
   }
 
   async #connect(): Promise<Peer> {
