@@ -42,6 +42,7 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
 const copiesPerRound = 2;
 const maxTries = 3;
 const settleMs = 30_000;
+const operationTimeoutMs = 150_000;
 /** What has been killed may take so long to be gone. */
 const goneWithinMs = 5_000;
 
@@ -178,12 +179,24 @@ class Run {
     const waiting = deck.map((operation) => ({ operation, tries: 0 }));
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const { kind } = next.operation;
-      const happened = await next.operation.run(actor);
+      const happened = await this.#run(next.operation, actor);
       if (happened) this.#world.tally.count(kind);
       else if (next.tries + 1 < maxTries) waiting.push({ ...next, tries: next.tries + 1 });
       else this.#missed.set(kind, (this.#missed.get(kind) ?? 0) + 1);
       await actor.quiet();
     }
+  }
+
+  /** An operation waits for nothing for long; one that does has found something. */
+  async #run(operation: Operation, actor: Actor): Promise<boolean> {
+    const giveUp = new AbortController();
+    const late = sleep(operationTimeoutMs, "late" as const, { signal: giveUp.signal }).catch(() => "late" as const);
+    const first = await Promise.race([operation.run(actor), late]);
+    giveUp.abort();
+    if (first !== "late") return first;
+    const message = `"${operation.kind}" was not through within ${operationTimeoutMs} ms`;
+    this.#world.violations.push({ kind: "protocol", message, session: actor.name });
+    return false;
   }
 
   /** Lets everything come to its end: first by itself, then with prompts. Returns what did not move by itself. */

@@ -79,6 +79,11 @@ export class World implements AsyncDisposable {
       stateDir: this.stateDir,
       cwd: this.cwd,
       env: { ...process.env, ...env, PI_RPCD_PI: options.pi, PI_RPCD_VALIDATE: "1", [name]: value },
+      onFault: (message) => {
+        this.violations.push({ kind: "process", message });
+        // Without one nothing would go on.
+        if (!this.lives.isAlive) void this.replaceDaemon("SIGKILL");
+      },
     });
   }
 
