@@ -133,15 +133,6 @@ export class Actor {
     return await Promise.all([first, ...others]);
   }
 
-  async get(id: string): Promise<Delivery | undefined> {
-    const peer = await this.world.peer(this.random);
-    const askedAt = Date.now();
-    const called = await this.world.callBy(peer, "delivery/get", { deliveryId: id });
-    if (called.kind !== "result") return undefined;
-    this.world.ledger.saw({ at: Date.now(), askedAt, from: "delivery/get", life: peer.life, delivery: called.result });
-    return called.result;
-  }
-
   async prompt(text?: string): Promise<boolean> {
     this.#prompts += 1;
     const said = text ?? `Prompt ${this.name}.${this.#prompts}.`;

@@ -239,7 +239,7 @@ class Run {
     const final = new Map<string, Delivery | undefined>();
     for (const actor of actors) {
       const own = [...ledger.pushes.values()].filter(({ session }) => session === actor.name);
-      for (const { id } of own) final.set(id, await actor.get(id));
+      for (const { id } of own) final.set(id, await this.#world.get(id));
     }
     const history: History = {
       pushes: [...ledger.pushes.values()],

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
+import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
@@ -139,6 +140,16 @@ export class World implements AsyncDisposable {
     return { kind: "cut" };
   }
 
+  /** A delivery as it is now; undefined when the daemon does not know it or ends. */
+  async get(deliveryId: string, random?: Random): Promise<Delivery | undefined> {
+    const peer = await this.peer(random);
+    const askedAt = Date.now();
+    const called = await this.callBy(peer, "delivery/get", { deliveryId });
+    if (called.kind !== "result") return undefined;
+    this.ledger.saw({ at: Date.now(), askedAt, from: "delivery/get", life: peer.life, delivery: called.result });
+    return called.result;
+  }
+
   /** A connection to the present life of the daemon. */
   async peer(random?: Random): Promise<Peer> {
     for (;;) {
@@ -211,6 +222,9 @@ export class World implements AsyncDisposable {
     for (let n = 0; n < peerCount; n += 1) this.#peers.push(await this.#connect());
     this.#up.resolve();
     await Promise.all([...this.#subscribed].map((sessionId) => this.watch(sessionId)));
+    // What was stored and not told when the last life ended is told by nobody.
+    const open = [...this.#subscribed].flatMap((sessionId) => this.ledger.open(sessionId));
+    await Promise.all(open.map(({ id }) => this.get(id)));
   }
 
   async #connect(): Promise<Peer> {
