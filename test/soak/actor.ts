@@ -232,12 +232,12 @@ export class Actor {
   signalChild(signal: NodeJS.Signals): boolean {
     const pid = this.childPid();
     if (pid === undefined) return false;
+    if (signal === "SIGKILL") this.world.ledger.died(this);
     try {
       process.kill(pid, signal);
     } catch {
       return false;
     }
-    if (signal === "SIGKILL") this.world.ledger.deaths.push({ at: Date.now(), session: this.name });
     return true;
   }
 

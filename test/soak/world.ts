@@ -192,10 +192,10 @@ export class World implements AsyncDisposable {
   replaceDaemon(signal: "SIGKILL" | "SIGTERM", between: () => void | Promise<void> = () => {}): Promise<void> {
     const done = this.#replacing.then(async () => {
       this.#up = Promise.withResolvers();
-      if (signal === "SIGKILL") this.ledger.deaths.push({ at: Date.now() });
+      this.ledger.died();
       await this.lives.end(signal);
       await Promise.all(this.#peers.splice(0).map((peer) => peer.ended));
-      if (signal === "SIGTERM") this.ledger.deaths.push({ at: Date.now() });
+      this.ledger.died();
       await between();
       await this.#begin();
     });
