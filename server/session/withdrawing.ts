@@ -35,8 +35,18 @@ export class Withdrawing {
       if (left.length === 0) return;
       const { state } = this.#core;
       if (state.kind === "idle" || state.kind === "running") await this.#fromHelper(state.child, left, withdrawal);
-      else if (state.kind === "starting") await this.#core.awake().catch(() => {});
+      else if (state.kind === "starting") await this.#started();
       else await this.#fromFile(left, withdrawal);
+    }
+  }
+
+  /** Resolves when the start under way has come to its end. A session that is ending refuses to be waited for. */
+  async #started(): Promise<void> {
+    try {
+      await this.#core.awake();
+    } catch (error) {
+      // A start that has failed leaves another state behind; without one there is nothing to wait for.
+      if (this.#core.state.kind === "starting") throw error;
     }
   }
 

@@ -10,9 +10,12 @@ export interface LivesOptions {
   readonly stateDir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
+  /** Hears of a daemon that ended unasked, or that did not end when it was asked to. */
+  readonly onFault: (message: string) => void;
 }
 
 const startTimeoutMs = 60_000;
+const endTimeoutMs = 40_000;
 
 /** The daemon as a process of its own, one life after the other on the same state directory. */
 export class DaemonLives {
@@ -20,6 +23,7 @@ export class DaemonLives {
   readonly #options: LivesOptions;
   #process: ChildProcess | undefined;
   #life = 0;
+  #isEnding = false;
 
   constructor(options: LivesOptions) {
     this.#options = options;
@@ -35,6 +39,10 @@ export class DaemonLives {
     return this.#process?.pid;
   }
 
+  get isAlive(): boolean {
+    return this.#process !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
   /** Starts the next life. `prefix` is a command that runs the daemon, such as strace. Rejects when it does not come up. */
   async start(prefix: readonly string[] = []): Promise<DaemonFile> {
     this.#life += 1;
@@ -48,6 +56,11 @@ export class DaemonLives {
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#process = child;
+    this.#isEnding = false;
+    const { life } = this;
+    child.once("exit", (code, signal) => {
+      if (!this.#isEnding) this.#options.onFault(`life ${life} of the daemon ended by itself (${code ?? signal})`);
+    });
     let said = "";
     const up = Promise.withResolvers<void>();
     const timer = setTimeout(() => up.reject(new Error(`The daemon did not come up: ${said}`)), startTimeoutMs);
@@ -72,10 +85,16 @@ export class DaemonLives {
   /** Ends this life and waits for its end. Nothing happens when there is none. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     const child = this.#process;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child === undefined || !this.isAlive) return;
     const gone = once(child, "exit");
+    this.#isEnding = true;
     child.kill(signal);
+    const late = setTimeout(() => {
+      this.#options.onFault(`life ${this.#life} of the daemon did not end within ${endTimeoutMs} ms of ${signal}`);
+      child.kill("SIGKILL");
+    }, endTimeoutMs);
     await gone;
+    clearTimeout(late);
   }
 
   /** What the log says at the level of errors. */

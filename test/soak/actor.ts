@@ -133,15 +133,6 @@ export class Actor {
     return await Promise.all([first, ...others]);
   }
 
-  async get(id: string): Promise<Delivery | undefined> {
-    const peer = await this.world.peer(this.random);
-    const askedAt = Date.now();
-    const called = await this.world.callBy(peer, "delivery/get", { deliveryId: id });
-    if (called.kind !== "result") return undefined;
-    this.world.ledger.saw({ at: Date.now(), askedAt, from: "delivery/get", life: peer.life, delivery: called.result });
-    return called.result;
-  }
-
   async prompt(text?: string): Promise<boolean> {
     this.#prompts += 1;
     const said = text ?? `Prompt ${this.name}.${this.#prompts}.`;
@@ -241,12 +232,12 @@ export class Actor {
   signalChild(signal: NodeJS.Signals): boolean {
     const pid = this.childPid();
     if (pid === undefined) return false;
+    if (signal === "SIGKILL") this.world.ledger.died(this);
     try {
       process.kill(pid, signal);
     } catch {
       return false;
     }
-    if (signal === "SIGKILL") this.world.ledger.deaths.push({ at: Date.now(), session: this.name });
     return true;
   }
 

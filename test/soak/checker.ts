@@ -273,13 +273,14 @@ function wrongRedelivered({ attempts, redelivered }: Delivery): string[] {
 }
 
 /** Never both, never neither: the transcript against the record. */
-function whereabouts(final: Delivery, { push, entries, requests, claims }: Case): string[] {
+function whereabouts(final: Delivery, { push, entries, requests, claims, deaths }: Case): string[] {
   const found: string[] = [];
   const saysInserted = final.history.some(({ state }) => state === "inserted");
   const isKept = final.history.length < fullHistory;
   if (push.answer === "refused") found.push("it was refused, and the daemon knows it");
   if (!isEnd(final)) found.push(`all has settled, and it is still ${final.state}`);
-  if (saysInserted && entries.length === 0) found.push(`it is ${final.state}, and no entry carries it`);
+  const isUnwritten = deaths.some(({ at, unwritten }) => unwritten?.includes(push.session) && at >= final.createdAt);
+  if (saysInserted && entries.length === 0 && !isUnwritten) found.push(`it is ${final.state}, and no entry carries it`);
   if (isKept && !saysInserted && entries.length > 0)
     found.push(`it is ${final.state} without insertion, and stands in the transcript`);
   if (isKept && !saysInserted && requests.some(({ carried }) => (carried[push.id] ?? 0) > 0)) {

@@ -66,6 +66,11 @@ export interface Death {
   readonly at: number;
   /** Absent: the daemon's, which all sessions share. */
   readonly session?: string;
+  /**
+   * The sessions whose file was not there yet. pi writes the file of a session that an extension has made only at its
+   * first message of a user or an assistant, and what it has in memory dies with it.
+   */
+  readonly unwritten?: readonly string[];
 }
 
 export interface History {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { Delivery, DeliveryEffects } from "../../protocol/delivery.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import { isEnd } from "./checker.ts";
@@ -41,6 +42,20 @@ export class Ledger {
 
   claimed(from: string, effects: DeliveryEffects): void {
     for (const { deliveryId, state } of effects) this.claims.push({ deliveryId, state, from });
+  }
+
+  /** A process is about to be killed: the child of a session, or the daemon. */
+  died(session?: { readonly name: string }): void {
+    const unwritten = new Set<string>();
+    for (const push of this.pushes.values()) {
+      const file = this.#sessions.get(push.sessionId)?.file;
+      if (file !== undefined && !existsSync(file)) unwritten.add(push.session);
+    }
+    this.deaths.push({
+      at: Date.now(),
+      ...(session === undefined ? {} : { session: session.name }),
+      ...(unwritten.size === 0 ? {} : { unwritten: [...unwritten] }),
+    });
   }
 
   /** The record with the most steps that any client got. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { processesWith } from "../setup/processes.ts";
-import { Actor } from "./actor.ts";
+import { Actor, isMoving } from "./actor.ts";
 import { check, groupByPush, isEnd } from "./checker.ts";
 import type { History, SoakApi, Violation } from "./history.ts";
 import type { Operation } from "./operation.ts";
@@ -42,6 +42,7 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
 const copiesPerRound = 2;
 const maxTries = 3;
 const settleMs = 30_000;
+const operationTimeoutMs = 150_000;
 /** What has been killed may take so long to be gone. */
 const goneWithinMs = 5_000;
 
@@ -79,6 +80,8 @@ class Run {
   readonly #operations: readonly Operation[];
   readonly #missed = new Map<string, number>();
   readonly #ends = new Map<string, number>();
+  /** The operations of the round, as they began. */
+  readonly #begun: { readonly at: number; readonly session: string; readonly kind: string }[] = [];
   #pushes = 0;
   #requests = 0;
   #rounds = 0;
@@ -120,6 +123,7 @@ class Run {
     const stuck = await this.#settle(actors);
     await this.#judge(actors, stuck);
     await Promise.all(actors.map((actor) => this.#close(actor)));
+    this.#begun.length = 0;
     this.#world.plan.clear();
     this.#world.ledger.clear();
   }
@@ -178,7 +182,7 @@ class Run {
     const waiting = deck.map((operation) => ({ operation, tries: 0 }));
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const { kind } = next.operation;
-      const happened = await next.operation.run(actor);
+      const happened = await this.#run(next.operation, actor);
       if (happened) this.#world.tally.count(kind);
       else if (next.tries + 1 < maxTries) waiting.push({ ...next, tries: next.tries + 1 });
       else this.#missed.set(kind, (this.#missed.get(kind) ?? 0) + 1);
@@ -186,16 +190,33 @@ class Run {
     }
   }
 
+  /** An operation waits for nothing for long; one that does has found something. */
+  async #run(operation: Operation, actor: Actor): Promise<boolean> {
+    this.#begun.push({ at: Date.now(), session: actor.name, kind: operation.kind });
+    const giveUp = new AbortController();
+    const late = sleep(operationTimeoutMs, "late" as const, { signal: giveUp.signal }).catch(() => "late" as const);
+    const first = await Promise.race([operation.run(actor), late]);
+    giveUp.abort();
+    if (first !== "late") return first;
+    const message = `"${operation.kind}" was not through within ${operationTimeoutMs} ms`;
+    this.#world.violations.push({ kind: "protocol", message, session: actor.name });
+    return false;
+  }
+
   /** Lets everything come to its end: first by itself, then with prompts. Returns what did not move by itself. */
   async #settle(actors: readonly Actor[]): Promise<readonly Violation[]> {
     const stuck: Violation[] = [];
     const settle = async (actor: Actor): Promise<void> => {
       if (!(await actor.quiet(settleMs))) {
-        const state = this.#world.ledger.session(actor.sessionId)?.state;
-        const open = this.#world.ledger
-          .open(actor.sessionId)
-          .map(({ id }) => `${id} ${this.#world.ledger.latest(id)?.state}`);
-        stuck.push({ kind: "lost", message: `nothing moves (${state}): ${open.join(", ")}`, session: actor.name });
+        const { ledger } = this.#world;
+        const message = `nothing moves; the session is ${ledger.session(actor.sessionId)?.state}`;
+        stuck.push({ kind: "lost", message, session: actor.name });
+        for (const { id } of ledger.open(actor.sessionId)) {
+          const latest = ledger.latest(id);
+          if (latest === undefined || latest.state === "prepared" || isMoving(latest)) {
+            stuck.push({ kind: "lost", message, session: actor.name, deliveryId: id });
+          }
+        }
       }
       for (
         let prompts = 0;
@@ -218,7 +239,7 @@ class Run {
     const final = new Map<string, Delivery | undefined>();
     for (const actor of actors) {
       const own = [...ledger.pushes.values()].filter(({ session }) => session === actor.name);
-      for (const { id } of own) final.set(id, await actor.get(id));
+      for (const { id } of own) final.set(id, await this.#world.get(id));
     }
     const history: History = {
       pushes: [...ledger.pushes.values()],
@@ -230,11 +251,12 @@ class Run {
       final,
     };
     const caseOf = groupByPush(history);
-    for (const violation of check(history)) {
+    for (const violation of [...check(history), ...stuck, ...seq.violations.splice(0), ...violations.splice(0)]) {
       const push = history.pushes.find(({ id }) => id === violation.deliveryId);
-      this.failures.push(push === undefined ? violation : { ...violation, known: caseText(caseOf(push)) });
+      const begun = this.#begun.filter(({ session }) => session === violation.session);
+      const done = begun.map(({ at, kind }) => `  ${at} began: ${kind}`).join("\n");
+      this.failures.push({ ...violation, known: push === undefined ? done : `${caseText(caseOf(push))}\n${done}` });
     }
-    this.failures.push(...stuck, ...seq.violations.splice(0), ...violations.splice(0));
     for (const { n, session, violations: refusals } of history.requests) {
       for (const message of refusals)
         this.failures.push({ kind: "protocol", message: `request ${n} was refused: ${message}`, session });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
+import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
@@ -79,6 +80,11 @@ export class World implements AsyncDisposable {
       stateDir: this.stateDir,
       cwd: this.cwd,
       env: { ...process.env, ...env, PI_RPCD_PI: options.pi, PI_RPCD_VALIDATE: "1", [name]: value },
+      onFault: (message) => {
+        this.violations.push({ kind: "process", message });
+        // Without one nothing would go on.
+        if (!this.lives.isAlive) void this.replaceDaemon("SIGKILL");
+      },
     });
   }
 
@@ -134,6 +140,16 @@ export class World implements AsyncDisposable {
     return { kind: "cut" };
   }
 
+  /** A delivery as it is now; undefined when the daemon does not know it or ends. */
+  async get(deliveryId: string, random?: Random): Promise<Delivery | undefined> {
+    const peer = await this.peer(random);
+    const askedAt = Date.now();
+    const called = await this.callBy(peer, "delivery/get", { deliveryId });
+    if (called.kind !== "result") return undefined;
+    this.ledger.saw({ at: Date.now(), askedAt, from: "delivery/get", life: peer.life, delivery: called.result });
+    return called.result;
+  }
+
   /** A connection to the present life of the daemon. */
   async peer(random?: Random): Promise<Peer> {
     for (;;) {
@@ -161,6 +177,9 @@ export class World implements AsyncDisposable {
   async watch(sessionId: string): Promise<void> {
     this.#subscribed.add(sessionId);
     await Promise.all(this.#peers.map((peer) => this.#subscribe(peer, sessionId)));
+    // A daemon does not say what it finds at its start.
+    const called = await this.call("session/get", { sessionId });
+    if (called.kind === "result") this.ledger.sawSession(called.result);
   }
 
   unwatch(sessionId: string): void {
@@ -173,10 +192,10 @@ export class World implements AsyncDisposable {
   replaceDaemon(signal: "SIGKILL" | "SIGTERM", between: () => void | Promise<void> = () => {}): Promise<void> {
     const done = this.#replacing.then(async () => {
       this.#up = Promise.withResolvers();
-      if (signal === "SIGKILL") this.ledger.deaths.push({ at: Date.now() });
+      this.ledger.died();
       await this.lives.end(signal);
       await Promise.all(this.#peers.splice(0).map((peer) => peer.ended));
-      if (signal === "SIGTERM") this.ledger.deaths.push({ at: Date.now() });
+      this.ledger.died();
       await between();
       await this.#begin();
     });
@@ -202,9 +221,10 @@ export class World implements AsyncDisposable {
     this.#daemon = await this.lives.start();
     for (let n = 0; n < peerCount; n += 1) this.#peers.push(await this.#connect());
     this.#up.resolve();
-    await Promise.all(
-      [...this.#subscribed].flatMap((sessionId) => this.#peers.map((peer) => this.#subscribe(peer, sessionId))),
-    );
+    await Promise.all([...this.#subscribed].map((sessionId) => this.watch(sessionId)));
+    // What was stored and not told when the last life ended is told by nobody.
+    const open = [...this.#subscribed].flatMap((sessionId) => this.ledger.open(sessionId));
+    await Promise.all(open.map(({ id }) => this.get(id)));
   }
 
   async #connect(): Promise<Peer> {

@@ -75,6 +75,21 @@ describe("a push that is taken back", () => {
     expect(created.state.kind).toBe("crashed");
   });
 
+  test("while its pi starts in a daemon that ends is refused, and keeps nobody from ending", async () => {
+    await using core = await startCore();
+    const created = await session(core, "");
+    await kill(created);
+    core.behave("no-hello");
+    const { sessionId } = created;
+    await core.tracker.accept({ sessionId, customType: "n", content: "x", deliveryId: "p" });
+    void created.pushing.handOver();
+    await expect.poll(() => created.state.kind).toBe("starting");
+    const ending = created.hibernate();
+    await expect(created.pushing.withdraw(["p"], cancelled)).rejects.toMatchObject({ kind: "shutting_down" });
+    await ending;
+    expect(core.tracker.get("p").state).toBe("accepted");
+  });
+
   test("from a pi that dies over it is decided all the same", async () => {
     await using core = await startCore();
     const created = await session(core, "die-on-release");

@@ -100,6 +100,12 @@ describe("lost is", () => {
     expect(kinds(history({ entries: [] }))).toEqual(["lost"]);
   });
 
+  test("an inserted push without an entry, unless pi died before it had written the session's file", () => {
+    const deaths = [{ at: 1_040, session: "s0" }];
+    expect(kinds(history({ entries: [], deaths }))).toEqual(["lost"]);
+    expect(kinds(history({ entries: [], deaths: [{ ...deaths[0], at: 1_040, unwritten: ["s0"] }] }))).toEqual([]);
+  });
+
   test("a cancelled push that stands in the transcript", () => {
     const cancelled = delivery(["accepted", "held", "cancelled"]);
     expect(kinds(history({ sightings: [], requests: [], entries: [entry] }, cancelled))).toEqual(["lost"]);
