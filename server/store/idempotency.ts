@@ -27,7 +27,15 @@ export class IdempotencyStore {
   }
 
   put(method: string, key: string, stored: StoredResult): Promise<void> {
-    return this.#database.write(this.#put, method, key, stored.paramsHash, stored.result, Date.now());
+    return this.#database.keep(
+      `result ${method} ${key}`,
+      this.#put,
+      method,
+      key,
+      stored.paramsHash,
+      stored.result,
+      Date.now(),
+    );
   }
 
   get(method: string, key: string): StoredResult | undefined {
