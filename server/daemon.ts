@@ -10,6 +10,7 @@ import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { packageVersion } from "./package-version.ts";
 import { locatePi } from "./pi/locate.ts";
+import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
@@ -17,12 +18,11 @@ import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
-import { createPrivate, StateDirectory } from "./state-directory.ts";
-import { Database } from "./store/database.ts";
+import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
+import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
-import { SessionStore } from "./store/sessions.ts";
 
 export interface DaemonOptions {
   /** Default: as {@link stateDirectory} says. */
@@ -63,7 +63,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     );
     const locate = () => locatePi({ option: options.pi, env });
     const pi = await locate();
-    const database = resources.add(openStore(state.store, log), (open) => open.close());
+    const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
+    const { database } = store;
     const sessions: { registry?: Registry } = {};
     const deliveries = new DeliveryStore(database);
     void deliveries.expire(Date.now() - limits.keepSettledDeliveriesMs);
@@ -80,7 +81,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
       env,
-      sessions: new SessionStore(database),
+      sessions: store.sessions,
       prompts: new PromptStore(database),
       tracker,
       limits,
@@ -95,6 +96,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       stateDir: state.path,
       pi,
       connections: () => edges.edge?.connections ?? 0,
+      store: () => store.info(),
     };
     const idempotency = new IdempotencyStore(database);
     void idempotency.expire();
@@ -135,10 +137,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   }
 }
 
-function openStore(path: string, log: Logger): Database {
+function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
   try {
-    createPrivate(path);
-    return new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"));
+    return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new StartError("store_unusable", `The store ${path} cannot be opened: ${why}`, { cause });

@@ -51,6 +51,9 @@ const steps: readonly string[] = [
    CREATE INDEX deliveries_settled ON deliveries (settled_at, bytes) WHERE settled = 1;`,
 ];
 
+/** The newest shape. */
+export const knownShape = steps.length;
+
 /** Brings a database to the newest shape. Throws when a newer daemon has written it. */
 export function migrate(database: DatabaseSync): void {
   const row = database.prepare("PRAGMA user_version").get() as { user_version: number };

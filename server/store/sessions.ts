@@ -1,4 +1,5 @@
 import type { Database } from "./database.ts";
+import type { SessionList } from "./session-list.ts";
 import { isSound, sumOf } from "./sums.ts";
 
 /** What is kept of a session across daemons. */
@@ -29,19 +30,26 @@ export class SessionStore {
   readonly #delete;
   readonly #all;
 
-  constructor(database: Database) {
+  readonly #list: SessionList | undefined;
+
+  /** `list` is the copy that is read where the database has lost its sessions. */
+  constructor(database: Database, list?: SessionList) {
     this.#database = database;
+    this.#list = list;
     this.#put = database.prepare(
-      `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum) VALUES (?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (session_id) DO UPDATE SET file = excluded.file, record = excluded.record,
          record_sum = excluded.record_sum, updated_at = excluded.updated_at`,
     );
     this.#delete = database.prepare("DELETE FROM sessions WHERE session_id = ?");
     this.#all = database.prepare("SELECT record, record_sum AS sum FROM sessions ORDER BY created_at");
+    list?.begin(this.all());
   }
 
   /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
   put(session: StoredSession): Promise<void> {
+    this.#list?.put(session);
     const record = JSON.stringify(session);
     const { sessionId, cwd, file, createdAt, updatedAt } = session;
     return this.#database.keep(
@@ -64,6 +72,7 @@ export class SessionStore {
 
   /** As {@link put}. */
   delete(sessionId: string): Promise<void> {
+    this.#list?.delete(sessionId);
     return this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
   }
 
