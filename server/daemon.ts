@@ -23,6 +23,7 @@ import { DeliveryStore } from "./store/deliveries.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
+import { Retention } from "./store/retention.ts";
 
 export interface DaemonOptions {
   /** Default: as {@link stateDirectory} says. */
@@ -66,8 +67,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
     const { database } = store;
     const sessions: { registry?: Registry } = {};
-    const deliveries = new DeliveryStore(database);
-    void deliveries.expire(Date.now() - limits.keepSettledDeliveriesMs);
+    const deliveries = new DeliveryStore(database, limits.settled);
+    const prompts = new PromptStore(database);
+    const idempotency = new IdempotencyStore(database);
     const tracker = new DeliveryTracker({
       store: deliveries,
       ...limits.delivery,
@@ -82,7 +84,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       runDirectory: state.runDirectory,
       env,
       sessions: store.sessions,
-      prompts: new PromptStore(database),
+      prompts,
       tracker,
       limits,
       log,
@@ -98,8 +100,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
     };
-    const idempotency = new IdempotencyStore(database);
-    void idempotency.expire();
+    const { keepSettledDeliveriesMs, keepLostPromptsMs, sweepStoreEveryMs: everyMs, maxShrinkPages } = limits;
+    const kept = { keepSettledDeliveriesMs, keepLostPromptsMs, everyMs, shrinkPages: maxShrinkPages };
+    resources.add(new Retention({ database, deliveries, prompts, idempotency, ...kept, log }), (on) => on.close());
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),

@@ -23,6 +23,15 @@ export interface DeliveryQuery {
   readonly behind?: Delivery | undefined;
 }
 
+/** What is kept of settled deliveries. */
+export interface SettledBounds {
+  readonly maxSettled: number;
+  readonly maxSettledBytes: number;
+}
+
+/** The bounds are looked at when a part of them as large as this was added. */
+const share = 16;
+
 export class DeliveryStore {
   readonly #database: Database;
   readonly #insert;
@@ -31,11 +40,21 @@ export class DeliveryStore {
   readonly #open;
   readonly #expire;
   readonly #excess;
+  readonly #settledTotal;
   readonly #list;
   readonly #listOf;
 
-  constructor(database: Database) {
+  readonly #bounds: SettledBounds;
+  #addedSince = 0;
+  #bytesSince = 0;
+
+  constructor(database: Database, bounds: Partial<SettledBounds> = {}) {
     this.#database = database;
+    this.#bounds = {
+      maxSettled: Number.MAX_SAFE_INTEGER,
+      maxSettledBytes: Number.MAX_SAFE_INTEGER,
+      ...bounds,
+    };
     this.#insert = database.prepare(
       `INSERT INTO deliveries (delivery_id, session_id, settled, push, record, created_at, push_sum, record_sum, bytes)
        VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, octet_length(?3) + octet_length(?4))`,
@@ -46,6 +65,9 @@ export class DeliveryStore {
     );
     this.#get = database.prepare(`SELECT ${columns} FROM deliveries WHERE delivery_id = ?`);
     this.#expire = database.prepare("DELETE FROM deliveries WHERE settled = 1 AND settled_at < ?");
+    this.#settledTotal = database.prepare(
+      "SELECT count(*) AS number, total(bytes) AS bytes FROM deliveries INDEXED BY deliveries_settled WHERE settled = 1",
+    );
     this.#excess = database.prepare(
       `DELETE FROM deliveries WHERE settled = 1 AND rowid IN (
          SELECT id FROM (
@@ -80,8 +102,13 @@ export class DeliveryStore {
     return this.#database.write(this.#expire, before);
   }
 
-  /** Forgets the oldest of those that are settled, beyond the given number or bytes. */
-  limit(maxSettled: number, maxSettledBytes: number): Promise<void> {
+  /** Forgets the oldest of those that are settled, beyond the bounds. */
+  limit(): Promise<void> {
+    this.#addedSince = 0;
+    this.#bytesSince = 0;
+    const { maxSettled, maxSettledBytes } = this.#bounds;
+    const { number, bytes } = this.#settledTotal.get() ?? {};
+    if (Number(number) <= maxSettled && Number(bytes) <= maxSettledBytes) return Promise.resolve();
     return this.#database.write(this.#excess, maxSettled, maxSettledBytes);
   }
 
@@ -90,6 +117,7 @@ export class DeliveryStore {
     const pushText = JSON.stringify(push);
     const record = JSON.stringify(delivery);
     const { deliveryId, sessionId, createdAt } = delivery;
+    this.#count(pushText.length + record.length);
     return this.#database.write(
       this.#insert,
       deliveryId,
@@ -120,6 +148,13 @@ export class DeliveryStore {
   /** Brings to disk, now, what was added and updated. */
   flush(): void {
     this.#database.flush();
+  }
+
+  #count(bytes: number): void {
+    this.#addedSince += 1;
+    this.#bytesSince += bytes;
+    const { maxSettled, maxSettledBytes } = this.#bounds;
+    if (this.#addedSince > maxSettled / share || this.#bytesSince > maxSettledBytes / share) void this.limit();
   }
 
   get(deliveryId: string): StoredDelivery | undefined {

@@ -42,7 +42,8 @@ export class IdempotencyStore {
     return this.#get.get(method, key, Date.now() - keepMs) as StoredResult | undefined;
   }
 
-  expire(): Promise<void> {
-    return this.#database.write(this.#expire, Date.now() - keepMs);
+  /** Forgets what is older than that at `now`, in Unix milliseconds. */
+  expire(now: number): Promise<void> {
+    return this.#database.write(this.#expire, now - keepMs);
   }
 }
