@@ -27,6 +27,9 @@ export interface DatabaseOptions {
   readonly connect?: Connect;
 }
 
+/** How long a change that has happened waits for a transaction that is made anyway. */
+const maxKeepDelayMs = 1;
+
 /** Between two attempts to open the database again, or to write what could not be written. */
 const firstRetryMs = 100;
 const maxRetryMs = 10_000;
@@ -50,7 +53,8 @@ export class Database {
   #database: DatabaseSync;
   #commits: number;
   #batch: Write[] = [];
-  #scheduled: NodeJS.Immediate | undefined;
+  #urgent: NodeJS.Immediate | undefined;
+  #lazy: NodeJS.Timeout | undefined;
   /** What has to be made again, the newest of each key. */
   readonly #unwritten = new Map<string, Write>();
   #health: StoreHealth = { state: "open" };
@@ -97,21 +101,26 @@ export class Database {
 
   /** Queues a statement for the next transaction. If that fails it is forgotten. */
   write(statement: Statement, ...parameters: Parameters): Promise<void> {
+    this.#urgent ??= setImmediate(() => this.flush());
     return this.#queue({ statement, parameters, done: deferred() });
   }
 
   /**
    * Queues a statement that has happened in any case, and is only noted. If it fails, the promise rejects, and the newest
-   * statement of each key is made again when the store is back.
+   * statement of each key is made again when the store is back. Nobody is answered by it, so it waits for a moment for
+   * the next transaction to take it along.
    */
   keep(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
+    this.#lazy ??= setTimeout(() => this.flush(), maxKeepDelayMs);
     return this.#queue({ statement, parameters, done: deferred(), key });
   }
 
   /** Commits what is queued, now. Never throws. */
   flush(): void {
-    clearImmediate(this.#scheduled);
-    this.#scheduled = undefined;
+    clearImmediate(this.#urgent);
+    clearTimeout(this.#lazy);
+    this.#urgent = undefined;
+    this.#lazy = undefined;
     const batch = this.#batch;
     if (batch.length === 0) return;
     this.#batch = [];
@@ -146,7 +155,6 @@ export class Database {
     // Whoever does not look at the outcome shall not end the daemon.
     write.done.promise.catch(() => {});
     this.#batch.push(write);
-    this.#scheduled ??= setImmediate(() => this.flush());
     return write.done.promise;
   }
 
