@@ -228,8 +228,17 @@ export class Database {
         this.#noteFailing(error);
         return;
       }
-    }
+    } else this.#emptyWal();
     this.#rewrite();
+  }
+
+  /** Where there is no room, what the WAL takes may be all that is wanted. */
+  #emptyWal(): void {
+    try {
+      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // The write behind it says what is wrong.
+    }
   }
 
   /**

@@ -13,7 +13,7 @@ export interface Salvaged {
 /** How many row numbers are tried one by one, where neither the table nor its index says which there are. */
 const maxGuesses = 10_000;
 
-export const nothing: Salvaged = {
+const nothing: Salvaged = {
   rows: { sessions: [], prompts: [], deliveries: [] },
   results: [],
   lostIds: { sessions: [], prompts: [], deliveries: [] },

@@ -8,7 +8,7 @@ import { PromptStore } from "../../server/store/prompts.ts";
 import type { StoredSession } from "../../server/store/sessions.ts";
 
 /** The files of a store. */
-export const storeFiles = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"] as const;
+const storeFiles = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"] as const;
 
 export function open(directory: string, options: Partial<Parameters<typeof openStore>[0]> = {}): OpenStore {
   return openStore({
@@ -20,7 +20,7 @@ export function open(directory: string, options: Partial<Parameters<typeof openS
   });
 }
 
-export function storedSession(sessionId: string, more: Partial<StoredSession> = {}): StoredSession {
+function storedSession(sessionId: string, more: Partial<StoredSession> = {}): StoredSession {
   const file = `/nowhere/${sessionId}.jsonl`;
   const options = { tools: ["read"] };
   return { sessionId, cwd: "/", file, generation: 2, reservedSeq: 5, options, createdAt: 1, updatedAt: 1, ...more };
