@@ -1,10 +1,14 @@
 import { coldCreate } from "./figures/cold-create.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { observerCost } from "./figures/observer-cost.ts";
+import { pushAcceptance } from "./figures/push-acceptance.ts";
+import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
 import { recordSize } from "./figures/record-size.ts";
 import { requestLatency } from "./figures/request-latency.ts";
 import { requestLatencyPinned } from "./figures/request-latency-pinned.ts";
 import { residentMemory } from "./figures/resident-memory.ts";
+import { storeSize } from "./figures/store-size.ts";
 import type { Figure } from "./lib/figure.ts";
 
 /** Every figure by the name that the command line takes, in the order of a full run. */
@@ -16,6 +20,10 @@ export const figures = {
   "real-pi": realPiEvents,
   "cold-create": coldCreate,
   memory: residentMemory,
+  "push-accepted": pushAcceptance,
+  "push-delivered": pushDelivered,
+  "observer-cost": observerCost,
+  "store-size": storeSize,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

@@ -27,6 +27,56 @@ export const PiInfo = Type.Object(
 );
 export type PiInfo = Static<typeof PiInfo>;
 
+export const StoreDamage = Type.Object(
+  {
+    path: Type.String({ description: "The damaged database, set aside as it was found." }),
+    at: Timestamp,
+    why: Type.String({ description: "What was found, as a sentence." }),
+    kept: Type.Object(
+      {
+        sessions: Type.Integer(),
+        sessionsFromList: Type.Integer({ description: "Their rows were lost; the list of sessions has them." }),
+        sessionsFromFiles: Type.Integer({ description: "Only pi's own session file was left of them." }),
+        prompts: Type.Integer(),
+        deliveries: Type.Integer(),
+      },
+      { additionalProperties: false, description: "How much the new store was begun with." },
+    ),
+    lost: Type.Object(
+      {
+        sessionIds: Type.Array(Type.String()),
+        promptIds: Type.Array(Type.String()),
+        deliveryIds: Type.Array(Type.String()),
+      },
+      {
+        additionalProperties: false,
+        description:
+          "What is known to be lost, as far as something readable names it; at most 1,000 of each. Transactions that are missing as a whole are counted in `why`.",
+      },
+    ),
+  },
+  { additionalProperties: false },
+);
+export type StoreDamage = Static<typeof StoreDamage>;
+
+export const StoreInfo = Type.Object(
+  {
+    state: Type.Enum(["open", "failing"], {
+      description:
+        "`failing`: writes fail or are refused with `store_failed`, and are tried again by themselves. Reads go on.",
+    }),
+    since: Type.Optional({ ...Timestamp, description: "Since when it is failing." }),
+    why: Type.Optional(Type.String({ description: "Why it is failing." })),
+    unwritten: Type.Integer({ description: "Changes that have happened and wait to be written." }),
+    bytes: Type.Integer({ description: "The database's files." }),
+    damaged: Type.Array(StoreDamage, {
+      description: "Damaged databases that were set aside and still lie there, the newest first; at most 3.",
+    }),
+  },
+  { additionalProperties: false },
+);
+export type StoreInfo = Static<typeof StoreInfo>;
+
 export const DaemonInfo = Type.Object(
   {
     pid: Type.Integer(),
@@ -38,6 +88,7 @@ export const DaemonInfo = Type.Object(
     sessions: Type.Record(Type.String(), Type.Integer(), { description: "How many sessions are in each state." }),
     connections: Type.Integer(),
     residentBytes: Type.Integer({ description: "The daemon's own resident memory, without its children." }),
+    store: Type.Optional(StoreInfo),
   },
   { additionalProperties: false },
 );

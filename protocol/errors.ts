@@ -51,6 +51,7 @@ export const errorCatalogue = {
   wrong_state: row(-32035, 409, false, "The delivery's state does not allow it; data has the delivery."),
   cancelled: row(-32034, 499, true, "The caller cancelled the call with $/cancelRequest, or went away."),
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
+  store_failed: row(-32042, 503, true, "The store could not be written; nothing was accepted."),
   shutting_down: row(-32041, 503, true, "The daemon is about to end."),
 } as const satisfies Record<string, ErrorRow>;
 

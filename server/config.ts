@@ -13,8 +13,15 @@ export const limits = {
   maxRetainedEventBytes: 8 * 1024 * 1024,
   /** A request's message list or payload, as JSON, that subscribers are told of; a larger one is left out. */
   maxProviderBodyBytes: 4 * 1024 * 1024,
-  /** How long settled deliveries are kept in the store: 30 days. Looked at when a daemon starts. */
+  /** How long deliveries are kept in the store after they were settled, and prompts after they were lost: 30 days. */
   keepSettledDeliveriesMs: 30 * 24 * 60 * 60 * 1_000,
+  keepLostPromptsMs: 30 * 24 * 60 * 60 * 1_000,
+  /** How often the store is looked through for what is to be forgotten: when a daemon starts, and every hour. */
+  sweepStoreEveryMs: 60 * 60 * 1_000,
+  /** Free pages of 4 KiB that are given back to the file system each time. */
+  maxShrinkPages: 2_560,
+  /** Settled deliveries in the store, and their bytes as JSON. Looked at whenever a sixteenth of it was added. */
+  settled: { maxSettled: 100_000, maxSettledBytes: 128 * 1024 * 1024 },
   delivery: {
     /** One push as JSON. */
     maxPushBytes: 8 * 1024 * 1024,

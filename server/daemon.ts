@@ -10,6 +10,7 @@ import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { packageVersion } from "./package-version.ts";
 import { locatePi } from "./pi/locate.ts";
+import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
@@ -17,12 +18,12 @@ import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
-import { createPrivate, StateDirectory } from "./state-directory.ts";
-import { Database } from "./store/database.ts";
+import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
+import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
-import { SessionStore } from "./store/sessions.ts";
+import { Retention } from "./store/retention.ts";
 
 export interface DaemonOptions {
   /** Default: as {@link stateDirectory} says. */
@@ -63,10 +64,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     );
     const locate = () => locatePi({ option: options.pi, env });
     const pi = await locate();
-    const database = resources.add(openStore(state.store, log), (open) => open.close());
+    const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
+    const { database } = store;
     const sessions: { registry?: Registry } = {};
-    const deliveries = new DeliveryStore(database);
-    void deliveries.expire(Date.now() - limits.keepSettledDeliveriesMs);
+    const deliveries = new DeliveryStore(database, limits.settled);
+    const prompts = new PromptStore(database);
+    const idempotency = new IdempotencyStore(database);
     const tracker = new DeliveryTracker({
       store: deliveries,
       ...limits.delivery,
@@ -80,8 +83,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
       env,
-      sessions: new SessionStore(database),
-      prompts: new PromptStore(database),
+      sessions: store.sessions,
+      prompts,
       tracker,
       limits,
       log,
@@ -95,9 +98,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       stateDir: state.path,
       pi,
       connections: () => edges.edge?.connections ?? 0,
+      store: () => store.info(),
     };
-    const idempotency = new IdempotencyStore(database);
-    void idempotency.expire();
+    const { keepSettledDeliveriesMs, keepLostPromptsMs, sweepStoreEveryMs: everyMs, maxShrinkPages } = limits;
+    const kept = { keepSettledDeliveriesMs, keepLostPromptsMs, everyMs, shrinkPages: maxShrinkPages };
+    resources.add(new Retention({ database, deliveries, prompts, idempotency, ...kept, log }), (on) => on.close());
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
@@ -135,10 +140,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   }
 }
 
-function openStore(path: string, log: Logger): Database {
+function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
   try {
-    createPrivate(path);
-    return new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"));
+    return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new StartError("store_unusable", `The store ${path} cannot be opened: ${why}`, { cause });

@@ -130,8 +130,8 @@ function makePrivate(path: string): void {
   }
 }
 
-/** Makes the file with mode 0600 if it is not there. SQLite gives its side files the mode of the main one. */
-export function createPrivate(file: string): void {
+/** Makes the file with mode 0600 if it is not there. */
+function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
 }
 

@@ -12,6 +12,10 @@ export interface DaemonUnderTestOptions {
   /** Path of the pi that it starts. */
   readonly pi: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** A program that runs it, with its arguments. */
+  readonly under?: readonly string[];
+  /** Default: another one for each daemon. */
+  readonly stateDir?: string;
 }
 
 let count = 0;
@@ -20,12 +24,13 @@ let count = 0;
 export async function startDaemonUnderTest(
   setting: Setting,
   resources: Resources,
-  { pi, env = {} }: DaemonUnderTestOptions,
+  { pi, env = {}, under = [], ...given }: DaemonUnderTestOptions,
 ): Promise<DaemonFile> {
   count += 1;
-  const stateDir = join(setting.directory, `d${count}`);
-  mkdirSync(stateDir);
-  const child = spawn(process.execPath, [...nodeFlags, launcher, setting.dist, stateDir, pi], {
+  const stateDir = given.stateDir ?? join(setting.directory, `d${count}`);
+  mkdirSync(stateDir, { recursive: true });
+  const command = [...under, process.execPath, ...nodeFlags, launcher, setting.dist, stateDir, pi];
+  const child = spawn(command[0] ?? "", command.slice(1), {
     env: { ...process.env, PI_CODING_AGENT_DIR: join(stateDir, "agent"), ...env },
     stdio: ["pipe", "pipe", "inherit"],
     // Ctrl-C is the figure's to act on: it ends the daemon in order.

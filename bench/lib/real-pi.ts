@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV, LINK_VERSION } from "../../protocol/link.ts";
-import { createAgentDir } from "../../provider/agent-dir.ts";
+import { type AgentDirOptions, createAgentDir } from "../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { planSpawn } from "../../server/pi/spawn-options.ts";
 import { DirectChild } from "./direct-child.ts";
@@ -34,9 +34,10 @@ export async function scriptModel(
   setting: Setting,
   resources: Resources,
   options: ProviderOptions = {},
+  agent: Omit<AgentDirOptions, "provider"> = {},
 ): Promise<ScriptedModel> {
   const provider = resources.add(await startProvider(options), (open) => open.close());
-  const agentDir = await createAgentDir({ provider, parentDir: setting.directory });
+  const agentDir = await createAgentDir({ provider, parentDir: setting.directory, ...agent });
   return { provider, env: agentDir.env };
 }
 

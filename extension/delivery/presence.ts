@@ -119,6 +119,7 @@ class Said {
   readonly #raw: string;
   readonly images: readonly string[];
   #squeezed: string | undefined;
+  #beginning: string | undefined;
 
   constructor(raw: string, images: readonly string[]) {
     this.#raw = raw.isWellFormed() ? raw : raw.replace(loneSurrogates, "");
@@ -148,7 +149,13 @@ class Said {
 
   /** Tells most texts apart by their beginnings: a push may have megabytes. */
   #canEqual(other: Said): boolean {
-    const [one, two] = [this.#raw, other.#raw].map((raw) => raw.slice(0, 256).replace(/\s+/g, ""));
-    return one === undefined || two === undefined || one.startsWith(two) || two.startsWith(one);
+    const [one, two] = [this.#start, other.#start];
+    return one.startsWith(two) || two.startsWith(one);
+  }
+
+  /** Read once: each message is compared with each push. */
+  get #start(): string {
+    this.#beginning ??= this.#raw.slice(0, 256).replace(/\s+/g, "");
+    return this.#beginning;
   }
 }

@@ -38,15 +38,18 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
     "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",
 };
 
-const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery">, string>> = {
+const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery" | "settled">, string>> = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
   maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
   maxRetainedEventBytes:
     "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
-  keepSettledDeliveriesMs: "How long settled deliveries can be asked for: 30 days, looked at when a daemon starts.",
   maxProviderBodyBytes:
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
+  keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
+  keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
+  sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
+  maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
 };
 
@@ -56,6 +59,11 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxOpenBytesPerSession: "Their bytes together. Further ones are answered with `overloaded`.",
   maxSettledInMemory: "Settled deliveries in memory. Others are read from the store; nothing is lost.",
   maxSettledBytesInMemory: "Their bytes together. As above.",
+};
+
+const settled: Readonly<Record<keyof typeof daemonLimits.settled, string>> = {
+  maxSettled: "Settled deliveries in the store. Beyond, the oldest are forgotten: `delivery_not_found`.",
+  maxSettledBytes: "Their bytes together, as JSON. As above.",
 };
 
 const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
@@ -71,6 +79,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(defaultEdgeLimits, edge),
   ...described(defaultDispatcherLimits, dispatcher),
   ...described(daemonLimits, daemon),
+  ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.child, child),
 ];

@@ -98,14 +98,8 @@ export class DeliveryTracker {
     this.#track(tracked);
     try {
       await stored;
-    } catch (cause) {
+    } catch (error) {
       this.#untrack(delivery);
-      const error = new WireError(
-        "internal_error",
-        "The push could not be stored, so it is not accepted.",
-        {},
-        { cause },
-      );
       this.#waiters.fail(push.deliveryId, error);
       throw error;
     }
@@ -249,15 +243,17 @@ export class DeliveryTracker {
     this.#expiry.watch(result.delivery);
     if (!isBeforeInsertion(result.delivery)) this.#decided(deliveryId);
     const over = isTerminal(result.delivery);
-    // A failed write is logged by the store. What the transcript says is found again at the next start.
-    const written = this.#options.store.update(result.delivery, over).catch(() => {});
+    const written = this.#options.store.update(result.delivery, over);
     if (over) {
       this.#untrack(result.delivery);
       const settled = { push: tracked.push, delivery: result.delivery };
       this.#settled.set(deliveryId, settled);
-      // Until it is committed the store still has the state before.
+      // Until it is committed the store still has the state before. One that failed is written again by the store.
       this.#settling.set(deliveryId, settled);
-      void written.then(() => this.#settling.delete(deliveryId));
+      written.then(
+        () => this.#settling.delete(deliveryId),
+        () => {},
+      );
     }
     this.#telling.changed(result.delivery);
   }

@@ -121,12 +121,24 @@ async function tailOf(file: string): Promise<string> {
   }
 }
 
+/** Where pi keeps the sessions of a working directory. */
 function sessionDirectory(cwd: string, env: NodeJS.ProcessEnv): string {
-  const agentDirectory = expand(env["PI_CODING_AGENT_DIR"] ?? "~/.pi/agent", env);
+  const agentDirectory = agentDirectoryOf(env);
   const chosen = env["PI_CODING_AGENT_SESSION_DIR"] || settingsSessionDir(agentDirectory);
   if (chosen !== undefined && chosen !== "") return expand(chosen, env);
   const name = `--${cwd.replace(/^\//, "").replace(/[/\\:]/g, "-")}--`;
   return join(agentDirectory, "sessions", name);
+}
+
+/** The directory that was chosen for all sessions, or the one that has a directory for each working directory. */
+export function sessionRoot(env: NodeJS.ProcessEnv): string {
+  const agentDirectory = agentDirectoryOf(env);
+  const chosen = env["PI_CODING_AGENT_SESSION_DIR"] || settingsSessionDir(agentDirectory);
+  return chosen === undefined || chosen === "" ? join(agentDirectory, "sessions") : expand(chosen, env);
+}
+
+function agentDirectoryOf(env: NodeJS.ProcessEnv): string {
+  return expand(env["PI_CODING_AGENT_DIR"] ?? "~/.pi/agent", env);
 }
 
 function settingsSessionDir(agentDirectory: string): string | undefined {

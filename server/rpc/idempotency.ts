@@ -41,7 +41,8 @@ export function idempotent(handlers: Handlers, store: ResultStore): Handlers {
         });
       }
       const result = Promise.resolve(handler(params as never, call)).then(async (value) => {
-        await store.put(method, key, { paramsHash, result: JSON.stringify(value) });
+        // What has happened is not refused because it could not be noted: a second call would do it again.
+        await store.put(method, key, { paramsHash, result: JSON.stringify(value) }).catch(() => {});
         return value;
       });
       recent.set(id, { paramsHash, result });

@@ -122,7 +122,8 @@ export class Registry {
     this.#sessions.delete(session.sessionId);
     await removeIfEmpty(session.file);
     const { sessions, prompts } = this.#options;
-    await Promise.all([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
+    // The session has ended, whatever the store can note of it now; what fails is written again.
+    await Promise.allSettled([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
     return exit;
   }
 
@@ -162,7 +163,7 @@ export class Registry {
     } catch (error) {
       await session.close();
       await removeIfEmpty(file);
-      await this.#options.sessions.delete(sessionId);
+      await this.#options.sessions.delete(sessionId).catch(() => {});
       throw error;
     } finally {
       this.#creating.delete(session);

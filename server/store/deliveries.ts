@@ -1,6 +1,7 @@
 import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { HeldPush } from "../../protocol/link.ts";
 import type { Database } from "./database.ts";
+import { isSound, sumOf } from "./sums.ts";
 
 /** What is kept of a push: what the helper needs, and what the daemon itself sees to. */
 export interface StoredPush extends HeldPush {
@@ -22,6 +23,15 @@ export interface DeliveryQuery {
   readonly behind?: Delivery | undefined;
 }
 
+/** What is kept of settled deliveries. */
+export interface SettledBounds {
+  readonly maxSettled: number;
+  readonly maxSettledBytes: number;
+}
+
+/** The bounds are looked at when a part of them as large as this was added. */
+const share = 16;
+
 export class DeliveryStore {
   readonly #database: Database;
   readonly #insert;
@@ -29,21 +39,47 @@ export class DeliveryStore {
   readonly #get;
   readonly #open;
   readonly #expire;
+  readonly #excess;
+  readonly #settledTotal;
   readonly #list;
   readonly #listOf;
 
-  constructor(database: Database) {
+  readonly #bounds: SettledBounds;
+  #addedSince = 0;
+  #bytesSince = 0;
+
+  constructor(database: Database, bounds: Partial<SettledBounds> = {}) {
     this.#database = database;
+    this.#bounds = {
+      maxSettled: Number.MAX_SAFE_INTEGER,
+      maxSettledBytes: Number.MAX_SAFE_INTEGER,
+      ...bounds,
+    };
     this.#insert = database.prepare(
-      "INSERT INTO deliveries (delivery_id, session_id, settled, push, record, created_at) VALUES (?, ?, 0, ?, ?, ?)",
+      `INSERT INTO deliveries (delivery_id, session_id, settled, push, record, created_at, push_sum, record_sum, bytes)
+       VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, octet_length(?3) + octet_length(?4))`,
     );
-    this.#update = database.prepare("UPDATE deliveries SET settled = ?, record = ? WHERE delivery_id = ?");
-    this.#get = database.prepare("SELECT push, record FROM deliveries WHERE delivery_id = ?");
-    this.#expire = database.prepare("DELETE FROM deliveries WHERE settled = 1 AND created_at < ?");
+    this.#update = database.prepare(
+      `UPDATE deliveries SET settled = ?2, settled_at = ?3, record = ?4, record_sum = ?5,
+         bytes = octet_length(push) + octet_length(?4) WHERE delivery_id = ?1`,
+    );
+    this.#get = database.prepare(`SELECT ${columns} FROM deliveries WHERE delivery_id = ?`);
+    this.#expire = database.prepare("DELETE FROM deliveries WHERE settled = 1 AND settled_at < ?");
+    this.#settledTotal = database.prepare(
+      "SELECT count(*) AS number, total(bytes) AS bytes FROM deliveries INDEXED BY deliveries_settled WHERE settled = 1",
+    );
+    this.#excess = database.prepare(
+      `DELETE FROM deliveries WHERE settled = 1 AND rowid IN (
+         SELECT id FROM (
+           SELECT rowid AS id, row_number() OVER newest AS nth, sum(bytes) OVER newest AS total
+           FROM deliveries INDEXED BY deliveries_settled WHERE settled = 1
+           WINDOW newest AS (ORDER BY settled_at DESC, rowid DESC)
+         ) WHERE nth > ? OR total > ?)`,
+    );
     this.#list = database.prepare(page(""));
     this.#listOf = database.prepare(page("session_id = ?5 AND"));
     this.#open = database.prepare(
-      "SELECT push, record FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id",
+      `SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id`,
     );
   }
 
@@ -58,7 +94,7 @@ export class DeliveryStore {
       limit,
       ...inOne,
     );
-    return rows.map((row) => JSON.parse(row["record"] as string) as Delivery);
+    return rows.map((row) => parse(row).delivery);
   }
 
   /** Forgets what was settled before the given time, in Unix milliseconds. */
@@ -66,25 +102,59 @@ export class DeliveryStore {
     return this.#database.write(this.#expire, before);
   }
 
-  /** Resolves when it is on disk. */
+  /** Forgets the oldest of those that are settled, beyond the bounds. */
+  limit(): Promise<void> {
+    this.#addedSince = 0;
+    this.#bytesSince = 0;
+    const { maxSettled, maxSettledBytes } = this.#bounds;
+    const { number, bytes } = this.#settledTotal.get() ?? {};
+    if (Number(number) <= maxSettled && Number(bytes) <= maxSettledBytes) return Promise.resolve();
+    return this.#database.write(this.#excess, maxSettled, maxSettledBytes);
+  }
+
+  /** Resolves when it is on disk. Rejects with `store_failed`: then nothing of it is stored. */
   add({ push, delivery }: StoredDelivery): Promise<void> {
+    const pushText = JSON.stringify(push);
+    const record = JSON.stringify(delivery);
+    const { deliveryId, sessionId, createdAt } = delivery;
+    this.#count(pushText.length + record.length);
     return this.#database.write(
       this.#insert,
-      delivery.deliveryId,
-      delivery.sessionId,
-      JSON.stringify(push),
-      JSON.stringify(delivery),
-      delivery.createdAt,
+      deliveryId,
+      sessionId,
+      pushText,
+      record,
+      createdAt,
+      sumOf(pushText),
+      sumOf(record),
     );
   }
 
+  /** Resolves when it is on disk. When it rejects it is written again as soon as the store is back. */
   update(delivery: Delivery, settled: boolean): Promise<void> {
-    return this.#database.write(this.#update, settled ? 1 : 0, JSON.stringify(delivery), delivery.deliveryId);
+    const record = JSON.stringify(delivery);
+    const { deliveryId, updatedAt } = delivery;
+    return this.#database.keep(
+      `delivery ${deliveryId}`,
+      this.#update,
+      deliveryId,
+      settled ? 1 : 0,
+      settled ? updatedAt : null,
+      record,
+      sumOf(record),
+    );
   }
 
   /** Brings to disk, now, what was added and updated. */
   flush(): void {
     this.#database.flush();
+  }
+
+  #count(bytes: number): void {
+    this.#addedSince += 1;
+    this.#bytesSince += bytes;
+    const { maxSettled, maxSettledBytes } = this.#bounds;
+    if (this.#addedSince > maxSettled / share || this.#bytesSince > maxSettledBytes / share) void this.limit();
   }
 
   get(deliveryId: string): StoredDelivery | undefined {
@@ -98,16 +168,18 @@ export class DeliveryStore {
   }
 }
 
+const columns = "push, record, push_sum AS pushSum, record_sum AS recordSum";
+
 function page(condition: string): string {
-  return `SELECT record FROM deliveries
+  return `SELECT ${columns} FROM deliveries
     WHERE ${condition} (?1 IS NULL OR json_extract(record, '$.state') IN (SELECT value FROM json_each(?1)))
       AND (created_at, delivery_id) < (?2, ?3)
     ORDER BY created_at DESC, delivery_id DESC LIMIT ?4`;
 }
 
+/** Throws where the row does not say what was written into it. */
 function parse(row: Readonly<Record<string, unknown>>): StoredDelivery {
-  return {
-    push: JSON.parse(row["push"] as string) as StoredPush,
-    delivery: JSON.parse(row["record"] as string) as Delivery,
-  };
+  const { push, record, pushSum, recordSum } = row;
+  if (!isSound(push, pushSum) || !isSound(record, recordSum)) throw new Error("A delivery in the store is damaged.");
+  return { push: JSON.parse(push) as StoredPush, delivery: JSON.parse(record) as Delivery };
 }

@@ -27,14 +27,23 @@ export class IdempotencyStore {
   }
 
   put(method: string, key: string, stored: StoredResult): Promise<void> {
-    return this.#database.write(this.#put, method, key, stored.paramsHash, stored.result, Date.now());
+    return this.#database.keep(
+      `result ${method} ${key}`,
+      this.#put,
+      method,
+      key,
+      stored.paramsHash,
+      stored.result,
+      Date.now(),
+    );
   }
 
   get(method: string, key: string): StoredResult | undefined {
     return this.#get.get(method, key, Date.now() - keepMs) as StoredResult | undefined;
   }
 
-  expire(): Promise<void> {
-    return this.#database.write(this.#expire, Date.now() - keepMs);
+  /** Forgets what is older than that at `now`, in Unix milliseconds. */
+  expire(now: number): Promise<void> {
+    return this.#database.write(this.#expire, now - keepMs);
   }
 }

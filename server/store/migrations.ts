@@ -38,7 +38,21 @@ const steps: readonly string[] = [
    CREATE INDEX idempotency_at ON idempotency (at);`,
   `CREATE INDEX deliveries_by_age ON deliveries (created_at, delivery_id);
    CREATE INDEX deliveries_by_session ON deliveries (session_id, created_at, delivery_id);`,
+  // The sums are CRC-32 of the text beside them; NULL where an older version has written it.
+  `CREATE TABLE commits (id INTEGER PRIMARY KEY, newest INTEGER NOT NULL) STRICT;
+   INSERT INTO commits VALUES (1, 0);
+   ALTER TABLE sessions ADD COLUMN record_sum INTEGER;
+   ALTER TABLE prompts ADD COLUMN text_sum INTEGER;
+   ALTER TABLE deliveries ADD COLUMN push_sum INTEGER;
+   ALTER TABLE deliveries ADD COLUMN record_sum INTEGER;
+   ALTER TABLE deliveries ADD COLUMN settled_at INTEGER;
+   ALTER TABLE deliveries ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+   UPDATE deliveries SET bytes = length(push) + length(record), settled_at = iif(settled, created_at, NULL);
+   CREATE INDEX deliveries_settled ON deliveries (settled_at, bytes) WHERE settled = 1;`,
 ];
+
+/** The newest shape. */
+export const knownShape = steps.length;
 
 /** Brings a database to the newest shape. Throws when a newer daemon has written it. */
 export function migrate(database: DatabaseSync): void {

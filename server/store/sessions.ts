@@ -1,4 +1,6 @@
 import type { Database } from "./database.ts";
+import type { SessionList } from "./session-list.ts";
+import { isSound, sumOf } from "./sums.ts";
 
 /** What is kept of a session across daemons. */
 export interface StoredSession {
@@ -28,25 +30,38 @@ export class SessionStore {
   readonly #delete;
   readonly #all;
 
-  constructor(database: Database) {
+  readonly #list: SessionList | undefined;
+
+  /** `list` is the copy that is read where the database has lost its sessions. */
+  constructor(database: Database, list?: SessionList) {
     this.#database = database;
+    this.#list = list;
     this.#put = database.prepare(
-      `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT (session_id) DO UPDATE SET file = excluded.file, record = excluded.record, updated_at = excluded.updated_at`,
+      `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (session_id) DO UPDATE SET file = excluded.file, record = excluded.record,
+         record_sum = excluded.record_sum, updated_at = excluded.updated_at`,
     );
     this.#delete = database.prepare("DELETE FROM sessions WHERE session_id = ?");
-    this.#all = database.prepare("SELECT record FROM sessions ORDER BY created_at");
+    this.#all = database.prepare("SELECT record, record_sum AS sum FROM sessions ORDER BY created_at");
+    list?.begin(this.all());
   }
 
+  /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
   put(session: StoredSession): Promise<void> {
-    return this.#database.write(
+    this.#list?.put(session);
+    const record = JSON.stringify(session);
+    const { sessionId, cwd, file, createdAt, updatedAt } = session;
+    return this.#database.keep(
+      keyOf(sessionId),
       this.#put,
-      session.sessionId,
-      session.cwd,
-      session.file,
-      JSON.stringify(session),
-      session.createdAt,
-      session.updatedAt,
+      sessionId,
+      cwd,
+      file,
+      record,
+      createdAt,
+      updatedAt,
+      sumOf(record),
     );
   }
 
@@ -55,11 +70,20 @@ export class SessionStore {
     this.#database.flush();
   }
 
+  /** As {@link put}. */
   delete(sessionId: string): Promise<void> {
-    return this.#database.write(this.#delete, sessionId);
+    this.#list?.delete(sessionId);
+    return this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
   }
 
   all(): readonly StoredSession[] {
-    return this.#all.all().map((row) => JSON.parse(row["record"] as string) as StoredSession);
+    return this.#all.all().map(({ record, sum }) => {
+      if (!isSound(record, sum)) throw new Error("A session in the store is damaged.");
+      return JSON.parse(record) as StoredSession;
+    });
   }
+}
+
+function keyOf(sessionId: string): string {
+  return `session ${sessionId}`;
 }

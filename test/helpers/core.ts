@@ -6,6 +6,7 @@ import { limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { Registry } from "../../server/session/registry.ts";
+import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
@@ -63,7 +64,12 @@ export function recorder(id = "recorder"): Recorder {
   };
 }
 
-export async function startCore(): Promise<Core> {
+export interface CoreOptions {
+  /** How the store's database is reached. Default: as a daemon reaches it. */
+  readonly connect?: Connect;
+}
+
+export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
   const root = mkdtempSync(join(tmpdir(), "core-"));
   const cwd = join(root, "cwd");
   const runDirectory = join(root, "run");
@@ -72,7 +78,7 @@ export async function startCore(): Promise<Core> {
   const log = pino({ level: "silent" });
 
   function open() {
-    const database = new Database(join(root, "store.db"), () => {});
+    const database = new Database(join(root, "store.db"), () => {}, connect === undefined ? {} : { connect });
     const tracker: DeliveryTracker = new DeliveryTracker({
       store: new DeliveryStore(database),
       ...limits.delivery,

@@ -19,8 +19,11 @@ export interface Stage extends AsyncDisposable {
   readonly client: Client;
   /** A session on the scripted model. */
   session(api?: ScriptedName): Promise<SessionHandle>;
-  /** Ends the daemon in order and starts another on the same state; `client` is one of the new daemon's from then on. */
-  restart(): Promise<void>;
+  /**
+   * Ends the daemon in order and starts another on the same state; `client` is one of the new daemon's from then on.
+   * `between` is called while there is none.
+   */
+  restart(between?: () => void): Promise<void>;
 }
 
 export interface StageOptions {
@@ -77,9 +80,10 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
       return current.client;
     },
     session: (api = "scripted") => current.client.createSession({ cwd, model: `${api}/model-1` }),
-    restart: async () => {
+    restart: async (between = () => {}) => {
       await current.client.close();
       await current.daemon.stop();
+      between();
       current = await start();
     },
     [Symbol.asyncDispose]: async () => {

@@ -1,4 +1,4 @@
-import type { DaemonInfo, PiInfo } from "../../../protocol/daemon.ts";
+import type { DaemonInfo, PiInfo, StoreInfo } from "../../../protocol/daemon.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import type { Registry } from "../../session/registry.ts";
@@ -10,6 +10,7 @@ export interface DaemonFacts {
   readonly stateDir: string;
   readonly pi: PiInfo;
   readonly connections: () => number;
+  readonly store: () => StoreInfo;
 }
 
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): Pick<Handlers, "daemon/info" | "rpc.discover"> {
@@ -37,5 +38,6 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     sessions,
     connections: facts.connections(),
     residentBytes: process.memoryUsage.rss(),
+    store: facts.store(),
   };
 }

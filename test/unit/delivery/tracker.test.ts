@@ -89,7 +89,7 @@ describe("DeliveryTracker", () => {
     const big = push({ content: "x".repeat(700) });
     const outcomes: string[] = [];
     for (let i = 0; i < 60; i += 1) outcomes.push(await kindOf(tracker.accept({ ...big, deliveryId: `d${i}` })));
-    const refused = outcomes.indexOf("internal_error");
+    const refused = outcomes.indexOf("store_failed");
     expect(refused, outcomes.join()).toBeGreaterThan(-1);
     expect(await kindOf(Promise.resolve().then(() => tracker.get(`d${refused}`)))).toBe("delivery_not_found");
     expect(changes.some(({ deliveryId }) => deliveryId === `d${refused}`)).toBe(false);

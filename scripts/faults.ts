@@ -1,0 +1,238 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as wait } from "node:timers/promises";
+import { type Client, connect } from "../client/index.ts";
+import { WireError } from "../protocol/errors.ts";
+import { root, run } from "./lib/command.ts";
+
+// Faults of the file system below a daemon's store, put in by strace and by a small tmpfs: what it refuses is not there
+// afterwards, what it accepts is, reads and aborts go on, and it recovers by itself. The last line is `N passed, N failed`;
+// the exit code is 3 where a fault could not be put in here.
+
+interface Fault {
+  readonly name: string;
+  /** What runs the daemon, with its arguments. */
+  readonly under: (stateDir: string) => readonly string[];
+  /** Whether strace makes it, and notes that it did. Otherwise pushes have to be refused. */
+  readonly isInjected: boolean;
+  /** Makes the fault, and ends it, from outside, while pushes go on. `stateDir` is as it is seen from here. */
+  readonly during?: (stateDir: string, pushed: number) => void;
+  /** Whether what runs it starts another when the first has ended. */
+  readonly restarts?: boolean;
+}
+
+const pushes = 80;
+const recoverWithinMs = 30_000;
+
+function injected(file: string, call: string, error: string, when: string): Fault {
+  return {
+    name: `${error} at ${call} of ${file}, ${when}`,
+    isInjected: true,
+    under: (stateDir) => [
+      ...["strace", "-f", "-qq", "-o", traceOf(stateDir), "-P", join(stateDir, file)],
+      ...["-e", `trace=${call}`, "-e", `inject=${call}:error=${error}:when=${when}`],
+    ],
+  };
+}
+
+/** What strace has seen: a fault may hit a change that refuses nobody. */
+function traceOf(stateDir: string): string {
+  return `${stateDir}.strace`;
+}
+
+/** A file system of 12 MB that is filled up between two pushes and given room again later. */
+function fullDisk(from: number, to: number): Fault {
+  return {
+    name: `a full file system, pushes ${from} to ${to}`,
+    isInjected: false,
+    under: (stateDir) => {
+      const mounted = `mount -t tmpfs -o size=12m,mode=700 none "$0" || exit 3; "$@"; exec "$@"`;
+      return ["unshare", "-rm", "--propagation", "private", "sh", "-c", mounted, stateDir];
+    },
+    restarts: true,
+    during: (stateDir, pushed) => {
+      if (pushed === from) fill(join(stateDir, "fill"));
+      if (pushed === to) rmSync(join(stateDir, "fill"));
+    },
+  };
+}
+
+const all: readonly Fault[] = [
+  ...["8", "21", "40..44"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
+  ...["9", "33..36", "50"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
+  ...["60", "101..160", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
+  ...["65", "140..146", "350"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
+  injected("store.db", "fsync", "EIO", "3+"),
+  fullDisk(10, 25),
+  fullDisk(30, 31),
+  fullDisk(40, 60),
+];
+
+function fill(file: string): void {
+  for (let bytes = 4 * 1024 * 1024; bytes >= 512; bytes /= 2) {
+    try {
+      for (;;) writeFileSync(file, Buffer.alloc(bytes), { flag: "a" });
+    } catch {
+      // Smaller pieces still fit.
+    }
+  }
+}
+
+interface Running {
+  readonly pid: number;
+  readonly client: Client;
+  /** The state directory as it is seen from here. */
+  readonly stateDir: string;
+}
+
+/** A command that runs a daemon, and perhaps another after it. */
+class Launch {
+  readonly #lines: AsyncIterator<string>;
+  readonly #stateDir: string;
+  readonly exited: Promise<unknown>;
+
+  constructor(stateDir: string, agentDir: string, under: readonly string[]) {
+    const program = ["--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts"), "start", "--foreground"];
+    const options = ["--state-dir", stateDir, "--pi", join(root, "test", "fixtures", "fake-pi.mjs"), "--json"];
+    const [command = "", ...args] = [...under, process.execPath, ...program, ...options];
+    const child = spawn(command, args, {
+      stdio: ["ignore", "pipe", "ignore"],
+      env: { ...process.env, PI_CODING_AGENT_DIR: agentDir },
+    });
+    this.#stateDir = stateDir;
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    this.exited = once(child, "exit");
+  }
+
+  async next(): Promise<Running> {
+    const { value, done } = await this.#lines.next();
+    if (done === true) throw new Error("The daemon did not start.");
+    const { pid, url } = JSON.parse(value) as { readonly pid: number; readonly url: string };
+    const stateDir = `/proc/${pid}/root${this.#stateDir}`;
+    const token = readFileSync(join(stateDir, "token"), "utf8").trim();
+    return { pid, stateDir, client: await connect({ url, token }) };
+  }
+}
+
+/** What is wrong, or undefined. Throws where the fault cannot be put in here. */
+async function check(fault: Fault, directory: string): Promise<string | undefined> {
+  const stateDir = join(directory, "s");
+  const agentDir = join(directory, "agent");
+  for (const made of [stateDir, agentDir]) mkdirSync(made, { mode: 0o700 });
+  const launch = new Launch(stateDir, agentDir, fault.under(stateDir));
+  const { client, pid, stateDir: seen } = await launch.next();
+  const accepted: string[] = [];
+  const refused: string[] = [];
+  try {
+    const session = await client.createSession({ cwd: directory });
+    for (let i = 0; i < pushes; i += 1) {
+      fault.during?.(seen, i);
+      const kind = await pushOne(client, session.id, `push-${i}`);
+      (kind === "accepted" ? accepted : refused).push(`push-${i}`);
+      if (kind !== "accepted" && kind !== "store_failed") return `a push was refused as ${kind}`;
+      if (kind === "accepted") continue;
+      const [known] = accepted;
+      if (known !== undefined) await client.call("delivery/get", { deliveryId: known });
+      await session.abort();
+    }
+    const isMet = fault.isInjected ? readFileSync(traceOf(stateDir), "utf8").includes("INJECTED") : refused.length > 0;
+    if (!isMet) return "the fault was not met";
+    if (accepted.length === 0) return "nothing was accepted";
+    const recovered = await untilOpen(client, session.id);
+    accepted.push(...recovered.accepted);
+    refused.push(...recovered.refused);
+    if (recovered.state !== "open")
+      return `the store is ${recovered.state} after ${recoverWithinMs} ms: ${recovered.why}`;
+  } finally {
+    await client.close();
+    process.kill(pid, "SIGKILL");
+    if (fault.restarts !== true) await launch.exited;
+  }
+  const another = fault.restarts === true ? launch : new Launch(stateDir, agentDir, []);
+  return await compare(another, accepted, refused);
+}
+
+/** What the next daemon finds. */
+async function compare(launch: Launch, accepted: readonly string[], refused: readonly string[]) {
+  const { client, pid } = await launch.next();
+  try {
+    const { store } = await client.info();
+    if (store === undefined || store.damaged.length > 0) return `the store was damaged: ${store?.damaged[0]?.why}`;
+    for (const id of accepted) if (!(await isKnown(client, id))) return `${id} was accepted and is lost`;
+    for (const id of refused) if (await isKnown(client, id)) return `${id} was refused and is there`;
+    return undefined;
+  } finally {
+    await client.close();
+    process.kill(pid, "SIGTERM");
+    await launch.exited;
+  }
+}
+
+async function untilOpen(client: Client, sessionId: string) {
+  const outcome = { state: "failing", why: "", accepted: [] as string[], refused: [] as string[] };
+  const deadline = performance.now() + recoverWithinMs;
+  for (let i = 0; outcome.state !== "open" && performance.now() < deadline; i += 1) {
+    const kind = await pushOne(client, sessionId, `later-${i}`);
+    (kind === "accepted" ? outcome.accepted : outcome.refused).push(`later-${i}`);
+    const { store } = await client.info();
+    outcome.state = store?.state ?? "unknown";
+    outcome.why = store?.why ?? "";
+    if (outcome.state !== "open") await wait(100);
+  }
+  return outcome;
+}
+
+async function pushOne(client: Client, sessionId: string, deliveryId: string): Promise<string> {
+  const params = { sessionId, deliveryId, customType: "fault", content: "x".repeat(24_000) };
+  return await client.call("delivery/push", params).then(() => "accepted", nameOf);
+}
+
+async function isKnown(client: Client, deliveryId: string): Promise<boolean> {
+  const kind = await client.call("delivery/get", { deliveryId }).then(() => "known", nameOf);
+  if (kind !== "known" && kind !== "delivery_not_found") throw new Error(`delivery/get: ${kind}`);
+  return kind === "known";
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof WireError ? error.kind : String(error);
+}
+
+/** Whether this machine lets a fault be put in. */
+async function canBeMade({ under }: Fault, directory: string): Promise<boolean> {
+  const probe = join(directory, "probe");
+  mkdirSync(probe, { recursive: true });
+  const [command = "", ...args] = [...under(probe), "true"];
+  return (await run(command, args)).code === 0;
+}
+
+// Arguments choose the faults whose names have one of them.
+const wanted = process.argv.slice(2);
+const faults = all.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
+let passed = 0;
+let failed = 0;
+let notRun = 0;
+for (const fault of faults) {
+  const directory = mkdtempSync(join(tmpdir(), "faults-"));
+  try {
+    if (await canBeMade(fault, directory)) {
+      const wrong = await check(fault, directory).catch((error: unknown) => String(error));
+      console.log(
+        `${wrong === undefined ? "passed" : "FAILED"}: ${fault.name}${wrong === undefined ? "" : `: ${wrong}`}`,
+      );
+      if (wrong === undefined) passed += 1;
+      else failed += 1;
+    } else {
+      console.log(`not run, since this machine does not let it be made: ${fault.name}`);
+      notRun += 1;
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+if (notRun > 0) console.log(`${notRun} faults were not run: they need strace, and the right to mount a tmpfs.`);
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed > 0 ? 1 : notRun > 0 ? 3 : 0);

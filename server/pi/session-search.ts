@@ -1,0 +1,86 @@
+import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { join } from "node:path";
+import { isRecordObject } from "./records.ts";
+import { sessionRoot } from "./session-file.ts";
+
+/** What pi's own file says of a session. */
+export interface FoundSessionFile {
+  readonly file: string;
+  readonly cwd: string;
+  readonly createdAt: number;
+}
+
+/** A header longer than this is not looked at. */
+const maxHeaderBytes = 64 * 1024;
+const chunkBytes = 1024 * 1024;
+
+/** The file of a session in pi's directories: by its name, and by the id in its header. */
+export function findSessionFile(sessionId: string, env: NodeJS.ProcessEnv): FoundSessionFile | undefined {
+  const root = sessionRoot(env);
+  const ending = `_${sessionId}.jsonl`;
+  for (const directory of [root, ...directoriesIn(root)]) {
+    for (const name of namesIn(directory)) {
+      const found = name.endsWith(ending) ? readHeader(join(directory, name), sessionId) : undefined;
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** Which of these texts stand anywhere in a file. A file that cannot be read has none. */
+export function textsIn(file: string, texts: ReadonlySet<string>): ReadonlySet<string> {
+  const found = new Set<string>();
+  const overlap = Math.max(0, ...Array.from(texts, (text) => text.length));
+  try {
+    const descriptor = openSync(file, "r");
+    try {
+      const chunk = Buffer.alloc(chunkBytes);
+      let behind = "";
+      for (let size = readSync(descriptor, chunk); size > 0; size = readSync(descriptor, chunk)) {
+        const text = behind + chunk.toString("latin1", 0, size);
+        for (const wanted of texts) if (text.includes(wanted)) found.add(wanted);
+        behind = text.slice(-overlap);
+      }
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // There is nothing to be found in it.
+  }
+  return found;
+}
+
+function readHeader(file: string, sessionId: string): FoundSessionFile | undefined {
+  try {
+    const descriptor = openSync(file, "r");
+    try {
+      const bytes = Buffer.alloc(maxHeaderBytes);
+      const [line = ""] = bytes.toString("utf8", 0, readSync(descriptor, bytes)).split("\n");
+      const header: unknown = JSON.parse(line);
+      if (!isRecordObject(header) || header["id"] !== sessionId || typeof header["cwd"] !== "string") return undefined;
+      const createdAt = Date.parse(String(header["timestamp"]));
+      return { file, cwd: header["cwd"], createdAt: Number.isNaN(createdAt) ? 0 : createdAt };
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+function directoriesIn(directory: string): string[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(directory, name));
+  } catch {
+    return [];
+  }
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,72 @@
+import { existsSync, statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { failureKind } from "./connection.ts";
+import { knownShape } from "./migrations.ts";
+import { type Row, rowsSql, tables } from "./rows.ts";
+
+/** What is wrong with a store, in words. */
+export interface Damage {
+  readonly why: string;
+  /** Whether its newest transactions are missing, or may be: then what it says of a delivery may be out of date. */
+  readonly isStale: boolean;
+}
+
+/**
+ * Looks a store over, and changes nothing of it: SQLite's own check, each row against its sum, and the number of the newest
+ * commit against what was noted outside. Takes some 0.3 s for 100 MB. Throws where it cannot be read at all for another
+ * reason than damage (permissions, a locked or failing disk).
+ */
+export function findDamage(path: string, noted: number | undefined): Damage | undefined {
+  const isThere = existsSync(path) && statSync(path).size > 0;
+  if (!isThere) {
+    return noted === undefined ? undefined : { why: "The database is missing, or empty.", isStale: true };
+  }
+  let database: DatabaseSync | undefined;
+  try {
+    // A connection that may write would move the WAL into the database when it is closed.
+    database = new DatabaseSync(path, { readOnly: true });
+    return lookOver(database, noted);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { why: `SQLite cannot read the database: ${(error as Error).message}.`, isStale: true };
+  } finally {
+    database?.close();
+  }
+}
+
+function lookOver(database: DatabaseSync, noted: number | undefined): Damage | undefined {
+  const shape = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
+  // A newer version's store is not damaged; opening it says what it is.
+  if (shape > knownShape) return undefined;
+  if (shape === 0) {
+    return noted === undefined ? undefined : { why: "The database is empty.", isStale: true };
+  }
+  const missing = noted === undefined || shape < firstCountedShape ? 0 : noted - newestCommit(database);
+  const isStale = missing > 0;
+  const found = database.prepare("PRAGMA integrity_check(1)").get()?.["integrity_check"];
+  if (found !== "ok") return { why: `SQLite's check found: ${String(found).replaceAll("\n", " ")}.`, isStale };
+  for (const table of tables) {
+    for (const row of database.prepare(rowsSql(database, table, "")).iterate() as Iterable<Row>) {
+      if (!table.isSound(row)) return { why: `A row of the table ${table.name} is damaged.`, isStale };
+    }
+  }
+  if (!isStale) return undefined;
+  return { why: `The newest ${missing} transactions are missing: the end of the WAL is gone or torn.`, isStale };
+}
+
+/** The shape that has the table `commits`. */
+const firstCountedShape = 3;
+
+function newestCommit(database: DatabaseSync): number {
+  return Number(database.prepare("SELECT newest FROM commits").get()?.["newest"] ?? 0);
+}
+
+const shortRead = 522;
+
+function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error) || !("errcode" in error)) return false;
+  const code = Number(error.errcode);
+  const primary = code & 0xff;
+  // SQLITE_ERROR: a table or column that must be there is not. IOERR and CANTOPEN are the system's, and may pass.
+  return code === shortRead || primary === 1 || (failureKind(error) === "broken" && primary !== 10 && primary !== 14);
+}

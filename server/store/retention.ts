@@ -1,0 +1,52 @@
+import type { Logger } from "pino";
+import type { Database } from "./database.ts";
+import type { DeliveryStore } from "./deliveries.ts";
+import type { IdempotencyStore } from "./idempotency.ts";
+import type { PromptStore } from "./prompts.ts";
+
+export interface RetentionOptions {
+  readonly database: Database;
+  readonly deliveries: DeliveryStore;
+  readonly prompts: PromptStore;
+  readonly idempotency: IdempotencyStore;
+  /** How long settled deliveries and lost prompts are kept. */
+  readonly keepSettledDeliveriesMs: number;
+  readonly keepLostPromptsMs: number;
+  /** Between two looks. */
+  readonly everyMs: number;
+  /** At most so many free pages are given back at each look, so that nobody waits for long. */
+  readonly shrinkPages: number;
+  readonly log: Logger;
+}
+
+/** Forgets what has been kept for long enough: once at the start, and again and again. */
+export class Retention {
+  readonly #options: RetentionOptions;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: RetentionOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.sweep(), options.everyMs).unref();
+    void this.sweep();
+  }
+
+  /** Never rejects: what could not be forgotten is tried at the next look. */
+  async sweep(now: number = Date.now()): Promise<void> {
+    const { database, deliveries, prompts, idempotency, log, ...options } = this.#options;
+    try {
+      await Promise.all([
+        deliveries.expire(now - options.keepSettledDeliveriesMs),
+        deliveries.limit(),
+        prompts.expire(now - options.keepLostPromptsMs),
+        idempotency.expire(now),
+      ]);
+      database.shrink(options.shrinkPages);
+    } catch (error) {
+      log.warn({ err: error }, "what has been kept for long enough could not be forgotten");
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

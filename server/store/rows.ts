@@ -1,0 +1,89 @@
+import type { DatabaseSync } from "node:sqlite";
+import { isSound } from "./sums.ts";
+
+/** A row as SQLite gives it; `row` is its number. */
+export type Row = Readonly<Record<string, unknown>> & { readonly row: number };
+
+/** What is asked of a table's rows, beyond what SQLite itself verifies. */
+export interface Table {
+  readonly name: "sessions" | "prompts" | "deliveries";
+  readonly id: string;
+  readonly columns: readonly string[];
+  /** Those that older versions lack. */
+  readonly newColumns: readonly string[];
+  /** Whether a row says what was written into it, and fits itself. */
+  readonly isSound: (row: Row) => boolean;
+}
+
+export const tables: readonly Table[] = [
+  {
+    name: "sessions",
+    id: "session_id",
+    columns: ["session_id", "cwd", "file", "record", "created_at", "updated_at"],
+    newColumns: ["record_sum"],
+    isSound: ({ record, record_sum, session_id, file }) => {
+      const session = isSound(record, record_sum) ? parsed(record) : undefined;
+      return (
+        session !== undefined &&
+        session["sessionId"] === session_id &&
+        session["file"] === file &&
+        typeof session["cwd"] === "string" &&
+        isRecord(session["options"]) &&
+        Number.isSafeInteger(session["reservedSeq"]) &&
+        Number.isSafeInteger(session["generation"])
+      );
+    },
+  },
+  {
+    name: "prompts",
+    id: "prompt_id",
+    columns: ["prompt_id", "session_id", "text", "state", "created_at"],
+    newColumns: ["text_sum"],
+    isSound: ({ text, text_sum, state }) =>
+      isSound(text, text_sum) && ["stored", "started", "queued", "lost"].includes(String(state)),
+  },
+  {
+    name: "deliveries",
+    id: "delivery_id",
+    columns: ["delivery_id", "session_id", "settled", "push", "record", "created_at"],
+    newColumns: ["push_sum", "record_sum", "settled_at", "bytes"],
+    isSound: ({ push, push_sum, record, record_sum, delivery_id, session_id }) => {
+      const pushed = isSound(push, push_sum) ? parsed(push) : undefined;
+      const delivery = isSound(record, record_sum) ? parsed(record) : undefined;
+      return (
+        pushed?.["deliveryId"] === delivery_id &&
+        delivery !== undefined &&
+        delivery["deliveryId"] === delivery_id &&
+        delivery["sessionId"] === session_id &&
+        typeof delivery["state"] === "string" &&
+        Array.isArray(delivery["history"]) &&
+        Array.isArray(delivery["attempts"])
+      );
+    },
+  },
+];
+
+/** Selects a table's rows by their number, in whatever shape an older version has left the table. */
+export function rowsSql(database: DatabaseSync, { name, columns, newColumns }: Table, behind: string): string {
+  const present = new Set(
+    database
+      .prepare(`PRAGMA table_info(${name})`)
+      .all()
+      .map((column) => column["name"]),
+  );
+  const added = newColumns.filter((column) => present.has(column));
+  return `SELECT rowid AS row, ${[...columns, ...added].join(", ")} FROM ${name} NOT INDEXED ${behind}`;
+}
+
+export function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

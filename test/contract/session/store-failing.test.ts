@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import type { WireError } from "../../../protocol/errors.ts";
+import { startCore } from "../../helpers/core.ts";
+import { failingConnection } from "../../helpers/failing-connection.ts";
+
+const kindOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "done",
+    (error: WireError) => error.kind,
+  );
+const forever = Number.MAX_SAFE_INTEGER;
+const push = (sessionId: string, deliveryId: string) => ({ sessionId, deliveryId, customType: "t", content: "text" });
+
+test("while the store fails nothing is accepted, created or sent to pi; what was known is still told, and a run still aborted", async () => {
+  const connection = failingConnection();
+  await using core = await startCore({ connect: connection.connect });
+  const { registry, tracker } = core;
+  core.behave("keep-running");
+  const session = await registry.create({ cwd: core.cwd });
+  await tracker.accept(push(session.sessionId, "before"));
+  const { signal } = new AbortController();
+  await session.prompting.prompt({ text: "Go on.", ifRunning: "refuse", signal });
+  connection.fail("open", forever);
+  connection.fail("BEGIN", forever);
+  expect(await kindOf(tracker.accept(push(session.sessionId, "lost")))).toBe("store_failed");
+  expect(await kindOf(session.prompting.prompt({ text: "lost", ifRunning: "followUp", signal }))).toBe("store_failed");
+  expect(await kindOf(registry.create({ cwd: core.cwd }))).toBe("store_failed");
+  expect(registry.all()).toHaveLength(1);
+  expect(tracker.get("before").deliveryId).toBe("before");
+  expect(() => tracker.get("lost")).toThrow(/no delivery/);
+  expect(session.info().state).toBe("running");
+  expect(await session.prompting.abort()).toBe(true);
+  connection.fail("open", 0);
+  connection.fail("BEGIN", 0);
+});
+
+test("what has become of a push while the store failed is there for the next daemon", async () => {
+  const connection = failingConnection();
+  await using core = await startCore({ connect: connection.connect });
+  const session = await core.registry.create({ cwd: core.cwd });
+  const { sessionId } = session;
+  await core.tracker.accept(push(sessionId, "d1"));
+  connection.fail("open", forever);
+  connection.fail("BEGIN", forever);
+  expect(await kindOf(core.tracker.accept(push(sessionId, "lost")))).toBe("store_failed");
+  const reason = { code: "refused_by_pi", message: "The test wants no more of it." } as const;
+  core.tracker.apply(sessionId, "d1", { kind: "dropped", at: 7, reason });
+  expect(core.tracker.get("d1").state).toBe("dropped");
+  connection.fail("open", 0);
+  connection.fail("BEGIN", 0);
+  await core.restart();
+  expect(core.tracker.get("d1")).toMatchObject({ state: "dropped", reason });
+  expect(() => core.tracker.get("lost")).toThrow(/no delivery/);
+});

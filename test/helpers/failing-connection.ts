@@ -1,0 +1,63 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { type Connect, connect } from "../../server/store/connection.ts";
+
+/** Where a connection fails: at a statement that begins so, or as soon as it is opened. */
+export type Fault = "COMMIT" | "BEGIN" | "INSERT" | "UPDATE commits" | "open";
+
+/** Connections to a real database that fail as the system would make them fail. */
+export interface FailingConnection {
+  readonly connect: Connect;
+  /** How many connections were asked for. */
+  readonly opened: number;
+  /** Which connection, counted from 1, made each commit that succeeded. */
+  readonly commits: readonly number[];
+  /** The next so many times. `errcode` is SQLite's; by default that of a failed sync. */
+  fail(fault: Fault, times?: number, errcode?: number): void;
+}
+
+const failedSync = 1034;
+
+export function failingConnection(): FailingConnection {
+  const left = new Map<Fault, { times: number; errcode: number }>();
+  const commits: number[] = [];
+  let opened = 0;
+
+  function meet(sql: string): void {
+    for (const [fault, ahead] of left) {
+      if (!sql.startsWith(fault) || ahead.times === 0) continue;
+      ahead.times -= 1;
+      throw Object.assign(new Error(`disk I/O error (${fault})`), { code: "ERR_SQLITE_ERROR", errcode: ahead.errcode });
+    }
+  }
+
+  return {
+    commits,
+    get opened() {
+      return opened;
+    },
+    fail: (fault, times = 1, errcode = failedSync) => void left.set(fault, { times, errcode }),
+    connect: (path) => {
+      meet("open");
+      opened += 1;
+      const nth = opened;
+      const real = connect(path);
+      const wrapped = (sql: string): StatementSync => {
+        const statement = real.prepare(sql);
+        const run = statement.run.bind(statement) as (...parameters: never[]) => ReturnType<StatementSync["run"]>;
+        statement.run = ((...parameters: never[]) => {
+          meet(sql);
+          const result = run(...parameters);
+          if (sql === "COMMIT") commits.push(nth);
+          return result;
+        }) as StatementSync["run"];
+        return statement;
+      };
+      const handle: Pick<DatabaseSync, "prepare" | "exec" | "close"> = {
+        prepare: wrapped,
+        exec: (sql) => real.exec(sql),
+        close: () => real.close(),
+      };
+      return handle as DatabaseSync;
+    },
+  };
+}

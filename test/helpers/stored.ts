@@ -1,0 +1,91 @@
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import type { Delivery } from "../../protocol/delivery.ts";
+import { DeliveryStore } from "../../server/store/deliveries.ts";
+import { type OpenStore, openStore } from "../../server/store/open-store.ts";
+import { PromptStore } from "../../server/store/prompts.ts";
+import type { StoredSession } from "../../server/store/sessions.ts";
+
+/** The files of a store. */
+const storeFiles = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"] as const;
+
+export function open(directory: string, options: Partial<Parameters<typeof openStore>[0]> = {}): OpenStore {
+  return openStore({
+    path: join(directory, "store.db"),
+    log: pino({ level: "silent" }),
+    findSession: () => undefined,
+    textsIn: () => new Set(),
+    ...options,
+  });
+}
+
+function storedSession(sessionId: string, more: Partial<StoredSession> = {}): StoredSession {
+  const file = `/nowhere/${sessionId}.jsonl`;
+  const options = { tools: ["read"] };
+  return { sessionId, cwd: "/", file, generation: 2, reservedSeq: 5, options, createdAt: 1, updatedAt: 1, ...more };
+}
+
+export function storedDelivery(deliveryId: string, sessionId: string, more: Partial<Delivery> = {}): Delivery {
+  return {
+    deliveryId,
+    sessionId,
+    state: "accepted",
+    customType: "t",
+    deliverAs: "steer",
+    triggerTurn: true,
+    attempts: [],
+    history: [{ state: "accepted", at: 1 }],
+    createdAt: 1,
+    updatedAt: 1,
+    ...more,
+  };
+}
+
+export function pushOf(deliveryId: string, content: string) {
+  return {
+    deliveryId,
+    customType: "t",
+    content,
+    display: true,
+    deliverAs: "steer",
+    triggerTurn: true,
+    onAbort: "park",
+  } as const;
+}
+
+/** Three sessions, each with so many deliveries, of which every second is settled, and a prompt. */
+export async function fillStore({ database, sessions }: OpenStore, deliveriesEach: number): Promise<void> {
+  const deliveries = new DeliveryStore(database);
+  const prompts = new PromptStore(database);
+  for (const sessionId of ["s1", "s2", "s3"]) {
+    await sessions.put(storedSession(sessionId));
+    await prompts.add({ promptId: `p-${sessionId}`, sessionId, text: `prompt of ${sessionId}`, createdAt: 1 });
+    for (let i = 0; i < deliveriesEach; i += 1) {
+      const delivery = storedDelivery(`d-${sessionId}-${i}`, sessionId);
+      await deliveries.add({ push: pushOf(delivery.deliveryId, `content ${i} `.repeat(40)), delivery });
+      if (i % 2 === 1) await deliveries.update({ ...delivery, state: "cancelled", settledAt: 2 }, true);
+    }
+  }
+}
+
+/** What a daemon that was killed leaves of an open store. */
+export function copyStore(from: string, to: string): string {
+  mkdirSync(to, { recursive: true });
+  for (const name of storeFiles) if (existsSync(join(from, name))) copyFileSync(join(from, name), join(to, name));
+  return to;
+}
+
+/** All that a store says, for comparison. */
+export function contents({ database, sessions }: OpenStore): ReadonlyMap<string, string> {
+  const deliveries = new DeliveryStore(database);
+  const prompts = new PromptStore(database);
+  const all: [string, string][] = deliveries
+    .list({ limit: 100_000 })
+    .map(({ deliveryId }) => [deliveryId, JSON.stringify(deliveries.get(deliveryId))]);
+  for (const { reservedSeq: _, ...session } of sessions.all()) {
+    all.push([session.sessionId, JSON.stringify(session)]);
+    for (const prompt of prompts.of(session.sessionId)) all.push([prompt.promptId, JSON.stringify(prompt)]);
+  }
+  return new Map(all);
+}

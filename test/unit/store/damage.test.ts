@@ -1,0 +1,254 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DeliveryStore } from "../../../server/store/deliveries.ts";
+import { contents, copyStore, fillStore, open } from "../../helpers/stored.ts";
+
+let root: string;
+/** A store as a daemon leaves that was killed, and one whose WAL was moved into the database. */
+let killed: string;
+let ended: string;
+let before: ReadonlyMap<string, string>;
+/** Whether a text is what was stored, now or before its newest change. */
+function wasStored(id: string, text: string): boolean {
+  const newest = before.get(id) ?? "";
+  const older = newest.replace('"state":"cancelled"', '"state":"accepted"').replace(',"settledAt":2', "");
+  return text === newest || text === older || text === newest.replace('"state":"lost"', '"state":"stored"');
+}
+beforeAll(async () => {
+  root = mkdtempSync(join(tmpdir(), "damage-"));
+  const store = open(root);
+  // So few that the WAL is not begun anew meanwhile: its newest frame is the last in its file.
+  await fillStore(store, 20);
+  before = contents(store);
+  killed = copyStore(root, join(root, "killed"));
+  store.close();
+  ended = copyStore(root, join(root, "ended"));
+});
+afterAll(() => rmSync(root, { recursive: true }));
+
+let copies = 0;
+function copyOf(original: string): string {
+  copies += 1;
+  return copyStore(original, join(root, `copy${copies}`));
+}
+
+function change(file: string, work: (bytes: Buffer) => void): void {
+  const bytes = readFileSync(file);
+  work(bytes);
+  writeFileSync(file, bytes);
+}
+
+const frame = 4_096 + 24;
+const wal = "store.db-wal";
+const db = "store.db";
+const size = (directory: string, name: string) => statSync(join(directory, name)).size;
+
+interface Fault {
+  readonly title: string;
+  readonly of: () => string;
+  readonly damage: (directory: string) => void;
+}
+
+const cutWal = (bytes: number) => (directory: string) =>
+  truncateSync(join(directory, wal), size(directory, wal) - bytes);
+const inFile = (name: string, work: (bytes: Buffer) => void) => (directory: string) =>
+  change(join(directory, name), work);
+const flip = (share: number) => (bytes: Buffer) => {
+  const at = Math.floor((bytes.length - 1) * share);
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+};
+
+const faults: readonly Fault[] = [
+  { title: "the WAL's last frame cut off", of: () => killed, damage: cutWal(frame) },
+  { title: "the WAL torn within its last frame", of: () => killed, damage: cutWal(100) },
+  { title: "half of the WAL cut off", of: () => killed, damage: (d) => cutWal(Math.floor(size(d, wal) / 2))(d) },
+  { title: "the whole WAL gone", of: () => killed, damage: (d) => rmSync(join(d, wal)) },
+  { title: "the WAL's header flipped", of: () => killed, damage: inFile(wal, (b) => b.writeUInt8(1, 0)) },
+  { title: "a bit flipped in the middle of the WAL", of: () => killed, damage: inFile(wal, flip(0.5)) },
+  { title: "a bit flipped at the WAL's end", of: () => killed, damage: inFile(wal, flip(0.999)) },
+  {
+    title: "the WAL's end filled with zeros",
+    of: () => killed,
+    damage: inFile(wal, (b) => b.fill(0, b.length - 9_000)),
+  },
+  { title: "the first 100 bytes filled with zeros", of: () => ended, damage: inFile(db, (b) => b.fill(0, 0, 100)) },
+  { title: "the first page filled with zeros", of: () => ended, damage: inFile(db, (b) => b.fill(0, 0, 4_096)) },
+  {
+    title: "a page in the middle filled with zeros",
+    of: () => ended,
+    damage: inFile(db, (b) => b.fill(0, 81_920, 86_016)),
+  },
+  { title: "its second half cut off", of: () => ended, damage: (d) => truncateSync(join(d, db), size(d, db) / 2) },
+  {
+    title: "its end torn within a page",
+    of: () => ended,
+    damage: (d) => truncateSync(join(d, db), size(d, db) - 1_000),
+  },
+  { title: "its end filled with zeros", of: () => ended, damage: inFile(db, (b) => b.fill(0, b.length - 20_000)) },
+  { title: "no bytes at all", of: () => ended, damage: (d) => truncateSync(join(d, db), 0) },
+  { title: "the database gone", of: () => ended, damage: (d) => rmSync(join(d, db)) },
+  {
+    title: "one letter of a push changed",
+    of: () => ended,
+    damage: inFile(db, (b) => b.write("X", b.indexOf("content 7 "), "latin1")),
+  },
+  { title: "other bytes altogether", of: () => ended, damage: (d) => writeFileSync(join(d, db), "x".repeat(50_000)) },
+];
+
+describe("a damaged store", () => {
+  for (const { title, of, damage } of faults) {
+    test(`with ${title} is set aside, and begun anew with what is left`, () => {
+      const directory = copyOf(of());
+      damage(directory);
+      const store = open(directory);
+      const { damaged } = store.info();
+      expect(damaged).toHaveLength(1);
+      const [report] = damaged;
+      const after = contents(store);
+      for (const [id, text] of after) expect(wasStored(id, text), id).toBe(true);
+      // The list has the sessions, whatever became of the database.
+      expect([...after.keys()].filter((id) => /^s\d$/.test(id)).sort()).toEqual(["s1", "s2", "s3"]);
+      expect(report?.kept.deliveries).toBe([...after.keys()].filter((id) => id.startsWith("d-")).length);
+      expect(report?.why).toMatch(/\.$/);
+      if (title !== "the database gone") expect(statSync(report?.path ?? "").mode & 0o777).toBe(0o600);
+      expect(store.sessions.all().every(({ reservedSeq }) => reservedSeq > 1_000_000_000_000)).toBe(true);
+      store.close();
+      // It is well again, and what was found stays visible.
+      const again = open(directory);
+      expect(again.info().damaged).toEqual(damaged);
+      expect(contents(again)).toEqual(after);
+      again.close();
+    });
+  }
+
+  test("keeps nearly everything where one page is lost, and names what that page had", () => {
+    const directory = copyOf(ended);
+    change(join(directory, db), (bytes) => {
+      const at = bytes.indexOf("content 13 ");
+      bytes.fill(0, at - (at % 4_096), at - (at % 4_096) + 4_096);
+    });
+    const store = open(directory);
+    const [report] = store.info().damaged;
+    const lost = [...before.keys()].filter((id) => !contents(store).has(id));
+    expect(lost.length).toBeGreaterThan(0);
+    expect(lost.length).toBeLessThan(10);
+    expect(report?.lost.deliveryIds.toSorted()).toEqual(lost.sort());
+    store.close();
+  });
+
+  test("keeps everything where only the first page is lost", () => {
+    const directory = copyOf(ended);
+    change(join(directory, db), (bytes) => bytes.fill(0xff, 0, 4_096));
+    const store = open(directory);
+    expect(contents(store)).toEqual(before);
+    store.close();
+  });
+
+  test("is never silent: whatever is changed anywhere, nothing is wrong afterwards, and nothing missing without a report", () => {
+    let state = 20_240_101;
+    const random = (below: number): number => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    let reported = 0;
+    for (let round = 0; round < 60; round += 1) {
+      const directory = copyOf(round % 2 === 0 ? killed : ended);
+      const name = round % 2 === 0 && round % 4 === 0 ? wal : db;
+      change(join(directory, name), (bytes) => {
+        const at = random(bytes.length);
+        if (round % 3 === 0) bytes.fill(0, at, Math.min(bytes.length, at + 1 + random(9_000)));
+        else if (round % 3 === 1) bytes[at] = (bytes[at] ?? 0) ^ (1 << random(8));
+        else for (let i = at; i < Math.min(bytes.length, at + 600); i += 1) bytes[i] = random(256);
+      });
+      if (random(3) === 0) truncateSync(join(directory, name), random(size(directory, name)));
+      const store = open(directory);
+      const after = contents(store);
+      const { damaged } = store.info();
+      for (const [id, text] of after) expect(wasStored(id, text), `round ${round}: ${id}`).toBe(true);
+      const isWhole = after.size === before.size && [...after].every(([id, text]) => before.get(id) === text);
+      if (!isWhole) expect(damaged, `round ${round}`).toHaveLength(1);
+      reported += damaged.length;
+      store.close();
+      rmSync(directory, { recursive: true });
+    }
+    expect(reported).toBeGreaterThan(30);
+  });
+
+  test("keeps the three newest of those that were set aside", () => {
+    const directory = copyOf(ended);
+    for (let i = 0; i < 5; i += 1) {
+      truncateSync(join(directory, db), 8_192);
+      open(directory).close();
+    }
+    const store = open(directory);
+    const { damaged } = store.info();
+    expect(damaged).toHaveLength(3);
+    expect(damaged.map(({ at }) => at)).toEqual(damaged.map(({ at }) => at).sort((a, b) => b - a));
+    store.close();
+  });
+
+  test("is left alone where it cannot be read for another reason, and the daemon does not start", () => {
+    const directory = copyOf(ended);
+    chmodSync(join(directory, db), 0o000);
+    // A superuser reads it all the same.
+    if (process.getuid?.() === 0) expect(() => open(directory).close()).not.toThrow();
+    else expect(() => open(directory)).toThrow(/unable to open|permission/);
+    expect(size(directory, db)).toBe(size(ended, db));
+  });
+
+  test("is put in place by the next daemon where one was killed in between", () => {
+    const directory = copyOf(ended);
+    truncateSync(join(directory, db), 8_192);
+    const store = open(directory);
+    const [report] = store.info().damaged;
+    const kept = contents(store);
+    store.close();
+    // As it was right before the last rename.
+    const interrupted = copyStore(directory, join(root, "interrupted"));
+    rmSync(join(interrupted, wal), { force: true });
+    writeFileSync(join(interrupted, "store.db.rebuilt"), readFileSync(join(interrupted, db)));
+    const path = join(interrupted, "store.db.damaged-x");
+    writeFileSync(join(interrupted, "store.db.rebuilt.json"), JSON.stringify({ ...report, path }));
+    rmSync(join(interrupted, db));
+    const next = open(interrupted);
+    expect(contents(next)).toEqual(kept);
+    expect(next.info().damaged.map((damage) => damage.path)).toEqual([path]);
+    next.close();
+  });
+});
+
+describe("what is stale", () => {
+  test("parks open pushes that stand in the transcript, and leaves the others as they are", () => {
+    const directory = copyOf(killed);
+    cutWal(frame * 3)(directory);
+    const store = open(directory, { textsIn: (_file, texts) => new Set([...texts].filter((id) => id === "d-s3-4")) });
+    const deliveries = new DeliveryStore(store.database);
+    expect(deliveries.get("d-s3-4")?.delivery).toMatchObject({ state: "parked", reason: { code: "interrupted" } });
+    expect(deliveries.get("d-s3-6")?.delivery.state).toBe("accepted");
+    store.close();
+  });
+
+  test("finds sessions in pi's own files where the list is gone too", () => {
+    const directory = copyOf(ended);
+    rmSync(join(directory, "sessions.jsonl"));
+    change(join(directory, db), (bytes) => {
+      for (let at = bytes.indexOf('"generation"'); at !== -1; at = bytes.indexOf('"generation"', at + 1)) bytes[at] = 0;
+    });
+    const asked: string[] = [];
+    const store = open(directory, {
+      findSession: (sessionId) => {
+        asked.push(sessionId);
+        return sessionId === "s2" ? { file: "/f", cwd: "/c", createdAt: 7 } : undefined;
+      },
+    });
+    expect(asked.sort()).toEqual(["s1", "s2", "s3"]);
+    expect(store.sessions.all()).toMatchObject([{ sessionId: "s2", file: "/f", cwd: "/c", createdAt: 7 }]);
+    expect(store.info().damaged[0]).toMatchObject({
+      kept: { sessions: 0, sessionsFromFiles: 1, deliveries: 60 },
+      lost: { sessionIds: ["s1", "s3"] },
+    });
+    store.close();
+  });
+});

@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { WireError } from "../../../protocol/errors.ts";
+import { Database } from "../../../server/store/database.ts";
+import { type FailingConnection, failingConnection } from "../../helpers/failing-connection.ts";
+
+let directory: string;
+let connection: FailingConnection;
+let recovered: PromiseWithResolvers<void>;
+let database: Database;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "failing-"));
+  connection = failingConnection();
+  recovered = Promise.withResolvers();
+  const onRecovered = () => recovered.resolve();
+  database = new Database(join(directory, "store.db"), () => {}, { connect: connection.connect, onRecovered });
+});
+afterEach(() => {
+  database.close();
+  rmSync(directory, { recursive: true });
+});
+
+const insert = "INSERT OR REPLACE INTO idempotency (method, key, params_hash, result, at) VALUES ('m', ?, 'h', ?, 1)";
+const write = (key: string) => database.write(database.prepare(insert), key, "{}");
+const keep = (key: string, result: string) => database.keep(key, database.prepare(insert), key, result);
+const kindOf = (work: Promise<void>) =>
+  work.then(
+    () => "stored",
+    (error: WireError) => error.kind ?? "other",
+  );
+
+/** What somebody else finds on disk. */
+function onDisk(): readonly unknown[] {
+  const other = new DatabaseSync(join(directory, "store.db"), { readOnly: true });
+  try {
+    return other
+      .prepare("SELECT key, result FROM idempotency ORDER BY key")
+      .all()
+      .map((row) => Object.values(row).join());
+  } finally {
+    other.close();
+  }
+}
+
+describe("a store that fails", () => {
+  for (const fault of ["COMMIT", "INSERT", "BEGIN", "UPDATE commits"] as const) {
+    test(`refuses what an error of the system at ${fault} met, and goes on with another connection`, async () => {
+      await write("before");
+      connection.fail(fault);
+      expect(await kindOf(write("lost"))).toBe("store_failed");
+      expect(connection.opened).toBe(2);
+      expect(database.health).toEqual({ state: "open" });
+      expect(await kindOf(write("after"))).toBe("stored");
+      expect(connection.commits.at(-1)).toBe(2);
+      expect(onDisk()).toEqual(["after,{}", "before,{}"]);
+    });
+  }
+
+  test("refuses writes and still reads while it cannot be opened again, and says since when and why", async () => {
+    await write("before");
+    connection.fail("open", 2);
+    connection.fail("COMMIT");
+    expect(await kindOf(write("lost"))).toBe("store_failed");
+    expect(database.health).toMatchObject({ state: "failing", why: expect.stringContaining("disk I/O error") });
+    expect(await kindOf(write("refused"))).toBe("store_failed");
+    expect(database.prepare("SELECT key FROM idempotency").all()).toEqual([{ key: "before" }]);
+    await recovered.promise;
+    expect(database.health).toEqual({ state: "open" });
+    expect(await kindOf(write("after"))).toBe("stored");
+    expect(onDisk()).toEqual(["after,{}", "before,{}"]);
+  });
+
+  test("writes what has happened meanwhile when it is back, the newest of each key, and in every case before it ends", async () => {
+    connection.fail("open", 1);
+    connection.fail("COMMIT");
+    const first = keep("a", "1");
+    expect(await kindOf(first)).toBe("store_failed");
+    expect(await kindOf(keep("a", "2"))).toBe("store_failed");
+    expect(await kindOf(keep("b", "1"))).toBe("store_failed");
+    expect(database.unwritten).toBe(2);
+    await recovered.promise;
+    expect(database.unwritten).toBe(0);
+    expect(onDisk()).toEqual(["a,2", "b,1"]);
+
+    connection.fail("open", 1);
+    connection.fail("COMMIT");
+    expect(await kindOf(keep("b", "2"))).toBe("store_failed");
+    database.close();
+    expect(onDisk()).toEqual(["a,2", "b,2"]);
+    database = new Database(join(directory, "store.db"), () => {});
+  });
+
+  test("keeps its connection when the disk is full, and writes again when there is room", async () => {
+    await write("before");
+    database.prepare("PRAGMA max_page_count = 30").get();
+    const large = "x".repeat(500_000);
+    expect(await kindOf(database.write(database.prepare(insert), "large", large))).toBe("store_failed");
+    expect(await kindOf(keep("kept", large))).toBe("store_failed");
+    expect(database.health.state).toBe("failing");
+    expect(await kindOf(write("small"))).toBe("stored");
+    expect(connection.opened).toBe(1);
+    expect(database.unwritten).toBe(1);
+    database.prepare("PRAGMA max_page_count = 1000000").get();
+    await recovered.promise;
+    expect(onDisk()).toEqual(["before,{}", `kept,${large}`, "small,{}"]);
+  });
+
+  test("does not take a database that is damaged for one that is well again", async () => {
+    await write("before");
+    connection.fail("COMMIT", 1, 11);
+    connection.fail("open", Number.MAX_SAFE_INTEGER, 11);
+    expect(await kindOf(write("lost"))).toBe("store_failed");
+    expect(await kindOf(write("refused"))).toBe("store_failed");
+    expect(database.health.state).toBe("failing");
+    expect(onDisk()).toEqual(["before,{}"]);
+  });
+
+  test("tells nobody of the store's failure who has sent something wrong", async () => {
+    await expect(database.write(database.prepare("INSERT INTO commits VALUES (1, 1)"))).rejects.toThrow(/UNIQUE/);
+    expect(database.health).toEqual({ state: "open" });
+    expect(await kindOf(write("after"))).toBe("stored");
+  });
+});

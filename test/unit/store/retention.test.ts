@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { DeliveryStore, type SettledBounds } from "../../../server/store/deliveries.ts";
+import { IdempotencyStore } from "../../../server/store/idempotency.ts";
+import type { OpenStore } from "../../../server/store/open-store.ts";
+import { PromptStore } from "../../../server/store/prompts.ts";
+import { Retention } from "../../../server/store/retention.ts";
+import { open, pushOf, storedDelivery } from "../../helpers/stored.ts";
+
+const day = 24 * 60 * 60 * 1_000;
+
+let directory: string;
+let store: OpenStore;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "retention-"));
+  store = open(directory);
+});
+afterEach(() => {
+  store.close();
+  rmSync(directory, { recursive: true });
+});
+
+function parts(bounds: Partial<SettledBounds> = {}) {
+  const { database } = store;
+  const deliveries = new DeliveryStore(database, bounds);
+  const prompts = new PromptStore(database);
+  const idempotency = new IdempotencyStore(database);
+  const kept = { keepSettledDeliveriesMs: 30 * day, keepLostPromptsMs: 30 * day, everyMs: day, shrinkPages: 100_000 };
+  const log = pino({ level: "silent" });
+  const retention = new Retention({ database, deliveries, prompts, idempotency, ...kept, log });
+  return { deliveries, prompts, idempotency, retention };
+}
+
+/** Settled long after it was made. */
+async function settle(deliveries: DeliveryStore, id: string, at: number, content = "text"): Promise<void> {
+  const delivery = storedDelivery(id, "s", { createdAt: at - 100 * day });
+  await deliveries.add({ push: pushOf(id, content), delivery });
+  await deliveries.update({ ...delivery, state: "answered", updatedAt: at, settledAt: at }, true);
+}
+
+const ids = (deliveries: DeliveryStore) =>
+  deliveries
+    .list({ limit: 1_000 })
+    .map(({ deliveryId }) => deliveryId)
+    .sort();
+
+describe("Retention", () => {
+  test("forgets deliveries 30 days after they were settled, however old they are, and never open ones", async () => {
+    const { deliveries, retention } = parts();
+    const now = 1_000 * day;
+    await settle(deliveries, "old", now - 31 * day);
+    await settle(deliveries, "young", now - 29 * day);
+    await deliveries.add({ push: pushOf("open", "text"), delivery: storedDelivery("open", "s", { createdAt: 1 }) });
+    await retention.sweep(now);
+    expect(ids(deliveries)).toEqual(["open", "young"]);
+    retention.close();
+  });
+
+  test("forgets lost prompts after 30 days, others never, and results of calls after a day", async () => {
+    const { prompts, idempotency, retention } = parts();
+    const now = Date.now();
+    for (const promptId of ["lost", "queued"]) {
+      await prompts.add({ promptId, sessionId: "s", text: "t", createdAt: now - 31 * day });
+    }
+    await prompts.setState("lost", "lost");
+    await prompts.setState("queued", "queued");
+    await prompts.add({ promptId: "new", sessionId: "s", text: "t", createdAt: now });
+    await prompts.setState("new", "lost");
+    await idempotency.put("m", "k", { paramsHash: "h", result: "{}" });
+    await retention.sweep(now);
+    expect(prompts.of("s").map(({ promptId }) => promptId)).toEqual(["queued", "new"]);
+    expect(idempotency.get("m", "k")).toBeDefined();
+    await retention.sweep(now + 2 * day);
+    expect(store.database.prepare("SELECT count(*) AS n FROM idempotency").get()).toEqual({ n: 0 });
+    retention.close();
+  });
+
+  test("keeps no more settled deliveries than it may, in number and in bytes, the newest of them", async () => {
+    const few = parts({ maxSettled: 5 });
+    for (let i = 0; i < 9; i += 1) await settle(few.deliveries, `n${i}`, day * i);
+    await few.deliveries.add({ push: pushOf("open", "text"), delivery: storedDelivery("open", "s") });
+    await few.deliveries.limit();
+    expect(ids(few.deliveries)).toEqual(["n4", "n5", "n6", "n7", "n8", "open"]);
+    few.retention.close();
+    const small = parts({ maxSettledBytes: 3_500 });
+    for (let i = 0; i < 4; i += 1) await settle(small.deliveries, `x${i}`, day * (20 + i), "x".repeat(1_000));
+    await small.deliveries.limit();
+    expect(ids(small.deliveries)).toEqual(["open", "x2", "x3"]);
+    small.retention.close();
+  });
+
+  test("looks at the bounds while pushes come, and not only now and then", async () => {
+    const { deliveries, retention } = parts({ maxSettled: 64 });
+    for (let i = 0; i < 300; i += 1) await settle(deliveries, `d${i}`, i);
+    expect(ids(deliveries).length).toBeLessThan(64 + 64 / 16 + 3);
+    retention.close();
+  });
+
+  test("gives room that became free back to the file system, and the WAL stays small", async () => {
+    const { deliveries, retention } = parts();
+    const file = join(directory, "store.db");
+    for (let i = 0; i < 300; i += 1) await settle(deliveries, `d${i}`, 1, "x".repeat(40_000));
+    const pages = () => Number(store.database.prepare("PRAGMA page_count").get()?.["page_count"]);
+    const before = pages();
+    await retention.sweep(100 * day);
+    expect(pages()).toBeLessThan(before / 10);
+    expect(statSync(`${file}-wal`).size).toBeLessThan(20 * 1024 * 1024);
+    retention.close();
+  });
+});
