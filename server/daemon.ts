@@ -75,7 +75,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...limits.delivery,
       log,
       onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
-      onExpired: ({ sessionId, deliveryId }) => void sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
+      onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
     const registry = new Registry({

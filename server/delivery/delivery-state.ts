@@ -57,7 +57,7 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
   if (isTerminal(delivery)) return ignored;
   switch (input.kind) {
     case "held":
-      return delivery.state === "accepted" ? move(delivery, "held", { at: input.at }) : ignored;
+      return held(delivery, input.at);
     case "inserted":
       return isBeforeInsertion(delivery) ? move(delivery, "inserted", { at: input.at }) : ignored;
     case "prepared":
@@ -78,7 +78,8 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
       if (delivery.state !== "parked") return ignored;
       return move(delivery, isBeforeInsertion(delivery) ? "held" : "inserted", { at: input.at });
     case "postponed":
-      return isBeforeInsertion(delivery) && delivery.reason?.message !== input.reason.message
+      return (delivery.state === "accepted" || delivery.state === "held") &&
+        delivery.reason?.message !== input.reason.message
         ? { kind: "changed", delivery: { ...delivery, reason: input.reason, updatedAt: input.at } }
         : ignored;
     case "childEnded":
@@ -86,6 +87,14 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
     case "sessionClosed":
       return sessionClosed(delivery, input.at);
   }
+}
+
+/** The helper has it, or has it again: nothing is left of why it had to wait. */
+function held(delivery: Delivery, at: number): Transition {
+  if (delivery.state === "accepted") return move(delivery, "held", { at });
+  if (delivery.state !== "held" || delivery.reason?.code !== "not_started") return ignored;
+  const { reason: _waited, ...rest } = delivery;
+  return { kind: "changed", delivery: { ...rest, updatedAt: at } };
 }
 
 function prepared(delivery: Delivery, input: Extract<DeliveryInput, { kind: "prepared" }>): Transition {

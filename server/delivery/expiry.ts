@@ -3,21 +3,29 @@ import { isBeforeInsertion } from "./delivery-state.ts";
 
 /** The longest that a timer can be set for. */
 const maxTimerMs = 2_147_483_647;
+/** A push that could not be taken back is tried again after so long. */
+const againMs = 1_000;
 
 /** Says when a push that does not stand in the transcript has outlived its time. Its timers keep no process alive. */
 export class Expiry {
-  readonly #onDue: (delivery: Delivery) => void;
+  readonly #onDue: (delivery: Delivery) => Promise<void> | void;
   readonly #timers = new Map<string, NodeJS.Timeout>();
 
-  constructor(onDue: (delivery: Delivery) => void) {
+  /** `onDue` never rejects. */
+  constructor(onDue: (delivery: Delivery) => Promise<void> | void) {
     this.#onDue = onDue;
   }
 
   /** Follows a delivery, from its acceptance and behind each change. */
   watch(delivery: Delivery): void {
     const { deliveryId, expiresAt } = delivery;
-    if (expiresAt === undefined || !isBeforeInsertion(delivery)) this.#forget(deliveryId);
+    if (expiresAt === undefined || !isBeforeInsertion(delivery)) this.forget(deliveryId);
     else if (!this.#timers.has(deliveryId)) this.#arm(delivery, expiresAt);
+  }
+
+  forget(deliveryId: string): void {
+    clearTimeout(this.#timers.get(deliveryId));
+    this.#timers.delete(deliveryId);
   }
 
   close(): void {
@@ -25,18 +33,16 @@ export class Expiry {
     this.#timers.clear();
   }
 
-  #arm(delivery: Delivery, expiresAt: number): void {
-    const fire = (): void => {
+  #arm(delivery: Delivery, expiresAt: number, leastMs = 0): void {
+    const { deliveryId } = delivery;
+    const fire = async (): Promise<void> => {
       // A timer may come early, and a clock may be set back.
-      if (Date.now() < expiresAt) this.#arm(delivery, expiresAt);
-      else this.#onDue(delivery);
+      const isDue = Date.now() >= expiresAt;
+      if (isDue) await this.#onDue(delivery);
+      if (this.#timers.get(deliveryId) === timer) this.#arm(delivery, expiresAt, isDue ? againMs : 0);
     };
-    const inMs = Math.min(Math.max(expiresAt - Date.now(), 0), maxTimerMs);
-    this.#timers.set(delivery.deliveryId, setTimeout(fire, inMs).unref());
-  }
-
-  #forget(deliveryId: string): void {
-    clearTimeout(this.#timers.get(deliveryId));
-    this.#timers.delete(deliveryId);
+    const inMs = Math.min(Math.max(expiresAt - Date.now(), leastMs), maxTimerMs);
+    const timer = setTimeout(() => void fire(), inMs).unref();
+    this.#timers.set(deliveryId, timer);
   }
 }

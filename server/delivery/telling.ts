@@ -7,8 +7,9 @@ export interface TellingOptions {
 }
 
 /**
- * Tells of changes only once they are on disk, so that no later daemon says otherwise. What changes together costs one
- * sync together.
+ * Tells that a delivery has settled only once that is on disk, so that no later daemon says otherwise. What changes
+ * together costs one sync together. The steps before are told at once and written a moment later: a daemon that dies in
+ * between finds them again in the transcript.
  */
 export class Telling {
   readonly #options: TellingOptions;
@@ -35,7 +36,7 @@ export class Telling {
       change();
     } finally {
       this.#changed = undefined;
-      if (changed.length > 0) this.#options.flush();
+      if (changed.some(({ settledAt }) => settledAt !== undefined)) this.#options.flush();
       for (const delivery of changed) this.#options.tell(delivery);
     }
   }

@@ -28,8 +28,8 @@ export interface TrackerOptions {
   readonly log: Logger;
   /** Every change of every delivery, in order. */
   readonly onChange: (delivery: Delivery) => void;
-  /** It has outlived its time, and is to be withdrawn. */
-  readonly onExpired?: (delivery: Delivery) => void;
+  /** It has outlived its time, and is to be withdrawn. Called again after a while as long as it is not. */
+  readonly onExpired?: (delivery: Delivery) => Promise<void> | void;
 }
 
 /** Why a push is taken back. */
@@ -104,7 +104,8 @@ export class DeliveryTracker {
       throw error;
     }
     tracked.isDurable = true;
-    this.#options.onChange(delivery);
+    // What has come over it meanwhile was told of already.
+    if (tracked.delivery === delivery) this.#options.onChange(delivery);
     return this.get(push.deliveryId);
   }
 
@@ -153,8 +154,12 @@ export class DeliveryTracker {
     const behind = after === undefined ? undefined : this.get(after);
     const rows = this.#options.store.list({ sessionId, states, limit: limit + 1, behind });
     // What was not written yet is known here.
-    const deliveries = rows.slice(0, limit).map((row) => this.#find(row.deliveryId)?.delivery ?? row);
-    const last = deliveries.at(-1);
+    const page = rows.slice(0, limit);
+    const newest = page.map(
+      (row) => (this.#open.get(row.deliveryId) ?? this.#settling.get(row.deliveryId))?.delivery ?? row,
+    );
+    const deliveries = newest.filter(({ state }) => states?.includes(state) ?? true);
+    const last = page.at(-1);
     return { deliveries, ...(rows.length > limit && last !== undefined ? { next: last.deliveryId } : {}) };
   }
 
@@ -176,6 +181,11 @@ export class DeliveryTracker {
     return this.#of(sessionId)
       .filter(({ push }) => push.onClearQueue === "drop")
       .map(({ push }) => push.deliveryId);
+  }
+
+  /** Resolves when each of these is on disk, or was not accepted after all. */
+  async stored(deliveryIds: readonly string[]): Promise<void> {
+    await Promise.allSettled(deliveryIds.map((id) => this.#open.get(id)?.stored));
   }
 
   /** Which of these can still be taken back, as far as is known. */
@@ -339,6 +349,7 @@ export class DeliveryTracker {
 
   #untrack({ deliveryId, sessionId }: Delivery): void {
     this.#open.delete(deliveryId);
+    this.#expiry.forget(deliveryId);
     const ids = this.#bySession.get(sessionId);
     ids?.delete(deliveryId);
     if (ids?.size === 0) this.#bySession.delete(sessionId);

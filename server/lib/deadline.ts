@@ -15,6 +15,8 @@ export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise
 
 /** Waits for a promise until the signal is aborted; then it throws the signal's reason. The promise is not cancelled. */
 export async function unlessAborted<T>(promise: Promise<T> | T, signal: AbortSignal): Promise<T> {
+  // Where nobody waits for it, its rejection is nobody's.
+  if (promise instanceof Promise) promise.catch(() => {});
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = (): void => reject(signal.reason);

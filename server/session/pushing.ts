@@ -11,7 +11,7 @@ import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
 /** One frame of pushes. A single push may be larger and then has a frame of its own. */
 const maxHoldBytes = 8 * 1024 * 1024;
 
-/** A pi without the helper will not get one by itself: after so many tries its pushes fail. */
+/** A pi without the helper will not get one by itself: after so many tries in a row its pushes fail. */
 const maxLinkFailures = 3;
 
 /**
@@ -22,13 +22,17 @@ export class Pushing implements GivenPushes {
   readonly #core: SessionCore;
   readonly #tracker: DeliveryTracker;
   readonly #log: Logger;
-  /** Which pushes the present child's helper has been given. */
+  /** Which pushes the present child's helper may have. */
   #given = new Set<string>();
+  /** Which of them it has said to have. */
+  #brought = new Set<string>();
   #givenTo: Child | undefined;
   /** The hand-over that waits for its turn; further pushes go with it. */
   #waiting: Promise<void> | undefined;
   /** What is on its way to the helper. */
-  #bringing: Promise<void> = Promise.resolve();
+  #bringing: Promise<unknown> = Promise.resolve();
+  /** How often in a row the helper could not be reached. */
+  #linkFailures = 0;
   readonly #retry: Retry;
   readonly #withdrawing: Withdrawing;
 
@@ -77,15 +81,28 @@ export class Pushing implements GivenPushes {
   }
 
   /** Takes pushes back that do not stand in the transcript. Resolves when each is decided. */
-  withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
-    return this.#withdrawing.withdraw(deliveryIds, withdrawal);
+  async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
+    try {
+      await this.#withdrawing.withdraw(deliveryIds, withdrawal);
+    } catch (error) {
+      // They wait on, and were perhaps left out of what was brought meanwhile.
+      this.#again();
+      throw error;
+    }
   }
 
-  /** The queue is cleared: takes back the pushes that are to go with it. pi's own queue holds none. */
+  /**
+   * The queue is cleared: takes back the pushes that are to go with it. pi's own queue holds none. Never rejects, since
+   * the users' texts that were cleared with them must not be lost; the deliveries say what became of them.
+   */
   async clear(): Promise<void> {
     const reason = { code: "clear_queue", message: "The queue was cleared, and the push was to go with it." } as const;
     const withdrawal = { kind: "withdrawn", at: Date.now(), as: "dropped", reason } as const;
-    await this.withdraw(this.#tracker.toClear(this.#core.sessionId), withdrawal);
+    try {
+      await this.withdraw(this.#tracker.toClear(this.#core.sessionId), withdrawal);
+    } catch (error) {
+      this.#log.error({ err: error }, "pushes could not be taken back with the queue");
+    }
   }
 
   /** A push has outlived its time. Never rejects. */
@@ -101,16 +118,20 @@ export class Pushing implements GivenPushes {
     }
   }
 
-  /** Has a request made that carries a parked push. */
-  async resend(deliveryId: string): Promise<void> {
+  /** Has a request made that carries a parked push. A caller that has gone before its turn asks for nothing. */
+  async resend(deliveryId: string, signal?: AbortSignal): Promise<void> {
+    const isParked = (): boolean => this.#tracker.get(deliveryId).state === "parked";
     await this.#core.scope.run(async () => {
+      // What came before may have sent it already; another carrier would start a run that has nothing to carry.
+      if (!isParked()) return;
       const child = await this.#core.awake();
       await this.#bring(child, "now");
+      if (!isParked()) return;
       const { sessionId } = this.#core;
       await this.#sendCarrier(child, () =>
         this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now() }),
       );
-    });
+    }, signal);
   }
 
   /**
@@ -130,8 +151,8 @@ export class Pushing implements GivenPushes {
     return this.#givenTo === child && this.#given.has(deliveryId);
   }
 
-  brought(): Promise<void> {
-    return this.#bringing.catch(() => {});
+  async brought(): Promise<void> {
+    await this.#bringing;
   }
 
   /** The session has ended: nothing is tried again. */
@@ -165,41 +186,60 @@ export class Pushing implements GivenPushes {
     if (error instanceof WireError && (error.kind === "shutting_down" || error.kind === "session_closed")) return;
     const words = error instanceof Error ? error.message : String(error);
     const at = Date.now();
-    if (error instanceof WireError && error.kind === "link_failed" && this.#retry.failures >= maxLinkFailures) {
+    this.#linkFailures = error instanceof WireError && error.kind === "link_failed" ? this.#linkFailures + 1 : 0;
+    if (this.#linkFailures >= maxLinkFailures) {
+      this.#linkFailures = 0;
       const reason = { code: "link_failed", message: `The helper inside pi cannot be reached: ${words}` } as const;
-      this.#tracker.applyToAll(this.#core.sessionId, { kind: "withdrawn", as: "failed", at, reason });
-      return;
+      void this.#giveUp({ kind: "withdrawn", as: "failed", at, reason });
     }
     const reason = { code: "not_started", message: `It waits for pi, which could not be reached: ${words}` } as const;
     this.#tracker.applyToAll(this.#core.sessionId, { kind: "postponed", at, reason });
     if (!(error instanceof WireError && error.kind === "child_exited")) this.#retry.failed();
   }
 
+  /** What a helper says to have stays with it, and what the transcript has is inserted. */
+  async #giveUp(withdrawal: Withdrawal): Promise<void> {
+    const all = this.#tracker.underWay(this.#core.sessionId);
+    const { kind } = this.#core.state;
+    try {
+      if (kind !== "idle" && kind !== "running") await this.#withdrawing.withdrawWithoutChild(all, withdrawal);
+      else {
+        const strangers = all.filter((id) => !this.#brought.has(id));
+        await this.#withdrawing.withdraw(strangers, withdrawal);
+      }
+    } catch (error) {
+      this.#log.error({ err: error }, "pushes that cannot be brought to pi could not be given up");
+    }
+  }
+
   #bring(child: Child, handOver: "now" | "later"): Promise<void> {
-    this.#bringing = this.#bringAll(child, handOver);
-    return this.#bringing;
+    const bringing = this.#bringAll(child, handOver);
+    this.#bringing = Promise.allSettled([this.#bringing, bringing]);
+    return bringing;
   }
 
   async #bringAll(child: Child, handOver: "now" | "later"): Promise<void> {
     if (this.#givenTo !== child) {
       this.#givenTo = child;
       this.#given = new Set();
+      this.#brought = new Set();
     }
-    const fresh = this.#tracker.toHold(this.#core.sessionId).filter(({ deliveryId }) => !this.#given.has(deliveryId));
+    const brought = this.#brought;
+    const pushes = this.#tracker.toHold(this.#core.sessionId);
+    const fresh = pushes.filter(
+      ({ deliveryId }) => !brought.has(deliveryId) && !this.#withdrawing.isUnderWay(deliveryId),
+    );
     // Without anything new it still says that what was brought for a prompt need not wait any more.
     const groups = fresh.length === 0 && handOver === "now" && this.#given.size > 0 ? [[]] : grouped(fresh);
-    // All at once, before anything is awaited: from here on each is taken back through the helper.
-    for (const { deliveryId } of fresh) this.#given.add(deliveryId);
-    const left = new Set(fresh.map(({ deliveryId }) => deliveryId));
-    try {
-      for (const pushes of groups) {
-        await child.link.send<HoldReply>({ kind: "hold", pushes, handOver }, { onReply: (reply) => this.#take(reply) });
-        for (const { deliveryId } of pushes) left.delete(deliveryId);
-      }
-    } catch (error) {
-      if (this.#givenTo === child) for (const id of left) this.#given.delete(id);
-      throw error;
+    // All at once, before anything is awaited: from here on each is taken back through the helper, also one that is not
+    // brought, since a former child may have written it, and one whose frame seems to have failed.
+    for (const { deliveryId } of pushes) this.#given.add(deliveryId);
+    for (const group of groups) {
+      const onReply = (reply: HoldReply): void => this.#take(reply);
+      await child.link.send<HoldReply>({ kind: "hold", pushes: group, handOver }, { onReply });
+      for (const { deliveryId } of group) brought.add(deliveryId);
     }
+    this.#linkFailures = 0;
   }
 
   async #carry(child: Child): Promise<void> {
@@ -209,7 +249,7 @@ export class Pushing implements GivenPushes {
 
   async #sendCarrier(child: Child, onSent?: () => void): Promise<void> {
     const onReply = (reply: CarryReply): void => {
-      if (!isCarryReply(reply)) throw new TypeError("The helper's reply to a carry is none.");
+      if (!isCarryReply(reply)) throw new WireError("link_failed", "The helper's reply to a carry is none.");
       onSent?.();
       if (reply.started) this.#core.runStarted();
     };
@@ -217,7 +257,7 @@ export class Pushing implements GivenPushes {
   }
 
   #take(reply: HoldReply): void {
-    if (!isHoldReply(reply)) throw new TypeError("The helper's reply to a hold is none.");
+    if (!isHoldReply(reply)) throw new WireError("link_failed", "The helper's reply to a hold is none.");
     const { held, inserted, running, refused } = reply;
     const { sessionId } = this.#core;
     const at = Date.now();

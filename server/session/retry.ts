@@ -18,11 +18,6 @@ export class Retry {
     this.#again = again;
   }
 
-  /** How many failures there have been of late. */
-  get failures(): number {
-    return this.#failures.length;
-  }
-
   /** It has failed once more. While a try is due already, nothing changes. */
   failed(now = performance.now()): void {
     if (this.#closed || this.#timer !== undefined) return;

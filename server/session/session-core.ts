@@ -18,6 +18,8 @@ export interface SessionCore {
    * for a prompt gets the held pushes without handing them over: the prompt goes first.
    */
   awake(purpose?: "work" | "prompt"): Promise<Child>;
+  /** Resolves when no start is under way, whatever came of it. */
+  startOver(): Promise<void>;
   /** Notes that a run is on, and gives its id. One that is noted already stays. */
   runStarted(): string;
   /** Resolves when the next run begins. */

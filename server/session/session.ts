@@ -138,6 +138,10 @@ export class Session implements SessionCore {
     return this.#starting;
   }
 
+  async startOver(): Promise<void> {
+    await this.#starting?.catch(() => {});
+  }
+
   runStarted(): string {
     if (this.#state.kind === "running") return this.#state.runId;
     const runId = uuidv7();

@@ -1,3 +1,4 @@
+import { WireError } from "../../protocol/errors.ts";
 import type { ReleaseReply } from "../../protocol/link.ts";
 import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
@@ -7,7 +8,7 @@ import type { SessionCore } from "./session-core.ts";
 
 /** What is known of the way of pushes to the helper. */
 export interface GivenPushes {
-  /** Whether the child's helper has been given the push, or is about to be. */
+  /** Whether the child's helper may have the push, or the transcript that it began with. */
   isGiven(child: Child, deliveryId: string): boolean;
   /** Resolves when what is on its way to the helper is there, or failed. */
   brought(): Promise<void>;
@@ -21,6 +22,8 @@ export class Withdrawing {
   readonly #core: SessionCore;
   readonly #tracker: DeliveryTracker;
   readonly #pushes: GivenPushes;
+  /** Those that are being taken back, with how many do so. */
+  readonly #underWay = new Map<string, number>();
 
   constructor(core: SessionCore, tracker: DeliveryTracker, pushes: GivenPushes) {
     this.#core = core;
@@ -28,25 +31,40 @@ export class Withdrawing {
     this.#pushes = pushes;
   }
 
+  /** Whether a push is being taken back: it is not brought to a helper meanwhile, which would hold it anew. */
+  isUnderWay(deliveryId: string): boolean {
+    return this.#underWay.has(deliveryId);
+  }
+
   /** Resolves when it is decided for each: withdrawn, or inserted. Throws what the link can throw. */
   async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
+    for (const id of deliveryIds) this.#underWay.set(id, (this.#underWay.get(id) ?? 0) + 1);
+    try {
+      await this.#tracker.stored(deliveryIds);
+      await this.#decide(deliveryIds, withdrawal);
+    } finally {
+      for (const id of deliveryIds) {
+        const others = (this.#underWay.get(id) ?? 0) - 1;
+        if (others > 0) this.#underWay.set(id, others);
+        else this.#underWay.delete(id);
+      }
+    }
+  }
+
+  /** As {@link withdraw}, for a session that has no child. Nothing is decided when one is started meanwhile. */
+  async withdrawWithoutChild(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
+    if (hasChild(this.#core)) return;
+    await this.#fromFile(this.#tracker.withdrawable(deliveryIds), withdrawal);
+  }
+
+  async #decide(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     for (;;) {
       const left = this.#tracker.withdrawable(deliveryIds);
       if (left.length === 0) return;
       const { state } = this.#core;
       if (state.kind === "idle" || state.kind === "running") await this.#fromHelper(state.child, left, withdrawal);
-      else if (state.kind === "starting") await this.#started();
+      else if (state.kind === "starting") await this.#core.startOver();
       else await this.#fromFile(left, withdrawal);
-    }
-  }
-
-  /** Resolves when the start under way has come to its end. A session that is ending refuses to be waited for. */
-  async #started(): Promise<void> {
-    try {
-      await this.#core.awake();
-    } catch (error) {
-      // A start that has failed leaves another state behind; without one there is nothing to wait for.
-      if (this.#core.state.kind === "starting") throw error;
     }
   }
 
@@ -60,21 +78,30 @@ export class Withdrawing {
     if (given.length === 0) return;
     try {
       await this.#pushes.brought();
-      const onReply = (reply: ReleaseReply): void => this.#take(reply, withdrawal);
+      const onReply = (reply: ReleaseReply): void => this.#take(reply, new Set(given), withdrawal);
       const reply = await child.link.send<ReleaseReply>({ kind: "release", deliveryIds: given }, { onReply });
-      await this.#decided(child, reply.pending);
+      await this.#decided(
+        child,
+        given.filter((id) => reply.pending.includes(id)),
+      );
     } catch (error) {
       if (child.state.kind === "ready") throw error;
       await child.exited;
     }
   }
 
-  #take(reply: ReleaseReply, withdrawal: Withdrawal): void {
-    if (!isReleaseReply(reply)) throw new TypeError("The helper's reply to a release is none.");
-    this.#apply(reply.released, withdrawal);
-    this.#tracker.withdrawLater(reply.pending, withdrawal);
-    const { sessionId } = this.#core;
-    for (const id of reply.tooLate) this.#tracker.apply(sessionId, id, { kind: "inserted", at: Date.now() });
+  /** A reply that leaves one out would be asked for without end. What was not asked for is not acted on. */
+  #take(reply: ReleaseReply, given: ReadonlySet<string>, withdrawal: Withdrawal): void {
+    if (!isReleaseReply(reply)) throw nonsense("is none");
+    const { released, tooLate, pending } = reply;
+    const said = new Set([...released, ...tooLate, ...pending]);
+    if (![...given].every((id) => said.has(id))) throw nonsense("leaves pushes out");
+    const asked = (ids: readonly string[]): readonly string[] => ids.filter((id) => given.has(id));
+    this.#tracker.together(() => {
+      this.#inserted(asked(tooLate));
+      this.#apply(asked(released), withdrawal);
+      this.#tracker.withdrawLater(asked(pending), withdrawal);
+    });
   }
 
   /** Until the helper has said what became of those that pi was given. */
@@ -87,13 +114,17 @@ export class Withdrawing {
   async #fromFile(left: readonly string[], withdrawal: Withdrawal): Promise<void> {
     await this.#core.cleaned();
     const written = await deliveriesIn(this.#core.file, left);
-    const { state, sessionId } = this.#core;
-    if (state.kind === "starting" || state.kind === "idle" || state.kind === "running") return;
-    for (const id of written) this.#tracker.apply(sessionId, id, { kind: "inserted", at: Date.now() });
+    if (hasChild(this.#core)) return;
+    this.#inserted(written);
     this.#apply(
       left.filter((id) => !written.has(id)),
       withdrawal,
     );
+  }
+
+  #inserted(deliveryIds: Iterable<string>): void {
+    const { sessionId } = this.#core;
+    for (const id of deliveryIds) this.#tracker.apply(sessionId, id, { kind: "inserted", at: Date.now() });
   }
 
   #apply(deliveryIds: readonly string[], withdrawal: Withdrawal): void {
@@ -101,4 +132,12 @@ export class Withdrawing {
       for (const id of deliveryIds) this.#tracker.apply(this.#core.sessionId, id, withdrawal);
     });
   }
+}
+
+function hasChild({ state }: SessionCore): boolean {
+  return state.kind === "starting" || state.kind === "idle" || state.kind === "running";
+}
+
+function nonsense(what: string): WireError {
+  return new WireError("link_failed", `The helper's reply to a release ${what}.`);
 }

@@ -84,6 +84,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       ...limits.delivery,
       log,
       onChange: (delivery) => registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
+      onExpired: ({ sessionId, deliveryId }) => registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     const registry: Registry = new Registry({
       locate: () => locatePi({ option: fakePi, env: {} }),
@@ -118,12 +119,14 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
         process.kill(state.child.pid, "SIGKILL");
         await state.child.cleaned;
       }
+      current.tracker.close();
       current.database.close();
       current = open();
       await current.registry.recover();
     },
     [Symbol.asyncDispose]: async () => {
       await current.registry.shutdown();
+      current.tracker.close();
       current.database.close();
       rmSync(root, { recursive: true });
     },

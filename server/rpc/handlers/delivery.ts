@@ -29,14 +29,14 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
       const delivery = tracker.get(deliveryId);
       return { cancelled: delivery.state === "cancelled", delivery };
     },
-    "delivery/resend": async ({ deliveryId }) => {
+    "delivery/resend": async ({ deliveryId }, { signal }) => {
       const delivery = tracker.get(deliveryId);
       if (delivery.state !== "parked") {
         throw new WireError("wrong_state", `The delivery is ${delivery.state}: only a parked one can be sent again.`, {
           delivery,
         });
       }
-      await registry.get(delivery.sessionId).pushing.resend(deliveryId);
+      await unlessAborted(registry.get(delivery.sessionId).pushing.resend(deliveryId, signal), signal);
       return tracker.get(deliveryId);
     },
   };

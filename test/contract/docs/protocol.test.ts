@@ -75,7 +75,14 @@ describe("the names in the documents", () => {
         "switch_session",
         "extension_ui_response",
       ],
-      ...["get_commands", "get_entries", "get_messages", "agent_settled", "extension_ui_request"],
+      ...[
+        "get_commands",
+        "get_entries",
+        "get_messages",
+        "agent_settled",
+        "extension_ui_request",
+        "before_provider_request",
+      ],
     ];
     const named = spansOf(prose).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
     expect(named.filter((name) => ![...ours, ...ofPi].includes(name))).toEqual([]);

@@ -30,7 +30,9 @@ async function startKillable(reply: (text: string) => Reply | undefined): Promis
   const provider = await startProvider({ otherwise: (request) => reply(JSON.stringify(request.body)) ?? "Done." });
   const agentDir = await createAgentDir({ provider, parentDir: root });
   const env = { ...process.env, ...agentDir.env, PI_RPCD_PI: piUnderTest().cli };
-  const lives = new DaemonLives({ source: join(import.meta.dirname, "..", "..", ".."), stateDir, env, cwd });
+  const faults: string[] = [];
+  const source = join(import.meta.dirname, "..", "..", "..");
+  const lives = new DaemonLives({ source, stateDir, env, cwd, onFault: (fault) => faults.push(fault) });
   await lives.start();
   let client = await connect({ stateDir });
   return {
@@ -48,6 +50,7 @@ async function startKillable(reply: (text: string) => Reply | undefined): Promis
     [Symbol.asyncDispose]: async () => {
       await client.close();
       await lives.end("SIGTERM");
+      expect(faults).toEqual([]);
       await agentDir.dispose();
       await provider.close();
       rmSync(root, { recursive: true });

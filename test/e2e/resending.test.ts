@@ -1,0 +1,89 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import type { DeliveryHandle, SessionHandle } from "../../client/index.ts";
+import { carrierText } from "../../extension/stages/carrier.ts";
+import { Gate } from "../../provider/gate.ts";
+import { answer, behind, hold, status } from "../../provider/reply.ts";
+import { type Stage, startStage } from "../helpers/stage.ts";
+
+/** A push that stands in the transcript and whose request was refused. */
+async function parked(session: SessionHandle, content: string): Promise<DeliveryHandle> {
+  const push = session.push({ customType: "n", content });
+  await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "parked" } });
+  return push;
+}
+
+const resend = (stage: Stage, { id: deliveryId }: DeliveryHandle) =>
+  stage.client.call("delivery/resend", { deliveryId });
+
+async function entries(session: SessionHandle, text: string): Promise<number> {
+  const lines = readFileSync((await session.get()).file, "utf8").split("\n");
+  return lines.filter((line) => line.includes('"custom_message"') && line.includes(text)).length;
+}
+
+async function settled(session: SessionHandle): Promise<void> {
+  await expect.poll(async () => (await session.get()).state).toBe("idle");
+}
+
+test("a parked push that is sent again many times at once makes one request", async () => {
+  await using stage = await startStage({ provider: { script: [status(400)] } });
+  const session = await stage.session();
+  const push = await parked(session, "only once");
+  await Promise.all(Array.from({ length: 5 }, () => resend(stage, push).catch(() => {})));
+  expect((await push.answered).state).toBe("answered");
+  await settled(session);
+  expect(stage.provider.requests.map((request) => request.countText("only once"))).toEqual([1, 1]);
+  expect(await entries(session, "only once")).toBe(1);
+  expect(await entries(session, carrierText)).toBe(1);
+});
+
+test("a parked push that is sent again right before an abort is parked again, or was answered", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({ provider: { script: [status(400), behind(hold(gate), answer("Never."))] } });
+  const session = await stage.session();
+  const push = await parked(session, "and stopped");
+  await Promise.all([resend(stage, push), session.abort()]);
+  await settled(session);
+  gate.open();
+  expect((await push.get()).state).toBe("parked");
+  await resend(stage, push);
+  expect((await push.answered).state).toBe("answered");
+  expect(await entries(session, "and stopped")).toBe(1);
+  expect(stage.provider.requests.every((request) => !request.hasText(carrierText))).toBe(true);
+});
+
+test("a parked push that is sent again behind the death of its pi is carried by one request of the next", async () => {
+  await using stage = await startStage({ provider: { script: [status(400)] } });
+  const session = await stage.session();
+  const push = await parked(session, "over a crash");
+  const { pid } = await session.get();
+  process.kill(pid as number, "SIGKILL");
+  await Promise.all([resend(stage, push).catch(() => {}), resend(stage, push).catch(() => {})]);
+  await expect.poll(async () => (await session.get()).state).not.toBe("running");
+  if ((await push.get()).state === "parked") await resend(stage, push);
+  expect((await push.answered).state).toBe("answered");
+  await settled(session);
+  expect(stage.provider.requests).toHaveLength(2);
+  expect(await entries(session, "over a crash")).toBe(1);
+});
+
+test("a parked push that is sent again during a compaction is carried by one request behind it", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({
+    agent: { settings: { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 } } },
+    provider: { script: [answer("One."), status(400), behind(hold(gate), answer("A summary."))] },
+  });
+  const session = await stage.session();
+  await session.promptAndWait("first words ".repeat(200));
+  const push = await parked(session, "behind the summary ".repeat(30));
+  const compaction = stage.client.call("session/command", { sessionId: session.id, command: { type: "compact" } });
+  await gate.reached;
+  await resend(stage, push);
+  expect(stage.provider.requests).toHaveLength(3);
+  gate.open();
+  await compaction;
+  expect((await push.answered).state).toBe("answered");
+  await settled(session);
+  expect(stage.provider.requests).toHaveLength(4);
+  expect(stage.provider.requests.every((request) => !request.hasText(carrierText))).toBe(true);
+});
