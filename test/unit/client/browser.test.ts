@@ -125,6 +125,19 @@ describe("connectTo", () => {
     await rejected;
   });
 
+  it("connects again by itself, and makes a read again", async () => {
+    await using daemon = await FakeDaemon.start();
+    const { url, token } = daemon;
+    await using client = await connectTo({ url, token, reconnect: { firstDelayMs: 1 } });
+    daemon.answer("session/get", () => noAnswer);
+    const read = client.session(sessionId).get();
+    await daemon.called("session/get");
+    daemon.answer("session/get", () => sessionInfo());
+    daemon.breakSockets();
+    expect(await read).toEqual(sessionInfo());
+    expect(daemon.handshakes).toHaveLength(2);
+  });
+
   it("does not wait for a daemon that answers no close frame", async () => {
     await using daemon = await FakeDaemon.start();
     const { url, token } = daemon;
