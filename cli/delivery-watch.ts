@@ -31,7 +31,7 @@ export async function* watchDeliveries(options: WatchOptions): AsyncGenerator<De
   for (;;) {
     let client: Client | undefined;
     try {
-      client = await connect({ stateDir, signal });
+      client = await connect({ stateDir, signal, reconnect: false });
       if (!isFirst) note("the daemon is there again");
       isFirst = false;
       yield* changes(client, options, since);

@@ -1,8 +1,9 @@
 /** pi-rpcd's client for browsers: the objects of `index.ts` over the platform's own WebSocket. Needs nothing of Node. */
 import { browserSocket } from "./browser-socket.ts";
-import { Client, requireProtocol } from "./client.ts";
+import { Channel } from "./channel.ts";
+import { Client } from "./client.ts";
 import type { OnDiagnostic } from "./diagnostic.ts";
-import { TimeoutError } from "./local-errors.ts";
+import { type ReconnectOptions, reconnectPolicy } from "./reconnect-policy.ts";
 
 export interface ConnectToOptions {
   /** The daemon's base URL. The daemon must allow the page's origin. */
@@ -11,8 +12,10 @@ export interface ConnectToOptions {
   readonly token: string;
   /** Gives connecting up; does nothing to the client once there is one. */
   readonly signal?: AbortSignal;
-  /** Default: 10000. Ends with `TimeoutError`. */
+  /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
   readonly connectTimeoutMs?: number;
+  /** Whether, and how, a lost connection is made again. Default: true. */
+  readonly reconnect?: boolean | ReconnectOptions;
   /** Hears of what was odd and ignored, such as a frame that is not JSON. */
   readonly onDiagnostic?: OnDiagnostic;
 }
@@ -23,17 +26,15 @@ export interface ConnectToOptions {
  */
 export async function connectTo(options: ConnectToOptions): Promise<Client> {
   const { url, token, connectTimeoutMs = 10_000, onDiagnostic } = options;
-  const deadline = AbortSignal.timeout(connectTimeoutMs);
-  const signal = options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]);
-  try {
-    const open = browserSocket({ url, token, signal });
-    const client = await Client.open(open, onDiagnostic === undefined ? {} : { onDiagnostic });
-    await requireProtocol(client, { signal });
-    return client;
-  } catch (error) {
-    if (error !== deadline.reason || !deadline.aborted) throw error;
-    throw new TimeoutError(`Connecting to the daemon took longer than ${connectTimeoutMs} ms.`, { cause: error });
-  }
+  return Client.open(
+    {
+      dial: (channelOptions, signal) => Channel.open(browserSocket({ url, token, signal }), channelOptions),
+      connectTimeoutMs,
+      reconnect: reconnectPolicy(options.reconnect),
+      onDiagnostic,
+    },
+    options.signal,
+  );
 }
 
 export type { DaemonInfo } from "../protocol/daemon.ts";
@@ -44,6 +45,7 @@ export type { MethodName, Params, Result } from "../protocol/methods.ts";
 export type { PromptResult, SessionInfo } from "../protocol/session.ts";
 export type { ConnectionEnd } from "./channel.ts";
 export type { Client } from "./client.ts";
+export type { ConnectionEvent } from "./connection.ts";
 export type { CallOptions } from "./daemon-peer.ts";
 export type { DeliveryHandle } from "./delivery.ts";
 export type { DeliveryUpdates } from "./delivery-updates.ts";
@@ -52,6 +54,7 @@ export type { EventStream, EventsOptions } from "./event-stream.ts";
 export * from "./local-errors.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
+export type { ReconnectOptions } from "./reconnect-policy.ts";
 export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {

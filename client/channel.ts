@@ -52,6 +52,11 @@ export class Channel {
     return this.#gone.promise;
   }
 
+  /** How it ended, and what its pending requests are rejected with; undefined while it stands. */
+  get ending(): { readonly end: ConnectionEnd; readonly error: Error } | undefined {
+    return this.#ending;
+  }
+
   /**
    * Sends a request. Rejects with what the daemon answered, with `signal`'s reason (the daemon is told that nobody
    * waits; the call may have taken effect), or with a `ConnectionClosedError`.

@@ -1,14 +1,24 @@
 import type { DaemonInfo } from "../protocol/daemon.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import type { SessionInfo } from "../protocol/session.ts";
-import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import type { ConnectionEnd } from "./channel.ts";
+import type { ConnectionEvent } from "./connection.ts";
 import { type CallOptions, DaemonPeer, type PeerOptions } from "./daemon-peer.ts";
-import { ProtocolMismatchError } from "./local-errors.ts";
 import { SessionHandle } from "./session-handle.ts";
-import type { OpenSocket } from "./socket.ts";
 
-/** A connection to the daemon. It keeps a process alive until it is closed. */
+/**
+ * The daemon, as one program uses it. A connection that is lost is made again (`reconnect` says how), and until then:
+ *
+ * - new calls wait for it, within bounds, and honour their signals;
+ * - calls that only read, pushes and waits for deliveries are made again, and so is a call with an `idempotencyKey`;
+ * - prompts and `createSession`, which get a key from this library if they have none, are made again at the same daemon
+ *   process. Once another has taken over they reject with `ConnectionClosedError`, as all other calls whose answer was
+ *   lost do: they may have taken effect. (A daemon stores a key after the effect, so one that was killed in between has
+ *   not told the next.) A call that failed is not remembered, and so is made anew;
+ * - event streams go on where they were, and say what cannot be replayed.
+ *
+ * It keeps a process alive until it is closed.
+ */
 export class Client {
   readonly #peer: DaemonPeer;
 
@@ -17,18 +27,30 @@ export class Client {
   }
 
   /** Use `connect()` or, in a browser, `connectTo()`. */
-  static async open(openSocket: OpenSocket, options: PeerOptions = {}): Promise<Client> {
-    return new Client(await DaemonPeer.open(openSocket, options));
+  static async open(options: PeerOptions, signal?: AbortSignal): Promise<Client> {
+    return new Client(await DaemonPeer.open(options, signal));
   }
 
-  /** Resolves, and never rejects, with how the connection ended. */
+  /**
+   * Resolves, and never rejects, when it is over for good, with how it ended: by `close()`, or because a lost connection
+   * was not made again. `error` is then what pending calls were rejected with.
+   */
   get closed(): Promise<ConnectionEnd> {
     return this.#peer.closed;
   }
 
   /**
+   * Tells `listener` when the connection is lost, made again, or over for good, until the function that it gives is
+   * called. An event is told when this client has dealt with it: calls that waited have been sent at `connected`.
+   */
+  onConnection(listener: (event: ConnectionEvent) => void): () => void {
+    return this.#peer.onConnection(listener);
+  }
+
+  /**
    * Calls a method of the protocol. Rejects with the daemon's `WireError` (`kind` is its name, `data` its details),
-   * `ConnectionClosedError`, `InvalidParamsError`, or the reason of `signal`.
+   * `InvalidParamsError`, `ConnectionClosedError`, `WaitingOverflowError`, the reason of `signal`, or with what ended
+   * the client for good (`ReconnectFailedError`, `UnauthorizedError`, `ProtocolMismatchError`).
    */
   call<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}): Promise<Result<M>> {
     return this.#peer.call(method, params, options);
@@ -70,17 +92,5 @@ export class Client {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-}
-
-/** Asks the daemon for its protocol version; closes the client and throws if it is another. */
-export async function requireProtocol(client: Client, options: CallOptions = {}): Promise<void> {
-  try {
-    const { protocol, version } = await client.info(options);
-    if (protocol === PROTOCOL_VERSION) return;
-    throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol, daemonVersion: version });
-  } catch (error) {
-    await client.close();
-    throw error;
   }
 }

@@ -1,16 +1,19 @@
 import { createValidator, type Validator } from "../protocol/validation.ts";
-import { Client, requireProtocol } from "./client.ts";
+import { Channel } from "./channel.ts";
+import { Client } from "./client.ts";
 import type { Checks } from "./daemon-peer.ts";
 import type { OnDiagnostic } from "./diagnostic.ts";
-import { TimeoutError } from "./local-errors.ts";
 import { nodeSocket } from "./node-socket.ts";
-import { isExplicit, type ReachOptions, reachDaemon } from "./reach.ts";
+import { type ReachOptions, reachDaemon } from "./reach.ts";
+import { type ReconnectOptions, reconnectPolicy } from "./reconnect-policy.ts";
 
 export interface ConnectOptions extends ReachOptions {
   /** Gives connecting up; does nothing to the client once there is one. */
   readonly signal?: AbortSignal;
-  /** Default: 10000. Ends with `TimeoutError`. */
+  /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
   readonly connectTimeoutMs?: number;
+  /** Whether, and how, a lost connection is made again. Default: true. */
+  readonly reconnect?: boolean | ReconnectOptions;
   /** Checks params before they are sent, so that a mistake shows where it was made. Default: true. */
   readonly validate?: boolean;
   /**
@@ -20,39 +23,39 @@ export interface ConnectOptions extends ReachOptions {
   readonly validateResults?: boolean;
   /** Hears of what was odd and ignored, such as a frame that is not JSON. */
   readonly onDiagnostic?: OnDiagnostic;
-  /** A larger frame ends the connection with code 1009. Default: 134217728. */
+  /** A larger frame ends the connection for good, with code 1009. Default: 134217728. */
   readonly maxFrameBytes?: number;
 }
 
 let validator: Validator | undefined;
 
 /**
- * Connects to the running daemon; the Unix socket is tried first, then TCP on loopback.
+ * Connects to the running daemon; the Unix socket is tried first, then TCP on loopback. `daemon.json` is read anew each
+ * time a lost connection is made again: after a restart the daemon may be elsewhere.
  *
  * Rejects with `DaemonNotRunningError` (no daemon, or a `daemon.json` that leads to none), `UnauthorizedError`,
  * `ProtocolMismatchError`, `TimeoutError`, `ConnectionFailedError`, the daemon's `WireError`, or the reason of `signal`.
  */
 export async function connect(options: ConnectOptions = {}): Promise<Client> {
   const { connectTimeoutMs = 10_000, maxFrameBytes = 134_217_728, onDiagnostic } = options;
-  const deadline = AbortSignal.timeout(connectTimeoutMs);
-  const signal = options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]);
-  const peerOptions = { checks: checksFor(options), ...(onDiagnostic !== undefined && { onDiagnostic }) };
-  try {
-    options.signal?.throwIfAborted();
-    return await reachDaemon({
-      options,
-      signal,
-      attempt: async ({ address, token }) => {
-        const client = await Client.open(nodeSocket({ address, token, signal, maxFrameBytes }), peerOptions);
-        // daemon.json has said it already.
-        if (isExplicit(options)) await requireProtocol(client, { signal });
-        return client;
-      },
-    });
-  } catch (error) {
-    if (error !== deadline.reason || !deadline.aborted) throw error;
-    throw new TimeoutError(`Connecting to the daemon took longer than ${connectTimeoutMs} ms.`, { cause: error });
-  }
+  const reconnect = reconnectPolicy(options.reconnect);
+  options.signal?.throwIfAborted();
+  return Client.open(
+    {
+      dial: (channelOptions, signal) =>
+        reachDaemon({
+          options,
+          signal,
+          attempt: ({ address, token }) =>
+            Channel.open(nodeSocket({ address, token, signal, maxFrameBytes }), channelOptions),
+        }),
+      connectTimeoutMs,
+      reconnect,
+      checks: checksFor(options),
+      onDiagnostic,
+    },
+    options.signal,
+  );
 }
 
 function checksFor({

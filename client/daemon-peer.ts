@@ -1,12 +1,15 @@
+import { v7 as uuidv7 } from "uuid";
 import type { ParamsFinding } from "../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import type { NotificationName } from "../protocol/notifications.ts";
-import { Channel, type ConnectionEnd } from "./channel.ts";
+import type { ConnectionEnd } from "./channel.ts";
+import { Connection, type ConnectionEvent, type Dial } from "./connection.ts";
 import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
 import { KnownDeliveries } from "./known-delivery.ts";
 import { InvalidParamsError, ProtocolViolationError } from "./local-errors.ts";
+import type { ReconnectPolicy } from "./reconnect-policy.ts";
+import { repeatable } from "./repeatable.ts";
 import { type FeedListener, type RequestNotification, SessionFeed, type SessionNotification } from "./session-feed.ts";
-import type { OpenSocket } from "./socket.ts";
 
 /** Checks against the wire's schemas, each optional. They are handed in, so that a browser need not load a compiler. */
 export interface Checks {
@@ -16,9 +19,14 @@ export interface Checks {
 }
 
 export interface PeerOptions {
+  readonly dial: Dial;
+  /** Bound of each try to connect. */
+  readonly connectTimeoutMs: number;
+  /** Undefined: a lost connection is the end. */
+  readonly reconnect: ReconnectPolicy | undefined;
   readonly checks?: Checks;
   /** Hears of what was odd and ignored. Default: nobody does. */
-  readonly onDiagnostic?: OnDiagnostic;
+  readonly onDiagnostic?: OnDiagnostic | undefined;
 }
 
 export interface CallOptions {
@@ -40,32 +48,55 @@ export class DaemonPeer {
   readonly deliveries = new KnownDeliveries();
   readonly diagnose: (diagnostic: Diagnostic) => void;
   readonly #checks: Checks;
+  readonly #repeats: boolean;
   readonly #feeds = new Map<string, SessionFeed>();
-  #channel!: Channel;
+  readonly #listeners = new Set<(event: ConnectionEvent) => void>();
+  #connection!: Connection;
 
-  private constructor({ checks = {}, onDiagnostic }: PeerOptions) {
+  private constructor({ checks = {}, reconnect, onDiagnostic }: PeerOptions) {
     this.#checks = checks;
+    this.#repeats = reconnect !== undefined;
     this.diagnose = guarded(onDiagnostic);
   }
 
-  static async open(openSocket: OpenSocket, options: PeerOptions): Promise<DaemonPeer> {
+  /** Connects, in one try. `signal` gives that up, and does nothing to what stands. */
+  static async open(options: PeerOptions, signal?: AbortSignal): Promise<DaemonPeer> {
     const peer = new DaemonPeer(options);
-    await peer.#connect(openSocket);
+    await peer.#connect(options, signal);
     return peer;
   }
 
   get closed(): Promise<ConnectionEnd> {
-    return this.#channel.closed;
+    return this.#connection.closed;
   }
 
   close(): Promise<ConnectionEnd> {
-    return this.#channel.close();
+    return this.#connection.close();
+  }
+
+  /** Tells `listener` what becomes of the connection, until the function that it gives is called. */
+  onConnection(listener: (event: ConnectionEvent) => void): () => void {
+    // Each call is a registration of its own.
+    const own = (event: ConnectionEvent): void => listener(event);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  /** Calls a listener of the user's, which cannot hurt the client by throwing. */
+  shield(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.diagnose({ kind: "listener_failed", error });
+    }
   }
 
   async call<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}): Promise<Result<M>> {
     const wrong = this.#checks.params?.(method, params) ?? [];
     if (wrong.length > 0) throw new InvalidParamsError(method, wrong);
-    const result = await this.#channel.request(method, params, options.signal);
+    const call = this.#repeats ? repeatable(method, params, uuidv7) : ({ params, repeat: "never" } as const);
+    const { signal } = options;
+    const result = await this.#connection.request(method, call.params, { signal, repeat: call.repeat });
     const odd = this.#checks.result?.(method, result) ?? [];
     if (odd.length > 0) throw new ProtocolViolationError(`result of ${method}`, odd);
     return result as Result<M>;
@@ -90,12 +121,27 @@ export class DaemonPeer {
     this.#feeds.get(sessionId)?.closeSession();
   }
 
-  async #connect(openSocket: OpenSocket): Promise<void> {
-    this.#channel = await Channel.open(openSocket, {
-      onNotification: (method, params, frameLength) => this.#notify(method, params, frameLength),
-      onEnd: (end, error) => this.#endFeeds(end, error),
-      onDiagnostic: this.diagnose,
-    });
+  async #connect({ dial, connectTimeoutMs, reconnect }: PeerOptions, signal: AbortSignal | undefined): Promise<void> {
+    this.#connection = await Connection.open(
+      {
+        dial,
+        connectTimeoutMs,
+        reconnect,
+        onNotification: (method, params, frameLength) => this.#notify(method, params, frameLength),
+        onDiagnostic: this.diagnose,
+        onDown: () => {
+          for (const feed of this.#feeds.values()) feed.suspend();
+        },
+        onUp: () => {
+          for (const feed of [...this.#feeds.values()]) feed.resume();
+        },
+        onOver: (end, error) => this.#endFeeds(end, error),
+        onEvent: (event) => {
+          for (const listener of [...this.#listeners]) this.shield(() => listener(event));
+        },
+      },
+      signal,
+    );
   }
 
   #createFeed(sessionId: string): SessionFeed {
@@ -118,7 +164,7 @@ export class DaemonPeer {
     }
     const odd = this.#checks.notification?.(method as NotificationName, params) ?? [];
     if (odd.length > 0) {
-      this.#channel.fail(new ProtocolViolationError(`notification ${method}`, odd));
+      this.#connection.fail(new ProtocolViolationError(`notification ${method}`, odd));
       return;
     }
     if (method.startsWith("provider/")) {

@@ -1,10 +1,16 @@
 import type { Delivery } from "../protocol/delivery.ts";
+import type { Gap } from "../protocol/event.ts";
 import { AsyncBuffer } from "./async-buffer.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
-import { BufferOverflowError } from "./local-errors.ts";
+import { BufferOverflowError, EventGapError } from "./local-errors.ts";
 import type { FeedEnd, FeedListener } from "./session-feed.ts";
 
 export interface DeliveryChangesOptions {
+  /**
+   * Called when the stream goes on after the connection was lost, if changes may have been missed meanwhile:
+   * `Client.listDeliveries` has the records as they are. Without it the stream throws `EventGapError` then.
+   */
+  readonly onGap?: (gap: Gap) => void;
   /** Ends the stream at once by throwing the signal's reason. */
   readonly signal?: AbortSignal;
   /** How many records wait for a slow reader before the stream ends with `BufferOverflowError`. Default: 16384. */
@@ -21,12 +27,18 @@ export class DeliveryChanges implements AsyncIterableIterator<Delivery, undefine
   readonly #signal: AbortSignal | undefined;
 
   /** Use `SessionHandle.deliveryChanges()`. */
-  constructor(peer: DaemonPeer, sessionId: string, { signal, maxBuffered = 16_384 }: DeliveryChangesOptions = {}) {
+  constructor(peer: DaemonPeer, sessionId: string, options: DeliveryChangesOptions = {}) {
+    const { signal, maxBuffered = 16_384, onGap } = options;
     this.#buffer = new AsyncBuffer({ maxItems: maxBuffered, maxSize: Number.POSITIVE_INFINITY });
     this.#signal = signal;
     this.#ready.promise.catch(() => {});
     const listener: FeedListener = {
       begin: () => this.#ready.resolve(),
+      resume: ({ gap }) => {
+        if (gap === undefined) return;
+        if (onGap === undefined) this.#stop(() => this.#buffer.end(new EventGapError(gap)));
+        else peer.shield(() => onGap(gap));
+      },
       receive: ({ name, params }) => {
         if (name !== "delivery/updated" || this.#buffer.push(params.delivery)) return;
         this.#stop(() => this.#buffer.end(new BufferOverflowError(`maxBuffered (${maxBuffered})`)));

@@ -18,8 +18,8 @@ export interface DeliveryUpdatesOptions {
 const maxBuffered = 1_024;
 
 /**
- * One delivery's records as they change. Ends behind the last one, or when the session or the client is closed; throws
- * what the push was refused with, `ConnectionClosedError`, or the signal's reason.
+ * One delivery's records as they change, over lost connections too. Ends behind the last one, or when the session or the
+ * client is closed; throws what the push was refused with, what ended the client for good, or the signal's reason.
  */
 export class DeliveryUpdates implements AsyncIterableIterator<Delivery, undefined> {
   readonly #options: DeliveryUpdatesOptions;
@@ -34,6 +34,7 @@ export class DeliveryUpdates implements AsyncIterableIterator<Delivery, undefine
     const subscribed = Promise.withResolvers<void>();
     this.#listener = {
       begin: () => subscribed.resolve(),
+      resume: () => this.#look(),
       // Notifications reach `known` before they reach any feed.
       receive: () => {},
       end: (end) => {
@@ -51,9 +52,10 @@ export class DeliveryUpdates implements AsyncIterableIterator<Delivery, undefine
     if (this.#buffer.ended) return;
     peer.joinFeed(sessionId, this.#listener);
     // What happened between the push's answer and the subscription is caught up on with one more look.
-    Promise.all([accepted, subscribed.promise])
-      .then(() => (this.#buffer.ended ? undefined : options.get()))
-      .catch((error: unknown) => this.#stop(() => this.#buffer.end(error)));
+    Promise.all([accepted, subscribed.promise]).then(
+      () => this.#look(),
+      (error: unknown) => this.#fail(error),
+    );
   }
 
   next(): Promise<IteratorResult<Delivery, undefined>> {
@@ -86,6 +88,16 @@ export class DeliveryUpdates implements AsyncIterableIterator<Delivery, undefine
     } else if (isTerminal(delivery)) {
       this.#stop(() => this.#buffer.end());
     }
+  }
+
+  /** Asks for the record as it is now: something may have been missed. */
+  #look(): void {
+    if (this.#buffer.ended) return;
+    this.#options.get().catch((error: unknown) => this.#fail(error));
+  }
+
+  #fail(error: unknown): void {
+    this.#stop(() => this.#buffer.end(error));
   }
 
   #onEnd(end: FeedEnd): void {

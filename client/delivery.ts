@@ -27,9 +27,12 @@ const waitTimeoutMs = 600_000;
  * without the others, begins to wait when it is first read, and resolves at once if the state was reached before.
  *
  * They resolve with the delivery's record; its `state` may be a later one. They reject with `DeliveryError` when the
- * delivery is parked, or ends, without the state; with the daemon's `WireError` when the push was refused; with
- * `ConnectionClosedError` when the connection ends first. A push whose answer was lost can be repeated with the same
- * `deliveryId`: it is stored once.
+ * delivery is parked, or ends, without the state; with the daemon's `WireError` when the push was refused, or the
+ * delivery is no longer known (`delivery_not_found`); with what ended the client for good.
+ *
+ * They outlive connections and daemons: a push whose answer was lost is sent again under the same `deliveryId`, so that
+ * it is stored once, and a wait is asked again. A client that does not reconnect rejects them with
+ * `ConnectionClosedError`; its push can be repeated with the same `deliveryId`.
  *
  * A parked delivery is carried by a later run. A promise that was rejected for it starts afresh when it is read again.
  */

@@ -8,7 +8,10 @@ import type { FeedEnd, FeedListener, FeedStart, SessionNotification } from "./se
 export interface EventsOptions {
   /** The last seq that the reader has: later ones are replayed. Default: the session's present cursor. */
   readonly after?: number;
-  /** Called, before the first envelope, if some of what `after` asks for is lost. Without it the stream throws then. */
+  /**
+   * Called if some of what the stream has to give is lost: before the first envelope, or when it goes on after the
+   * connection was lost. What follows is behind the gap. Without it the stream throws `EventGapError` then.
+   */
   readonly onGap?: (gap: Gap) => void;
   /** Ends the stream at once by throwing the signal's reason. */
   readonly signal?: AbortSignal;
@@ -21,10 +24,14 @@ export interface EventsOptions {
 /**
  * A session's events from one moment on, for one reader.
  *
- * The subscription is requested when the stream is made, so nothing that follows a later call is missed. It ends
- * without an error when the session or the client is closed; it throws `ConnectionClosedError` when the connection
- * breaks, `BufferOverflowError` when it is read too slowly, `EventGapError` at a gap without `onGap`, and the daemon's
- * `WireError` when the subscription is refused. All but an abort first give what is buffered.
+ * The subscription is requested when the stream is made, so nothing that follows a later call is missed. After the
+ * connection was lost it goes on behind what it has, with each envelope once and in order, or names the gap; one that was
+ * not `ready` begins when the next connection stands.
+ *
+ * It ends without an error when the session or the client is closed; it throws what ended the client for good
+ * (`ConnectionClosedError` without `reconnect`), `BufferOverflowError` when it is read too slowly, `EventGapError` at a
+ * gap without `onGap`, and the daemon's `WireError` when the subscription is refused. All but an abort first give what
+ * is buffered.
  */
 export class EventStream implements AsyncIterableIterator<SessionEnvelope, undefined> {
   readonly #buffer: AsyncBuffer<SessionEnvelope>;
@@ -48,6 +55,9 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
         newest = options.after ?? start.cursor;
         this.#ready.resolve(start);
         if (start.gap !== undefined) this.#onGap(start.gap, options.onGap, peer);
+      },
+      resume: ({ gap }) => {
+        if (gap !== undefined) this.#onGap(gap, options.onGap, peer);
       },
       receive: (notification: SessionNotification, size: number) => {
         if (notification.name !== "session/event") return;
@@ -107,11 +117,7 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
       this.#stop(() => this.#buffer.end(new EventGapError(gap)));
       return;
     }
-    try {
-      onGap(gap);
-    } catch (error) {
-      peer.diagnose({ kind: "listener_failed", error });
-    }
+    peer.shield(() => onGap(gap));
   }
 
   #onEnd(end: FeedEnd): void {

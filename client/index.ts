@@ -10,6 +10,7 @@ export type { PromptResult, SessionInfo } from "../protocol/session.ts";
 export type { ConnectionEnd } from "./channel.ts";
 export type { Client } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
+export type { ConnectionEvent } from "./connection.ts";
 export type { CallOptions } from "./daemon-peer.ts";
 export type { DeliveryHandle } from "./delivery.ts";
 export type { DeliveryChanges, DeliveryChangesOptions } from "./delivery-changes.ts";
@@ -22,6 +23,7 @@ export * from "./local-errors.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReachOptions } from "./reach.ts";
+export type { ReconnectOptions } from "./reconnect-policy.ts";
 export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {

@@ -21,11 +21,46 @@ export class ConnectionClosedError extends LocalError {
   readonly code: number;
   readonly reason: string;
 
-  constructor(end: SocketEnd) {
+  /** The method whose answer was lost, where the error is of one call. */
+  readonly method: string | undefined;
+
+  constructor(end: SocketEnd, method?: string) {
     const why = end.reason === "" ? `code ${end.code}` : `code ${end.code}: ${end.reason}`;
-    super(`The connection to the daemon ended (${why}).`, end.error === undefined ? {} : { cause: end.error });
+    const lost = method === undefined ? "" : ` before ${method} was answered: the call may have taken effect`;
+    super(`The connection to the daemon ended (${why})${lost}.`, end.error === undefined ? {} : { cause: end.error });
     this.code = end.code;
     this.reason = end.reason;
+    this.method = method;
+  }
+}
+
+/** The connection was lost and no other could be made within `reconnect.giveUpAfterMs`. `cause`: the last try's error. */
+export class ReconnectFailedError extends LocalError {
+  override readonly name = "ReconnectFailedError";
+  readonly kind = "reconnect_failed";
+  /** How many tries there were. */
+  readonly attempts: number;
+  readonly elapsedMs: number;
+
+  constructor(tries: { readonly attempts: number; readonly elapsedMs: number; readonly cause: unknown }) {
+    const { attempts, elapsedMs, cause } = tries;
+    const last = cause instanceof Error ? ` The last one: ${cause.message}` : "";
+    super(
+      `The connection to the daemon was lost, and ${attempts} tries in ${Math.round(elapsedMs)} ms made no other.${last}`,
+      { cause },
+    );
+    this.attempts = attempts;
+    this.elapsedMs = elapsedMs;
+  }
+}
+
+/** The connection is lost and as many calls wait for it as may. This one was not sent. */
+export class WaitingOverflowError extends LocalError {
+  override readonly name = "WaitingOverflowError";
+  readonly kind = "waiting_overflow";
+
+  constructor(method: string, limit: string) {
+    super(`${method} was not sent: the connection to the daemon is lost, and ${limit} is reached by calls that wait.`);
   }
 }
 
@@ -183,17 +218,28 @@ export class DeliveryError extends LocalError {
   }
 }
 
-/** The session's pi ended, or the session was closed, while a prompt's run was waited for. */
+/**
+ * The session's pi ended, or the session was closed, while a prompt's run was waited for; or the connection was lost, and
+ * what happened meanwhile cannot be replayed (`gap`), as after a restart of the daemon: how the run ended is not known.
+ */
 export class RunInterruptedError extends LocalError {
   override readonly name = "RunInterruptedError";
   readonly kind = "run_interrupted";
   readonly session: SessionInfo | undefined;
+  readonly gap: Gap | undefined;
 
-  constructor(sessionId: string, session: SessionInfo | undefined) {
+  /** Without a session or a gap the session was closed. */
+  constructor(sessionId: string, why?: SessionInfo | Gap) {
+    const gap = why !== undefined && "from" in why ? why : undefined;
+    const session = why !== undefined && "state" in why ? why : undefined;
     super(
-      `Session ${sessionId} ${session === undefined ? "was closed" : `is ${session.state}`} before the run settled.`,
+      gap === undefined
+        ? `Session ${sessionId} ${session === undefined ? "was closed" : `is ${session.state}`} before the run settled.`
+        : `The connection was lost before the run of session ${sessionId} had settled, and events ${gap.from} to ` +
+            `${gap.to} cannot be replayed (${gap.reason}): read the session for how it ended.`,
     );
     this.session = session;
+    this.gap = gap;
   }
 }
 

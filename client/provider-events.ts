@@ -24,7 +24,7 @@ export interface ProviderEventsOptions {
 
 /**
  * A session's requests to its model's provider, from now on, for one reader. They are live only: what happens while there
- * is no connection is not told. It ends as `EventStream` does.
+ * is no connection is not told, so that one that was prepared before may have no end. It ends as `EventStream` does.
  */
 export class ProviderEvents implements AsyncIterableIterator<ProviderEvent, undefined> {
   readonly #buffer: AsyncBuffer<ProviderEvent>;
@@ -44,6 +44,7 @@ export class ProviderEvents implements AsyncIterableIterator<ProviderEvent, unde
     const listener: FeedListener = {
       provider: level,
       begin: () => this.#ready.resolve(),
+      resume: () => {},
       receive: () => {},
       request: (notification, size) => {
         const event = this.#eventOf(notification, level);

@@ -33,7 +33,7 @@ export interface ReachRequest<T> {
 }
 
 /** Whether the caller, and not `daemon.json`, says where the daemon is. */
-export function isExplicit(options: ReachOptions): boolean {
+function isExplicit(options: ReachOptions): boolean {
   return options.url !== undefined || options.socketPath !== undefined;
 }
 

@@ -49,6 +49,9 @@ export class RunWatch {
     this.#settled.promise.catch(() => {});
     this.#listener = {
       begin: () => this.#ready.resolve(),
+      resume: ({ gap }) => {
+        if (gap !== undefined) this.stop(new RunInterruptedError(sessionId, gap));
+      },
       receive: (notification) => this.#receive(notification),
       end: (end) => this.#onEnd(end),
     };
@@ -109,7 +112,7 @@ export class RunWatch {
   }
 
   #onEnd(end: FeedEnd): void {
-    this.stop(end.kind === "session_closed" ? new RunInterruptedError(this.#sessionId, undefined) : end.error);
+    this.stop(end.kind === "session_closed" ? new RunInterruptedError(this.#sessionId) : end.error);
   }
 }
 

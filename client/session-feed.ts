@@ -31,9 +31,14 @@ export type FeedEnd =
   | { readonly kind: "client_closed"; readonly error: Error }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** One reader of a session's notifications. `begin` comes first and once, `end` last and once; neither may throw. */
+/**
+ * One reader of a session's notifications. `begin` comes first and once, `end` last and once; `resume` each time that
+ * the feed goes on after the connection was lost. None of them may throw.
+ */
 export interface FeedListener {
   begin(start: FeedStart): void;
+  /** What follows goes on where the reader was, behind the gap if there is one. */
+  resume(start: FeedStart): void;
   /** Each notification once, in the order of `seq`. `size`: the length of its frame. */
   receive(notification: SessionNotification, size: number): void;
   /** What it wants to hear of requests to the provider. Default: nothing. */
@@ -44,7 +49,10 @@ export interface FeedListener {
 }
 
 export interface FeedOptions {
-  /** `provider`: the level, when it is to be another one. */
+  /**
+   * `provider`: the level, when it is to be another one. Rejects with anything when the connection is lost:
+   * {@link SessionFeed.suspend} is called before that.
+   */
   readonly subscribe: (after: number | undefined, provider: ProviderLevel | undefined) => Promise<FeedStart>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
@@ -53,16 +61,20 @@ export interface FeedOptions {
 
 interface Reader {
   readonly listener: FeedListener;
-  readonly after: number | undefined;
+  /** Behind which it asks for everything; `undefined`: from now on. */
+  after: number | undefined;
   /** The newest seq it has; before it has begun, the newest that had arrived when it joined. */
   position: number;
-  /** What arrived before it has begun; `undefined` afterwards. */
+  hasBegun: boolean;
+  /** What arrives before it has begun or gone on; `undefined` otherwise. */
   held: { readonly notification: SessionNotification; readonly size: number }[] | undefined;
   closing: boolean;
 }
 
 type Subscription =
   | { readonly kind: "none" }
+  /** There is no connection. */
+  | { readonly kind: "suspended" }
   | { readonly kind: "pending"; readonly waiting: Reader[] }
   | { readonly kind: "live"; readonly cursor: number };
 
@@ -80,6 +92,8 @@ export class SessionFeed {
   #highest = 0;
   /** What the daemon was asked to tell of requests. */
   #level: ProviderLevel = "off";
+  /** Counts connections: what was asked on an earlier one is answered by nobody. */
+  #connection = 0;
 
   constructor(options: FeedOptions) {
     this.#options = options;
@@ -87,8 +101,9 @@ export class SessionFeed {
 
   /** Adds a reader: from `after` on, else from now on. The request to subscribe is on its way when this returns. */
   join(listener: FeedListener, after?: number): void {
-    const reader: Reader = { listener, after, position: this.#highest, held: [], closing: false };
+    const reader: Reader = { listener, after, position: this.#highest, hasBegun: false, held: [], closing: false };
     this.#readers.set(listener, reader);
+    if (this.#subscription.kind === "suspended") return;
     const isEnough = after === undefined && covers(this.#level, listener.provider ?? "off");
     if (isEnough && this.#subscription.kind === "live") {
       this.#begin(reader, this.#subscription);
@@ -106,14 +121,14 @@ export class SessionFeed {
       this.#lower();
       return;
     }
-    if (this.#subscription.kind !== "none") this.#options.unsubscribe();
+    if (this.#isSubscribed) this.#options.unsubscribe();
     this.#reset();
     this.#options.onIdle();
   }
 
   receiveRequest(notification: RequestNotification, size: number): void {
-    for (const { listener, held } of [...this.#readers.values()]) {
-      if (held === undefined) listener.request?.(notification, size);
+    for (const { listener, held, hasBegun } of [...this.#readers.values()]) {
+      if (held === undefined || hasBegun) listener.request?.(notification, size);
     }
   }
 
@@ -123,9 +138,30 @@ export class SessionFeed {
     if (notification.name === "session/updated" && notification.params.session.state === "closed") this.closeSession();
   }
 
+  /** The connection is lost, and with it the subscription. */
+  suspend(): void {
+    this.#connection += 1;
+    this.#reset();
+    this.#subscription = { kind: "suspended" };
+    for (const reader of this.#readers.values()) {
+      if (reader.held !== undefined && !reader.hasBegun) continue;
+      reader.after = reader.position;
+      reader.held ??= [];
+    }
+  }
+
+  /** There is another connection: subscribes for all readers, each of which goes on behind what it has. */
+  resume(): void {
+    if (this.#subscription.kind !== "suspended") return;
+    this.#subscription = { kind: "none" };
+    const readers = [...this.#readers.values()];
+    const cursors = readers.flatMap(({ after }) => (after === undefined ? [] : [after]));
+    this.#ask(readers, cursors.length === 0 ? undefined : Math.max(0, Math.min(...cursors)));
+  }
+
   /** The session is closed: readers end after what they have got. */
   closeSession(): void {
-    this.#reset();
+    if (this.#subscription.kind !== "suspended") this.#reset();
     for (const reader of [...this.#readers.values()]) {
       if (reader.held === undefined) this.#finish(reader, { kind: "session_closed" });
       else reader.closing = true;
@@ -139,26 +175,37 @@ export class SessionFeed {
   }
 
   #subscribe(reader: Reader): void {
-    const waiting = [reader];
-    const pending: Subscription = { kind: "pending", waiting };
-    if (this.#subscription.kind === "none") this.#subscription = pending;
     // A daemon that begins a subscription anew at a later cursor would leave out what other readers still wait for.
     const begun = [...this.#readers.values()].flatMap((other) => (other.held === undefined ? [other.position] : []));
     const after = reader.after === undefined ? undefined : Math.max(0, Math.min(reader.after, ...begun));
+    this.#ask([reader], after);
+  }
+
+  #ask(waiting: Reader[], after: number | undefined): void {
+    const pending: Subscription = { kind: "pending", waiting };
+    if (this.#subscription.kind === "none") this.#subscription = pending;
+    const connection = this.#connection;
     const level = this.#wanted();
     const provider = level === this.#level ? undefined : level;
     this.#level = level;
     this.#options.subscribe(after, provider).then(
       (start) => {
+        if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "live", cursor: start.cursor };
+        if (start.gap?.reason === "log_reset") this.#highest = start.cursor;
         for (const each of waiting) this.#begin(each, start);
       },
       (error: unknown) => {
+        if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "none" };
         for (const each of waiting)
           this.#finish(each, each.closing ? { kind: "session_closed" } : { kind: "failed", error });
       },
     );
+  }
+
+  get #isSubscribed(): boolean {
+    return this.#subscription.kind === "pending" || this.#subscription.kind === "live";
   }
 
   #reset(): void {
@@ -173,20 +220,23 @@ export class SessionFeed {
   /** The reader that wanted most of requests may have left. */
   #lower(): void {
     const wanted = this.#wanted();
-    if (this.#subscription.kind === "none" || covers(wanted, this.#level)) return;
+    if (!this.#isSubscribed || covers(wanted, this.#level)) return;
     this.#level = wanted;
     this.#options.subscribe(undefined, wanted).catch(() => {});
   }
 
   #begin(reader: Reader, { cursor: answered, gap }: FeedStart): void {
     if (this.#readers.get(reader.listener) !== reader) return;
+    const isReset = gap?.reason === "log_reset";
     // A reader that joined another's request may have come behind the first events that follow its answer.
-    const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
-    const concerned =
-      gap !== undefined && reader.after !== undefined && (gap.reason === "log_reset" || gap.to > reader.after);
+    const cursor = Math.max(answered, reader.after === undefined && !isReset ? reader.position : 0);
+    const concerned = gap !== undefined && reader.after !== undefined && (isReset || gap.to > reader.after);
     // After a reset the log counts anew, so the reader's own cursor says nothing about what follows.
-    reader.position = concerned && gap.reason === "log_reset" ? -1 : (reader.after ?? cursor);
-    reader.listener.begin(concerned ? { cursor, gap } : { cursor });
+    reader.position = concerned && isReset ? -1 : (reader.after ?? cursor);
+    const start = concerned ? { cursor, gap } : { cursor };
+    if (reader.hasBegun) reader.listener.resume(start);
+    else reader.listener.begin(start);
+    reader.hasBegun = true;
     // The tail of another reader's replay may have come before this reader's own.
     const held = (reader.held ?? []).sort((a, b) => a.notification.params.seq - b.notification.params.seq);
     reader.held = undefined;

@@ -58,7 +58,7 @@ describe("a call", () => {
     "rejects with the daemon's %s as it was thrown there",
     async (name) => {
       await using daemon = await FakeDaemon.start();
-      await using client = await daemon.connect();
+      await using client = await daemon.connect({ reconnect: false });
       const thrown = new WireError(name, "what, why, what to do", { retryAfterMs: 5, findings: [{ path: "/a" }] });
       daemon.answer("session/get", () => {
         throw thrown;
@@ -139,9 +139,9 @@ describe("a call", () => {
 });
 
 describe("the end of a connection", () => {
-  it("rejects what is pending when the socket breaks, and resolves `closed`", async () => {
+  it("rejects what is pending when the socket breaks, and resolves `closed`, with reconnect: false", async () => {
     await using daemon = await FakeDaemon.start();
-    await using client = await daemon.connect();
+    await using client = await daemon.connect({ reconnect: false });
     daemon.answer("session/get", () => noAnswer);
     const calls = [client.session("a").get(), client.session("b").get()];
     await daemon.called("session/get", 2);
@@ -155,7 +155,7 @@ describe("the end of a connection", () => {
 
   it("carries the daemon's close code and reason", async () => {
     await using daemon = await FakeDaemon.start();
-    await using client = await daemon.connect();
+    await using client = await daemon.connect({ reconnect: false });
     daemon.answer("session/get", () => noAnswer);
     const rejected = expect(client.session(sessionId).get()).rejects.toMatchObject({
       code: 1013,

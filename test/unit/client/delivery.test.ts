@@ -173,7 +173,9 @@ describe("the promises", () => {
     ]);
   });
 
-  it("reject when the socket dies while the push or a wait is under way, handled or not", async () => {
+  it("reject when the socket dies while the push or a wait is under way, handled or not, with reconnect: false", async () => {
+    await client.close();
+    client = await daemon.connect({ reconnect: false });
     const waiting = push();
     const promises = [waiting.inserted, waiting.prepared, waiting.delivered, waiting.answered];
     await daemon.called("delivery/wait", 4);
@@ -337,7 +339,9 @@ describe("updates", () => {
     expect(await open).toEqual({ states: ["accepted"] });
   });
 
-  it("throws what the push was refused with, when the socket dies, and on its signal", async () => {
+  it("throws what the push was refused with, when the socket dies for good, and on its signal", async () => {
+    await client.close();
+    client = await daemon.connect({ reconnect: false });
     daemon.answer("delivery/get", () => delivery("d", upTo("accepted")));
     const controller = new AbortController();
     const aborted = client.session(sessionId).push(message).updates({ signal: controller.signal });

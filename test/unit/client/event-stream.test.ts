@@ -248,7 +248,7 @@ describe("an event stream ends", () => {
 
   it("by throwing when the socket dies, behind what was buffered, once", async () => {
     await using daemon = await startAt(5);
-    await using client = await daemon.connect();
+    await using client = await daemon.connect({ reconnect: false });
     const stream = client.session(sessionId).events();
     await stream.ready;
     send(daemon, 6, 7);
@@ -262,7 +262,7 @@ describe("an event stream ends", () => {
 
   it("by throwing to a reader that waits, and to one whose subscription is not answered", async () => {
     await using daemon = await startAt(5);
-    await using client = await daemon.connect();
+    await using client = await daemon.connect({ reconnect: false });
     const stream = client.session(sessionId).events();
     await stream.ready;
     daemon.answer("session/subscribe", () => noAnswer);

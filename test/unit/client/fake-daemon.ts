@@ -36,6 +36,7 @@ export class FakeDaemon implements AsyncDisposable {
   readonly stateDir = mkdtempSync(join(tmpdir(), "fake-"));
   readonly socketPath: string;
   token = "token-1";
+  /** All but the first of each socket, if it is the client's greeting: a `daemon/info`. */
   readonly calls: SeenCall[] = [];
   readonly sockets = new Set<WebSocket>();
   readonly handshakes: IncomingMessage[] = [];
@@ -148,9 +149,12 @@ export class FakeDaemon implements AsyncDisposable {
     this.sockets.add(socket);
     socket.on("close", () => this.sockets.delete(socket));
     socket.on("error", () => {});
+    let isFirst = true;
     socket.on("message", (data: Buffer) => {
       const { method, params, id } = JSON.parse(data.toString()) as SeenCall;
-      void this.#reply({ method, params, id, socket }).then((reply) => {
+      const isGreeting = isFirst && method === "daemon/info";
+      isFirst = false;
+      void this.#reply({ method, params, id, socket }, isGreeting).then((reply) => {
         if (reply !== undefined && socket.readyState === socket.OPEN) socket.send(JSON.stringify(reply));
       });
     });
@@ -173,8 +177,8 @@ export class FakeDaemon implements AsyncDisposable {
     return this.refuse?.() ?? (good ? undefined : { status: 401, body: "" });
   }
 
-  async #reply(call: SeenCall): Promise<object | undefined> {
-    this.calls.push(call);
+  async #reply(call: SeenCall, isGreeting = false): Promise<object | undefined> {
+    if (!isGreeting) this.calls.push(call);
     const base = { jsonrpc: "2.0", id: call.id };
     try {
       const answer = this.#answers.get(call.method);

@@ -80,9 +80,9 @@ it("has one subscription with what the most curious reader wants, and each reade
   expect(daemon.seen("session/unsubscribe")).toEqual([]);
 });
 
-it("ends with its session, throws when the connection breaks, and when it is read too slowly", async () => {
+it("ends with its session, throws when the connection breaks for good, and when it is read too slowly", async () => {
   await using daemon = await start();
-  await using client = await daemon.connect();
+  await using client = await daemon.connect({ reconnect: false });
   const session = client.session(sessionId);
   const slow = session.providerEvents({ maxBufferedEvents: 1 });
   const events = session.providerEvents();

@@ -15,7 +15,7 @@ let seq: number;
 beforeEach(async () => {
   seq = 0;
   daemon = await FakeDaemon.start();
-  client = await daemon.connect();
+  client = await daemon.connect({ reconnect: false });
   session = client.session(sessionId);
   daemon.answer("session/subscribe", () => ({ cursor: seq }));
   daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
@@ -207,14 +207,14 @@ describe("promptAndWait", () => {
     daemon.breakSockets();
     await expect(running).rejects.toMatchObject({ kind: "connection_closed" });
 
-    client = await daemon.connect();
+    client = await daemon.connect({ reconnect: false });
     daemon.answer("session/prompt", () => noAnswer);
     const unanswered = client.session(sessionId).promptAndWait("question");
     await daemon.called("session/prompt", 2);
     daemon.breakSockets();
     await expect(unanswered).rejects.toMatchObject({ kind: "connection_closed" });
 
-    client = await daemon.connect();
+    client = await daemon.connect({ reconnect: false });
     daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "started" }));
     const rejected = expect(client.session(sessionId).promptAndWait("question")).rejects.toMatchObject({ code: 1000 });
     await daemon.called("session/prompt", 3);

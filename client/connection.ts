@@ -1,0 +1,326 @@
+import { WireError } from "../protocol/errors.ts";
+import { PROTOCOL_VERSION } from "../protocol/wire.ts";
+import type { Channel, ChannelOptions, ConnectionEnd } from "./channel.ts";
+import {
+  ConnectionClosedError,
+  ProtocolMismatchError,
+  ProtocolViolationError,
+  ReconnectFailedError,
+  TimeoutError,
+  WaitingOverflowError,
+} from "./local-errors.ts";
+import { pause } from "./pause.ts";
+import { isFinal, nextTry, type ReconnectPolicy, stableAfterMs } from "./reconnect-policy.ts";
+import type { Repeat } from "./repeatable.ts";
+import { type PendingCall, WaitingCalls } from "./waiting-calls.ts";
+
+/** What becomes of a client's connection, for those who show it. */
+export type ConnectionEvent =
+  /** It is lost, or a try to make another has failed. The next try is the `attempt`th and comes after `nextTryInMs`. */
+  | { readonly kind: "lost"; readonly reason: Error; readonly attempt: number; readonly nextTryInMs: number }
+  /** There is another one. `daemon` says whether the process at its other end is the one from before. */
+  | { readonly kind: "connected"; readonly daemon: "same" | "another" }
+  /** It is over for good. */
+  | { readonly kind: "closed"; readonly end: ConnectionEnd };
+
+/** Opens a channel to wherever the daemon is now. The signal gives the opening up. */
+export type Dial = (options: ChannelOptions, signal: AbortSignal) => Promise<Channel>;
+
+export interface ConnectionOptions {
+  readonly dial: Dial;
+  /** Bound of each try. */
+  readonly connectTimeoutMs: number;
+  /** Undefined: the end of the first channel is the end. */
+  readonly reconnect: ReconnectPolicy | undefined;
+  readonly onNotification: ChannelOptions["onNotification"];
+  readonly onDiagnostic: ChannelOptions["onDiagnostic"];
+  /** The channel is lost; another is being made. */
+  readonly onDown: () => void;
+  /** There is another channel, on which nothing was sent yet. */
+  readonly onUp: () => void;
+  /** It is over for good. Pending calls are rejected after this. */
+  readonly onOver: (end: ConnectionEnd, error: Error) => void;
+  /** Called last, when all else has been dealt with. */
+  readonly onEvent: (event: ConnectionEvent) => void;
+}
+
+export interface RequestOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly repeat: Repeat;
+}
+
+interface Contact {
+  readonly channel: Channel;
+  /** Names the daemon's process. */
+  readonly daemon: string;
+}
+
+type State =
+  | { readonly kind: "up"; readonly contact: Contact; readonly since: number }
+  | { readonly kind: "down" }
+  | { readonly kind: "over"; readonly error: Error };
+
+/** Calls that fail with every connection must not make an endless row of connections. */
+const maxSends = 10;
+/** The close code for a message that is longer than the daemon takes: one of those that have no answer. */
+const tooLargeCode = 1009;
+/** How long a call waits that a daemon about to end has turned away, if its connection goes on. */
+const turnedAwayMs = 200;
+
+/** The client's way to the daemon over any number of channels, one at a time. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #waiting = new WaitingCalls();
+  readonly #closed = Promise.withResolvers<ConnectionEnd>();
+  readonly #over = new AbortController();
+  readonly #inFlight = new Set<PendingCall>();
+  #tooLarge: PendingCall | undefined;
+  #state: State = { kind: "down" };
+  #lastOrder = 0;
+  /** Tries since the last connection that lasted. */
+  #attempts = 0;
+
+  private constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** Makes the first connection, in one try. */
+  static async open(options: ConnectionOptions, signal?: AbortSignal): Promise<Connection> {
+    const connection = new Connection(options);
+    connection.#adopt(await connection.#contact(signal));
+    return connection;
+  }
+
+  /** Resolves, and never rejects, when it is over for good and the last socket has gone. */
+  get closed(): Promise<ConnectionEnd> {
+    return this.#closed.promise;
+  }
+
+  /**
+   * Sends a request, now or when there is a connection, and again as `repeat` allows. Rejects with the daemon's error,
+   * the signal's reason, `ConnectionClosedError`, `WaitingOverflowError`, or with what ended the connection for good.
+   */
+  request(method: string, params: unknown, { signal, repeat }: RequestOptions): Promise<unknown> {
+    const outcome = Promise.withResolvers<unknown>();
+    this.#lastOrder += 1;
+    const call: PendingCall = {
+      order: this.#lastOrder,
+      method,
+      params,
+      signal,
+      repeat,
+      outcome,
+      sends: 0,
+      daemon: undefined,
+    };
+    if (signal?.aborted === true) outcome.reject(signal.reason);
+    else if (this.#state.kind === "over") outcome.reject(this.#state.error);
+    else if (this.#state.kind === "up") this.#send(call, this.#state.contact);
+    else this.#wait(call);
+    return outcome.promise;
+  }
+
+  /** Ends it for good, with close code 1000. Idempotent: every call gives the same promise, that of {@link closed}. */
+  close(): Promise<ConnectionEnd> {
+    if (this.#state.kind === "up") {
+      void this.#state.contact.channel.close();
+    } else if (this.#state.kind === "down") {
+      const end: ConnectionEnd = { kind: "closed", code: 1000, reason: "closed by the client" };
+      this.#finish(end, new ConnectionClosedError(end));
+    }
+    return this.closed;
+  }
+
+  /** Ends it for good because of an error of the daemon's. */
+  fail(error: Error): void {
+    if (this.#state.kind === "up") this.#state.contact.channel.fail(error);
+  }
+
+  #send(call: PendingCall, { channel, daemon }: Contact): void {
+    call.sends += 1;
+    call.daemon = daemon;
+    this.#inFlight.add(call);
+    channel
+      .request(call.method, call.params, call.signal)
+      .finally(() => this.#inFlight.delete(call))
+      .then(call.outcome.resolve, (error: unknown) => this.#failed(call, channel, error));
+  }
+
+  #failed(call: PendingCall, { ending }: Channel, error: unknown): void {
+    const { outcome, method, repeat, signal } = call;
+    if (this.#state.kind === "over") {
+      outcome.reject(error);
+    } else if (ending !== undefined && error === ending.error) {
+      // A wait is too small to be what ends connections.
+      const isSpent = call === this.#tooLarge || (call.sends >= maxSends && method !== "delivery/wait");
+      if (repeat === "never" || isSpent) outcome.reject(new ConnectionClosedError(ending.end, method));
+      else this.#waiting.add(call);
+    } else if (isTurnedAway(error, repeat) && signal?.aborted !== true && call.sends < maxSends) {
+      this.#waiting.add(call);
+      pause(turnedAwayMs, this.#over.signal).then(
+        () => this.#release(),
+        () => {},
+      );
+    } else {
+      outcome.reject(error);
+    }
+  }
+
+  #wait(call: PendingCall): void {
+    const { maxWaitingCalls = 0, maxWaitingChars = 0 } = this.#options.reconnect ?? {};
+    let chars: number;
+    try {
+      chars = JSON.stringify(call.params).length;
+    } catch (error) {
+      call.outcome.reject(error);
+      return;
+    }
+    if (this.#waiting.count >= maxWaitingCalls) {
+      call.outcome.reject(new WaitingOverflowError(call.method, `maxWaitingCalls (${maxWaitingCalls})`));
+    } else if (this.#waiting.chars + chars > maxWaitingChars) {
+      call.outcome.reject(new WaitingOverflowError(call.method, `maxWaitingChars (${maxWaitingChars})`));
+    } else {
+      this.#waiting.add(call, chars);
+    }
+  }
+
+  /** Sends what waits, if there is a connection. */
+  #release(): void {
+    if (this.#state.kind !== "up") return;
+    const { contact } = this.#state;
+    for (const call of this.#waiting.takeAll()) {
+      const isElsewhere = call.sends > 0 && call.repeat === "same_daemon" && call.daemon !== contact.daemon;
+      if (isElsewhere) {
+        const end = { code: 1006, reason: "another daemon process has taken over" };
+        call.outcome.reject(new ConnectionClosedError(end, call.method));
+      } else {
+        this.#send(call, contact);
+      }
+    }
+  }
+
+  async #contact(signal: AbortSignal | undefined): Promise<Contact> {
+    const { dial, connectTimeoutMs, onNotification, onDiagnostic } = this.#options;
+    const deadline = AbortSignal.timeout(connectTimeoutMs);
+    const either = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+    let channel: Channel | undefined;
+    try {
+      channel = await dial(
+        { onNotification, onDiagnostic, onEnd: (end, error) => this.#ended(channel, end, error) },
+        either,
+      );
+      return { channel, daemon: await greet(channel, either) };
+    } catch (error) {
+      await channel?.close();
+      if (error !== deadline.reason || !deadline.aborted) throw error;
+      throw new TimeoutError(`Connecting to the daemon took longer than ${connectTimeoutMs} ms.`, { cause: error });
+    }
+  }
+
+  #adopt(contact: Contact): void {
+    const { ending } = contact.channel;
+    this.#state = { kind: "up", contact, since: performance.now() };
+    if (ending !== undefined) this.#ended(contact.channel, ending.end, ending.error);
+  }
+
+  /** A channel has ended, for whatever reason. Only that of the present one counts. */
+  #ended(channel: Channel | undefined, end: ConnectionEnd, error: Error): void {
+    if (this.#state.kind !== "up" || this.#state.contact.channel !== channel) return;
+    const { contact, since } = this.#state;
+    if (this.#options.reconnect === undefined || end.kind !== "ended" || isTooLarge(end)) {
+      this.#finish(end, error);
+      return;
+    }
+    if (performance.now() - since >= stableAfterMs) this.#attempts = 0;
+    if (end.code === tooLargeCode) this.#tooLarge = largest(this.#inFlight);
+    this.#state = { kind: "down" };
+    this.#options.onDown();
+    void this.#reconnect(this.#options.reconnect, contact.daemon, error);
+  }
+
+  async #reconnect(policy: ReconnectPolicy, daemonBefore: string, lost: Error): Promise<void> {
+    const startedAt = performance.now();
+    const signal =
+      policy.signal === undefined ? this.#over.signal : AbortSignal.any([this.#over.signal, policy.signal]);
+    let reason = lost;
+    for (;;) {
+      const elapsedMs = performance.now() - startedAt;
+      const next = nextTry(policy, { attempt: this.#attempts + 1, elapsedMs, random: Math.random() });
+      if (next.kind === "give_up") {
+        this.#give(new ReconnectFailedError({ attempts: this.#attempts, elapsedMs, cause: reason }));
+        return;
+      }
+      this.#attempts += 1;
+      this.#options.onEvent({ kind: "lost", reason, attempt: this.#attempts, nextTryInMs: next.delayMs });
+      try {
+        await pause(next.delayMs, signal);
+        const contact = await this.#contact(signal);
+        if (signal.aborted) await contact.channel.close();
+        signal.throwIfAborted();
+        this.#resume(contact, daemonBefore);
+        return;
+      } catch (error) {
+        if (this.#state.kind === "over") return;
+        reason = error instanceof Error ? error : new Error(String(error), { cause: error });
+        if (signal.aborted || isFinal(error)) {
+          this.#give(reason);
+          return;
+        }
+      }
+    }
+  }
+
+  #resume(contact: Contact, daemonBefore: string): void {
+    this.#adopt(contact);
+    if (this.#state.kind !== "up") return;
+    this.#options.onUp();
+    this.#release();
+    this.#options.onEvent({ kind: "connected", daemon: contact.daemon === daemonBefore ? "same" : "another" });
+  }
+
+  #give(error: Error): void {
+    this.#finish({ kind: "failed", code: 1006, reason: "no other connection was made", error }, error);
+  }
+
+  #finish(end: ConnectionEnd, error: Error): void {
+    const channel = this.#state.kind === "up" ? this.#state.contact.channel : undefined;
+    this.#state = { kind: "over", error };
+    this.#over.abort(error);
+    this.#options.onOver(end, error);
+    for (const call of this.#waiting.takeAll()) call.outcome.reject(error);
+    if (channel === undefined) this.#closed.resolve(end);
+    else void channel.closed.then(this.#closed.resolve);
+    this.#options.onEvent({ kind: "closed", end });
+  }
+}
+
+/** The first request of each connection: throws if the daemon speaks another protocol, and says which process it is. */
+async function greet(channel: Channel, signal: AbortSignal): Promise<string> {
+  const info = (await channel.request("daemon/info", {}, signal)) as Readonly<Record<string, unknown>> | null;
+  const { protocol, version, pid, startedAt } = info ?? {};
+  if (protocol === PROTOCOL_VERSION) return `${pid} ${startedAt}`;
+  if (typeof protocol !== "number") {
+    throw new ProtocolViolationError("result of daemon/info", [{ path: "/protocol", message: "is not a number" }]);
+  }
+  const daemonVersion = String(version);
+  throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol, daemonVersion });
+}
+
+function largest(calls: Iterable<PendingCall>): PendingCall | undefined {
+  const sized = Array.from(calls, (call) => ({ call, size: JSON.stringify(call.params)?.length ?? 0 }));
+  return sized.reduce<(typeof sized)[number] | undefined>(
+    (a, b) => (a !== undefined && a.size >= b.size ? a : b),
+    undefined,
+  )?.call;
+}
+
+/** Whether a daemon that is about to end has not done what it was asked, and the next one can be asked for it. */
+function isTurnedAway(error: unknown, repeat: Repeat): boolean {
+  if (!(error instanceof WireError)) return false;
+  return (error.kind === "cancelled" && repeat !== "never") || (error.kind === "shutting_down" && repeat === "always");
+}
+
+/** Whether the daemon sent more than this client takes, which it would send again. */
+function isTooLarge({ error }: ConnectionEnd): boolean {
+  return (error as { readonly code?: unknown } | undefined)?.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+}

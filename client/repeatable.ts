@@ -1,0 +1,63 @@
+import type { MethodName } from "../protocol/methods.ts";
+
+/**
+ * What becomes of a call whose answer was lost with its connection.
+ *
+ * - `always`: it is made again. It only reads, or the daemon knows by an id that it had it before.
+ * - `same_daemon`: it is made again at the same daemon process only, which knows its key. A key is stored after the
+ *   effect, so a process that was killed in between has told the next one nothing.
+ * - `never`: it rejects, and may have taken effect.
+ */
+export type Repeat = "always" | "same_daemon" | "never";
+
+type Rule = "read" | "idempotency_key" | "delivery_id" | "never";
+
+const rules: Readonly<Record<MethodName, Rule>> = {
+  "daemon/info": "read",
+  "session/create": "idempotency_key",
+  "session/list": "read",
+  "session/get": "read",
+  // A subscription is one connection's: the feeds renew theirs by themselves.
+  "session/subscribe": "never",
+  "session/unsubscribe": "never",
+  "session/prompt": "idempotency_key",
+  "session/steer": "idempotency_key",
+  "session/followUp": "idempotency_key",
+  // The run that would be aborted could be another one by then.
+  "session/abort": "never",
+  "session/command": "never",
+  "session/clearQueue": "never",
+  "session/close": "never",
+  "delivery/push": "delivery_id",
+  "delivery/wait": "read",
+  "delivery/get": "read",
+  "delivery/list": "read",
+  // Its result says what the state is, not who has brought it about.
+  "delivery/cancel": "delivery_id",
+  // Where the first call has begun a run, the second would be a `wrong_state`.
+  "delivery/resend": "never",
+  "rpc.discover": "read",
+};
+
+/** A call as it is sent, and whether it may be sent again. */
+export interface Repeatable {
+  readonly params: unknown;
+  readonly repeat: Repeat;
+}
+
+/** Makes a call repeatable where its method allows it: one that takes an idempotency key and has none is given one. */
+export function repeatable(method: MethodName, params: unknown, newKey: () => string): Repeatable {
+  const given: Readonly<Record<string, unknown>> = typeof params === "object" && params !== null ? { ...params } : {};
+  switch (rules[method] as Rule | undefined) {
+    case "read":
+      return { params, repeat: "always" };
+    case "delivery_id":
+      return { params, repeat: given["deliveryId"] === undefined ? "never" : "always" };
+    case "idempotency_key":
+      // Whoever gives a key says that the call may be repeated, at another process too.
+      if (given["idempotencyKey"] !== undefined) return { params, repeat: "always" };
+      return { params: { ...given, idempotencyKey: newKey() }, repeat: "same_daemon" };
+    default:
+      return { params, repeat: "never" };
+  }
+}

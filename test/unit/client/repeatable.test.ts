@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { repeatable } from "../../../client/repeatable.ts";
+import type { MethodRow } from "../../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+
+const rows = Object.entries(methods) as [MethodName, MethodRow][];
+const params = { sessionId: "s", deliveryId: "d" };
+
+function propertiesOf({ params }: MethodRow): readonly string[] {
+  return Object.keys((params as { readonly properties?: object }).properties ?? {});
+}
+
+describe("a call whose answer was lost", () => {
+  it("is made again if its method only observes, but for subscriptions, which are one connection's", () => {
+    const observing = rows.filter(([, { capability }]) => capability === "observe").map(([name]) => name);
+    const again = observing.filter((name) => repeatable(name, params, () => "k").repeat === "always");
+    expect(observing.filter((name) => !again.includes(name))).toEqual(["session/subscribe", "session/unsubscribe"]);
+  });
+
+  it("is made again at the same daemon if its method takes an idempotency key, and gets one if it has none", () => {
+    const keyed = rows.filter(([, row]) => propertiesOf(row).includes("idempotencyKey")).map(([name]) => name);
+    expect(keyed).toEqual(["session/create", "session/prompt", "session/steer", "session/followUp"]);
+    for (const name of keyed) {
+      expect(repeatable(name, params, () => "k")).toEqual({
+        params: { ...params, idempotencyKey: "k" },
+        repeat: "same_daemon",
+      });
+      const own = { ...params, idempotencyKey: "mine" };
+      expect(repeatable(name, own, () => "k")).toEqual({ params: own, repeat: "always" });
+    }
+  });
+
+  it("is made again if it is known by its delivery's id, and never if it changes something unknown", () => {
+    const changing = rows.filter(
+      ([, row]) => row.capability !== "observe" && !propertiesOf(row).includes("idempotencyKey"),
+    );
+    const again = changing.filter(([name]) => repeatable(name, params, () => "k").repeat === "always");
+    expect(again.map(([name]) => name)).toEqual(["delivery/push", "delivery/cancel"]);
+    expect(repeatable("delivery/push", { sessionId: "s" }, () => "k").repeat).toBe("never");
+    const others = changing.filter((row) => !again.includes(row));
+    for (const [name] of others) expect(repeatable(name, params, () => "k")).toEqual({ params, repeat: "never" });
+  });
+
+  it("of a method that only a newer daemon knows is not made again", () => {
+    expect(repeatable("workspace/ask" as MethodName, null, () => "k")).toEqual({ params: null, repeat: "never" });
+  });
+});
