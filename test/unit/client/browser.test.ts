@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { connectTo } from "../../../client/browser.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
-import { daemonInfo, delivery, envelope, sessionId } from "./fixtures.ts";
+import { daemonInfo, delivery, envelope, sessionId, sessionInfo } from "./fixtures.ts";
 
 const root = resolve(import.meta.dirname, "../../..");
 /** Import and export-from declarations, and whether they are of types alone. */
