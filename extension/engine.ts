@@ -1,4 +1,4 @@
-import type { ExtensionAPI, ExtensionContext, SessionStartEvent } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { CarryReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
 import { BoundaryWriter } from "./boundary.ts";
 import { findUnanswered } from "./delivery/branch.ts";
@@ -6,55 +6,18 @@ import { HandOver } from "./delivery/hand-over.ts";
 import { Observer } from "./delivery/observer.ts";
 import { RetryTimer } from "./delivery/retry-timer.ts";
 import { StandingList } from "./delivery/standing.ts";
-import type { FrameHandlers } from "./link/inbound.ts";
+import { DeliveryTracker } from "./delivery/tracker.ts";
+import { type Engine, type EngineListener, type EngineQuestion, engineChannel, findEngine } from "./engine-port.ts";
 import type { OutwardBody } from "./link/outbound.ts";
-import { claimMemory, type Memory, releaseMemory, SHARED_VERSION } from "./memory.ts";
+import { claimMemory, releaseMemory } from "./memory.ts";
+import { PendingList } from "./pending/list.ts";
 import { RequestPipeline } from "./request-pipeline.ts";
 import { RunWatch } from "./run-watch.ts";
 import { withoutCarriers } from "./stages/carrier.ts";
 import { withHead } from "./stages/head.ts";
 
-/** A feature: it puts stages into the pipeline and contributors to the boundary writer. */
-export type Part = (places: { readonly pipeline: RequestPipeline; readonly boundary: BoundaryWriter }) => void;
-
-/** Who hears what the engine has to tell. Nothing that it does may throw. */
-export interface EngineListener {
-  send(frame: OutwardBody): void;
-  /** A part of the engine threw. */
-  fault(where: string, thrown: unknown): void;
-  /** `session_start`, before the engine looks at the session: contexts of the former session are useless now. */
-  bind(ctx: ExtensionContext): void;
-  /** The engine has taken the session up. */
-  sessionStarted(event: SessionStartEvent, ctx: ExtensionContext): void;
-}
-
-/**
- * Delivers pushes and observes the requests that carry them, in any pi. There is one in each life of a session's
- * extensions, found by {@link findEngine}: whichever copy of these modules comes first starts it. The object crosses
- * from one copy to another, so that its shape is under {@link SHARED_VERSION}.
- */
-export interface Engine extends FrameHandlers {
-  readonly memory: Memory;
-  /** pi's context, from `session_start` on. */
-  readonly context: ExtensionContext | undefined;
-  listen(listener: EngineListener): void;
-  /** An inward frame has come. */
-  frameCame(): void;
-  add(part: Part): void;
-}
-
-const channel = `pi-rpcd.engine.${SHARED_VERSION}`;
-
-interface Question {
-  engine?: Engine;
-}
-
-/** The engine in this life of the session's extensions, if some copy has started one. */
-export function findEngine(pi: Pick<ExtensionAPI, "events">): Engine | undefined {
-  const question: Question = {};
-  pi.events.emit(channel, question);
-  return question.engine;
-}
+/** Deliveries of a session that are on their way. */
+const maxOpen = 1_000;
 
 /** The engine that is there already, else a new one whose hooks are this extension's. */
 export function findOrStartEngine(pi: ExtensionAPI): Engine {
@@ -62,8 +25,8 @@ export function findOrStartEngine(pi: ExtensionAPI): Engine {
   if (found !== undefined) return found;
   const engine = startEngine(pi);
   // pi ends the subscriptions of an extension with its life, and when its loading fails.
-  pi.events.on(channel, (question) => {
-    (question as Question).engine ??= engine;
+  pi.events.on(engineChannel, (question) => {
+    (question as EngineQuestion).engine ??= engine;
   });
   return engine;
 }
@@ -71,7 +34,9 @@ export function findOrStartEngine(pi: ExtensionAPI): Engine {
 function startEngine(pi: ExtensionAPI): Engine {
   const memory = claimMemory(pi);
   const listeners = new Set<EngineListener>();
+  const tracker = new DeliveryTracker(memory.tracked, (where, thrown) => fault(where, thrown));
   const send = (frame: OutwardBody): void => {
+    tracker.hear(frame);
     for (const listener of listeners) listener.send(frame);
   };
   const fault = (where: string, thrown: unknown): void => {
@@ -85,6 +50,52 @@ function startEngine(pi: ExtensionAPI): Engine {
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);
   const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
   const observer = new Observer({ memory, standing, send });
+  const pending = new PendingList({ send, context: () => current });
+  /** Pushes that came before the session has started. */
+  const early: HeldPush[] = [];
+  let isClosed = false;
+
+  const hold = (pushes: readonly HeldPush[], ctx: ExtensionContext, when?: "now" | "later"): HoldReply => {
+    for (const push of pushes) tracker.held(push);
+    const reply = handOver.hold(pushes, ctx, when);
+    // One that stood on the branch already is in no frame.
+    if (reply.inserted.length > 0) tracker.hear({ kind: "inserted", deliveryIds: reply.inserted });
+    return reply;
+  };
+  const release = (deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply => {
+    const reply = handOver.release(deliveryIds, ctx);
+    if (reply.released.length > 0) tracker.hear({ kind: "cancelled", deliveryIds: reply.released });
+    return reply;
+  };
+  const push: Engine["push"] = (given, fingerprint) => {
+    if (isClosed) return "closed";
+    const known = tracker.get(given.deliveryId);
+    if (known !== undefined) return known.fingerprint === fingerprint ? "known" : "reused";
+    if (tracker.open >= maxOpen) return "full";
+    tracker.held(given, fingerprint);
+    if (current === undefined) {
+      early.push(given);
+      return "taken";
+    }
+    try {
+      // A run that is on, or that a prompt is about to start, takes it at its boundaries.
+      hold([given], current, "later");
+      handOver.retry(current);
+    } catch (thrown) {
+      fault("push", thrown);
+      timer.ask();
+    }
+    return "taken";
+  };
+  const cancel = (deliveryId: string): void => {
+    if (current !== undefined) {
+      release([deliveryId], current);
+      return;
+    }
+    const at = early.findIndex((one) => one.deliveryId === deliveryId);
+    if (at >= 0) early.splice(at, 1);
+    tracker.hear({ kind: "cancelled", deliveryIds: [deliveryId] });
+  };
 
   const engine: Engine = {
     memory,
@@ -94,8 +105,13 @@ function startEngine(pi: ExtensionAPI): Engine {
     listen: (listener) => void listeners.add(listener),
     frameCame: () => run.frameCame(),
     add: (part) => part({ pipeline, boundary }),
-    hold: (pushes: readonly HeldPush[], ctx, when): HoldReply => handOver.hold(pushes, ctx, when),
-    release: (deliveryIds, ctx): ReleaseReply => handOver.release(deliveryIds, ctx),
+    push,
+    cancel,
+    progress: (deliveryId) => tracker.get(deliveryId)?.progress,
+    follow: (deliveryId, watcher) => tracker.watch(deliveryId, watcher),
+    pending,
+    hold,
+    release,
     beforePrompt: (ctx): HoldReply => handOver.beforePrompt(ctx),
     carry: (ctx): CarryReply => handOver.carry(ctx),
     watch: (frame) => observer.requests.watch(frame),
@@ -139,16 +155,25 @@ function startEngine(pi: ExtensionAPI): Engine {
         observer.forget();
         handOver.forget();
         run.sessionReplaced();
+        tracker.hear({ kind: "over", code: "session_replaced" });
       }
       memory.sessionId = sessionId;
-      for (const entry of findUnanswered(ctx.sessionManager)) standing.add(entry);
+      for (const entry of findUnanswered(ctx.sessionManager)) {
+        standing.add(entry);
+        tracker.standing(entry);
+      }
       for (const listener of listeners) listener.sessionStarted(event, ctx);
+      if (early.length > 0) hold(early.splice(0), ctx, "later");
       if (handOver.held().length > 0) timer.ask();
     }),
   );
   pi.on(
     "input",
-    guarded("input", () => run.prompted()),
+    guarded("input", (_event, ctx) => {
+      // What waits for a prompt stands before it. The daemon has done so before its own prompts.
+      handOver.beforePrompt(ctx);
+      run.prompted();
+    }),
   );
   pi.on(
     "agent_start",
@@ -191,6 +216,9 @@ function startEngine(pi: ExtensionAPI): Engine {
     "session_shutdown",
     guarded("session_shutdown", ({ reason }) => {
       timer.stop();
+      pending.clear();
+      isClosed = true;
+      if (reason === "quit") tracker.hear({ kind: "over", code: "session_closed" });
       releaseMemory(memory, reason === "quit");
     }),
   );

@@ -1,6 +1,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { LINK_VERSION } from "../protocol/link.ts";
-import type { Engine } from "./engine.ts";
+import type { Engine } from "./engine-port.ts";
 import { Inbound } from "./link/inbound.ts";
 import { Outbound } from "./link/outbound.ts";
 import type { LinkIdentity } from "./memory.ts";

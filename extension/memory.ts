@@ -1,6 +1,7 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
+import type { Tracked } from "./delivery/tracker.ts";
 import { nothingObserved, type Observation } from "./delivery/verdict.ts";
 import { type ProviderWatch, unwatched, type WatchedRequest } from "./provider/reporter.ts";
 
@@ -50,6 +51,7 @@ export interface Memory {
   request: WatchedRequest | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
+  readonly tracked: Map<string, Tracked>;
 }
 
 export function emptyMemory(): Memory {
@@ -63,6 +65,7 @@ export function emptyMemory(): Memory {
     request: undefined,
     held: new Map(),
     standing: new Map(),
+    tracked: new Map(),
   };
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { findOrStartEngine, type Part } from "./engine.ts";
+import { findOrStartEngine } from "./engine.ts";
+import type { Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
 import { takeHelperConfig } from "./link/config.ts";
 import { isLinkKept, type LinkIdentity } from "./memory.ts";
