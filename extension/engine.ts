@@ -88,6 +88,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     return "taken";
   };
   const cancel = (deliveryId: string): void => {
+    if (isClosed) return;
     if (current !== undefined) {
       release([deliveryId], current);
       return;

@@ -16,7 +16,10 @@ export interface BackgroundRunnerOptions {
   readonly autoBackgroundAfterMs?: number;
   /** Jobs at a time, those that still may be promoted included. A further call is refused. 1 to 100. Default: 10. */
   readonly maxJobs?: number;
-  /** Length of a result's text, in UTF-16 units; all of it is in a file (0600) then. From 1,000 on. Default: 50,000. */
+  /**
+   * Length of a result's text, in UTF-16 units; all of it is in a file (0600) then. 1,000 to 1,000,000. Default: 60,000,
+   * which is more than `runProcessGroup` gives, so that no output is cut twice.
+   */
   readonly maxOutputLength?: number;
   /** `customType` of the messages with the results. Default: `background-job`. */
   readonly customType?: string;
@@ -202,7 +205,7 @@ function checked(options: BackgroundRunnerOptions): Required<BackgroundRunnerOpt
   return {
     autoBackgroundAfterMs: whole(options.autoBackgroundAfterMs ?? 30_000, "autoBackgroundAfterMs", 0, maxTimerMs),
     maxJobs: whole(options.maxJobs ?? 10, "maxJobs", 1, 100),
-    maxOutputLength: whole(options.maxOutputLength ?? 50_000, "maxOutputLength", 1_000, 1_000_000),
+    maxOutputLength: whole(options.maxOutputLength ?? 60_000, "maxOutputLength", 1_000, 1_000_000),
     customType: options.customType ?? "background-job",
     deliverAs: options.deliverAs ?? "steer",
     triggerTurn: options.triggerTurn ?? true,
