@@ -11,6 +11,7 @@ import { type Engine, type EngineListener, type EngineQuestion, engineChannel, f
 import type { OutwardBody } from "./link/outbound.ts";
 import { claimMemory, releaseMemory } from "./memory.ts";
 import { PendingList } from "./pending/list.ts";
+import { messageOf } from "./pi-types.ts";
 import { RequestPipeline } from "./request-pipeline.ts";
 import { RunWatch } from "./run-watch.ts";
 import { withoutCarriers } from "./stages/carrier.ts";
@@ -18,6 +19,7 @@ import { withHead } from "./stages/head.ts";
 
 /** Deliveries of a session that are on their way. */
 const maxOpen = 1_000;
+const maxShownFaults = 20;
 
 /** The engine that is there already, else a new one whose hooks are this extension's. */
 export function findOrStartEngine(pi: ExtensionAPI): Engine {
@@ -39,8 +41,17 @@ function startEngine(pi: ExtensionAPI): Engine {
     tracker.hear(frame);
     for (const listener of listeners) listener.send(frame);
   };
+  const shown = new Set<string>();
   const fault = (where: string, thrown: unknown): void => {
     for (const listener of listeners) listener.fault(where, thrown);
+    if (listeners.size > 0 || shown.has(where) || shown.size >= maxShownFaults) return;
+    // Without a daemon the user is told, once for each part.
+    shown.add(where);
+    try {
+      current?.ui.notify(`pi-rpcd: ${where} failed: ${messageOf(thrown)}`, "warning");
+    } catch {
+      // The session has just been replaced.
+    }
   };
   const pipeline = new RequestPipeline(fault);
   const boundary = new BoundaryWriter(fault);
