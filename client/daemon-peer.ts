@@ -41,6 +41,7 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "provider/requestPrepared",
   "provider/requestDelivered",
   "provider/requestFailed",
+  "pending/updated",
 ]);
 
 /** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
@@ -206,6 +207,8 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return isObject(params.session);
     case "delivery/updated":
       return isObject(params.delivery) && Array.isArray(params.delivery.history);
+    case "pending/updated":
+      return Array.isArray(params.pending);
   }
 }
 

@@ -9,7 +9,8 @@ import type { SessionEnvelope } from "./pi-events.ts";
 export type SessionNotification =
   | { readonly name: "session/event"; readonly params: SessionEnvelope }
   | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
-  | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> };
+  | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> }
+  | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> };
 
 /** A notification about a request to the provider. It has no `seq`, and is never replayed. */
 export type RequestNotification =

@@ -1,10 +1,14 @@
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
+import type { Tracked } from "./delivery/tracker.ts";
 import { nothingObserved, type Observation } from "./delivery/verdict.ts";
 import { type ProviderWatch, unwatched, type WatchedRequest } from "./provider/reporter.ts";
 
 /** What the helper needs to be reached by its daemon, fixed for the life of the process. */
 export interface LinkIdentity {
+  /** URL of the entry module that keeps the link. Another copy of the helper in the same pi leaves it alone. */
+  readonly owner: string;
   readonly statusKey: string;
   /** The command that carries inward frames. Unguessable: any text that begins with it is executed. */
   readonly command: string;
@@ -35,10 +39,8 @@ export type RunPhase =
    */
   | { readonly kind: "settling" };
 
-/** What must outlive this module: pi creates all modules of an extension anew at each reload or replacement of the session. */
+/** What must outlive the modules: pi creates them anew at each reload or replacement of the session. */
 export interface Memory {
-  /** URL of the entry module that owns the link. Another copy of the helper in the same pi does nothing. */
-  owner: string | undefined;
   link: LinkIdentity | undefined;
   sessionId: string | undefined;
   run: RunPhase;
@@ -49,20 +51,11 @@ export interface Memory {
   request: WatchedRequest | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
-}
-
-const key = Symbol.for("pi-rpcd.helper");
-
-/** The process's one memory. */
-export function processMemory(): Memory {
-  const global = globalThis as { [key]?: Memory };
-  global[key] ??= emptyMemory();
-  return global[key];
+  readonly tracked: Map<string, Tracked>;
 }
 
 export function emptyMemory(): Memory {
   return {
-    owner: undefined,
     link: undefined,
     sessionId: undefined,
     run: { kind: "idle" },
@@ -72,5 +65,65 @@ export function emptyMemory(): Memory {
     request: undefined,
     held: new Map(),
     standing: new Map(),
+    tracked: new Map(),
   };
+}
+
+/** The version of what copies of these modules share: {@link Memory} and the engine. Other versions keep apart. */
+export const SHARED_VERSION = 1;
+
+type Api = Pick<ExtensionAPI, "events">;
+
+interface Claim {
+  readonly memory: Memory;
+  /** The life of the extensions that uses it; `undefined` when that has ended. */
+  user: Api | undefined;
+}
+
+const key = Symbol.for(`pi-rpcd.memory.${SHARED_VERSION}`);
+
+function claims(): Claim[] {
+  const global = globalThis as { [key]?: Claim[] };
+  global[key] ??= [];
+  return global[key];
+}
+
+/** Whether some memory of this process has the link of this entry module. */
+export function isLinkKept(owner: string): boolean {
+  return claims().some(({ memory }) => memory.link?.owner === owner);
+}
+
+/**
+ * The memory that the life before has left, else an empty one. A process may have several sessions, each with extensions
+ * of its own: what a living one uses is not given away.
+ */
+export function claimMemory(pi: Api): Memory {
+  const left = claims().find(({ user }) => user === undefined || !isAlive(user));
+  if (left !== undefined) {
+    left.user = pi;
+    return left.memory;
+  }
+  const memory = emptyMemory();
+  claims().push({ memory, user: pi });
+  return memory;
+}
+
+/** This life ends. `forGood`: nobody will come after it. */
+export function releaseMemory(memory: Memory, forGood: boolean): void {
+  const all = claims();
+  const at = all.findIndex((claim) => claim.memory === memory);
+  const claim = all[at];
+  if (claim === undefined) return;
+  claim.user = undefined;
+  if (forGood) all.splice(at, 1);
+}
+
+/** pi makes an extension's API throw when its life has ended, or when its loading has failed. */
+function isAlive(pi: Api): boolean {
+  try {
+    pi.events.emit("pi-rpcd.alive", undefined);
+    return true;
+  } catch {
+    return false;
+  }
 }

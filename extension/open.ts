@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { type Part, startHelper } from "./helper.ts";
+import { findOrStartEngine } from "./engine.ts";
+import type { Part } from "./engine-port.ts";
+import { linkToDaemon } from "./helper.ts";
 import { takeHelperConfig } from "./link/config.ts";
-import { processMemory } from "./memory.ts";
+import { isLinkKept, type LinkIdentity } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
 
 export interface OpenOptions {
@@ -16,19 +18,23 @@ export interface OpenOptions {
  * an extension's entry anew at each reload or replacement of the session; the link stays what it was.
  */
 export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): void {
-  const memory = processMemory();
-  memory.owner ??= entry;
-  if (memory.owner !== entry) return;
+  const given = takeLink(entry);
+  if (given === undefined && !isLinkKept(entry)) return;
+  const engine = findOrStartEngine(pi);
+  engine.memory.link ??= given;
+  const { link } = engine.memory;
+  if (link?.owner !== entry) return;
+  for (const part of parts) engine.add(part);
+  linkToDaemon(pi, engine, link);
+}
+
+function takeLink(owner: string): LinkIdentity | undefined {
   try {
     const config = takeHelperConfig(process.env);
-    if (config !== undefined) memory.link = { statusKey: config.statusKey, command: mintCommand() };
+    return config && { owner, statusKey: config.statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
   } catch (thrown) {
     // The daemon, which waits for a hello, reads pi's stderr.
     process.stderr.write(`pi-rpcd: the helper extension has no link to its daemon. ${messageOf(thrown)}\n`);
+    return undefined;
   }
-  if (memory.link !== undefined) startHelper(pi, { memory, link: memory.link, parts });
-}
-
-function mintCommand(): string {
-  return `pi-rpcd-${randomBytes(16).toString("hex")}`;
 }

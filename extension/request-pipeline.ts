@@ -66,6 +66,7 @@ type AnyStage = (value: unknown, ctx: ExtensionContext) => unknown;
 export class RequestPipeline {
   readonly #stages = new Map<PipelineHook, Map<string, AnyStage>>();
   readonly #fault: (where: string, thrown: unknown) => void;
+  #pi: ExtensionAPI | undefined;
 
   constructor(fault: (where: string, thrown: unknown) => void) {
     this.#fault = fault;
@@ -75,7 +76,9 @@ export class RequestPipeline {
   use<H extends PipelineHook>(hook: H, name: StageName<H>, stage: Stage<H>): void {
     const stages = this.#stages.get(hook) ?? new Map<string, AnyStage>();
     if (stages.has(name)) throw new Error(`The stage ${hook}/${name} is there already.`);
+    const isFirst = stages.size === 0;
     this.#stages.set(hook, stages.set(name, stage as AnyStage));
+    if (isFirst && this.#pi !== undefined) this.#take[hook](this.#pi);
   }
 
   /** Puts a value through a hook's stages. Gives the value itself when no stage had another. */
@@ -93,52 +96,45 @@ export class RequestPipeline {
     return current as Hooks[H]["value"];
   }
 
-  /** Takes the hooks that have stages. */
+  /** Takes the hooks that have stages, and each other one when it gets its first. */
   install(pi: ExtensionAPI): void {
-    if (this.#has("context")) pi.on("context", (event, ctx) => void this.run("context", event, ctx));
-    if (this.#has("context_with_system")) {
-      pi.on("context_with_system", ({ messages }, ctx) => {
+    this.#pi = pi;
+    for (const hook of this.#stages.keys()) this.#take[hook](pi);
+  }
+
+  readonly #take: Readonly<Record<PipelineHook, (pi: ExtensionAPI) => void>> = {
+    context: (pi) => void pi.on("context", (event, ctx) => void this.run("context", event, ctx)),
+    context_with_system: (pi) =>
+      void pi.on("context_with_system", ({ messages }, ctx) => {
         const made = this.run("context_with_system", messages, ctx);
         return made === messages ? undefined : { messages: [...made] };
-      });
-    }
-    if (this.#has("before_provider_request")) {
-      pi.on("before_provider_request", ({ payload }, ctx) => {
+      }),
+    before_provider_request: (pi) =>
+      void pi.on("before_provider_request", ({ payload }, ctx) => {
         const made = this.run("before_provider_request", payload, ctx);
         return made === payload ? undefined : made;
-      });
-    }
-    if (this.#has("after_provider_response")) {
-      pi.on("after_provider_response", (event, ctx) => void this.run("after_provider_response", event, ctx));
-    }
-    if (this.#has("message_start")) {
-      pi.on("message_start", ({ message }, ctx) => void this.run("message_start", message, ctx));
-    }
-    if (this.#has("message_update"))
-      pi.on("message_update", (event, ctx) => void this.run("message_update", event, ctx));
-    if (this.#has("message_end")) {
-      pi.on("message_end", ({ message }, ctx) => {
+      }),
+    after_provider_response: (pi) =>
+      void pi.on("after_provider_response", (event, ctx) => void this.run("after_provider_response", event, ctx)),
+    message_start: (pi) =>
+      void pi.on("message_start", ({ message }, ctx) => void this.run("message_start", message, ctx)),
+    message_update: (pi) => void pi.on("message_update", (event, ctx) => void this.run("message_update", event, ctx)),
+    message_end: (pi) =>
+      void pi.on("message_end", ({ message }, ctx) => {
         const made = this.run("message_end", message, ctx);
         return made === message ? undefined : { message: made };
-      });
-    }
-    if (this.#has("tool_result")) {
-      pi.on("tool_result", (event, ctx) => {
+      }),
+    tool_result: (pi) =>
+      void pi.on("tool_result", (event, ctx) => {
         const made = this.run("tool_result", event, ctx);
         if (made === event) return undefined;
         const { content, details, isError, usage } = made;
         return { content, details, isError, ...(usage === undefined ? {} : { usage }) };
-      });
-    }
-    if (this.#has("cache_warming_decision")) {
-      pi.on("cache_warming_decision", (event, ctx): CacheWarmingDecisionEventResult | undefined => {
+      }),
+    cache_warming_decision: (pi) =>
+      void pi.on("cache_warming_decision", (event, ctx): CacheWarmingDecisionEventResult | undefined => {
         const made = this.run("cache_warming_decision", event, ctx);
         return made === event ? undefined : { action: made.action };
-      });
-    }
-  }
-
-  #has(hook: PipelineHook): boolean {
-    return this.#stages.has(hook);
-  }
+      }),
+  };
 }

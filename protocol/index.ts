@@ -10,6 +10,7 @@ export * from "./ids.ts";
 export * from "./methods.ts";
 export * from "./notifications.ts";
 export * from "./openrpc.ts";
+export * from "./pending.ts";
 export * from "./provider.ts";
 export * from "./session.ts";
 export * from "./validation.ts";

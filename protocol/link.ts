@@ -9,6 +9,7 @@
  */
 import type { Content } from "./content.ts";
 import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
+import type { PendingItem } from "./pending.ts";
 import type { ProviderLevel } from "./provider-level.ts";
 import type { ModelRef } from "./session.ts";
 
@@ -243,5 +244,7 @@ export type OutwardFrame =
       readonly failed: boolean;
       readonly held: readonly string[];
     }
+  /** What extensions have in the background, all of it, at each change. */
+  | { readonly kind: "pending"; readonly at: number; readonly pending: readonly PendingItem[] }
   /** A part of the helper threw. The model call went on without it. */
   | { readonly kind: "fault"; readonly at: number; readonly where: string; readonly error: string };

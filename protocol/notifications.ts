@@ -3,6 +3,7 @@ import { Delivery } from "./delivery.ts";
 import { Envelope } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+import { PendingItem } from "./pending.ts";
 import { RequestDelivered, RequestFailed, RequestPrepared } from "./provider.ts";
 import { LostPrompt, SessionInfo } from "./session.ts";
 
@@ -60,6 +61,14 @@ export const notifications = {
   "provider/requestFailed": {
     summary: "A request ended without the provider's acceptance, as far as can be known.",
     params: RequestFailed,
+    since: "0.1.0",
+  },
+  "pending/updated": {
+    summary: "What extensions inside pi have in the background: all of it, at each change. For display only.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, pending: Type.Array(PendingItem, { maxItems: 100 }) },
+      { additionalProperties: false },
+    ),
     since: "0.1.0",
   },
 } as const satisfies Readonly<Record<string, NotificationRow>>;

@@ -84,7 +84,11 @@ const consumers: readonly Consumer[] = [
     kind: "extension",
     // pi's own declarations do not stand the check.
     compilerOptions: { ...onNode, skipLibCheck: true },
-    source: `import extension from "${name}/extension";\nexport const load: (...args: never[]) => unknown = extension;\n`,
+    source: `import extension, { createBackgroundRunner, deliver } from "${name}/extension";
+export const load: (...args: never[]) => unknown = extension;
+export const jobsOf = (...args: Parameters<typeof createBackgroundRunner>): object => createBackgroundRunner(...args).jobs();
+export const deliveryIdOf = (...args: Parameters<typeof deliver>): string => deliver(...args).deliveryId;
+`,
   },
 ];
 
@@ -102,6 +106,32 @@ async function typeCheck(): Promise<void> {
   }
 }
 
+/** The examples as a user's own extensions, which import the installed package, in the pi that comes with it. */
+async function loadInPi(): Promise<void> {
+  const extensions = join(root, "examples", "extensions");
+  const args = readdirSync(extensions).flatMap((file) => {
+    const source = readFileSync(join(extensions, file), "utf8").replace(
+      "../../extension/index.ts",
+      `${name}/extension`,
+    );
+    writeFileSync(join(project, file), source);
+    return ["--extension", join(project, file)];
+  });
+  const pi = join(project, "node_modules", "@earendil-works", "pi-coding-agent", "dist", "bundle", "cli.js");
+  const command = `echo '{"type":"get_commands"}' | "$0" "$@"`;
+  const printed = await step(
+    "loading the examples in pi",
+    "bash",
+    ["-c", command, process.execPath, pi, "--mode", "rpc", "--no-session", "--no-extensions", ...args],
+    {
+      cwd: project,
+      env: { PI_CODING_AGENT_DIR: join(work, "agent"), PI_OFFLINE: "1" },
+      timeoutMs: 60_000,
+    },
+  );
+  if (!printed.includes('"name":"jobs"')) throw new StepFailed(`pi has not loaded the examples:\n${printed}`);
+}
+
 try {
   const tarball = await pack();
   await lint(tarball);
@@ -109,6 +139,7 @@ try {
   await useProgram();
   await importEntries();
   await typeCheck();
+  await loadInPi();
 } catch (error) {
   if (!(error instanceof StepFailed)) throw error;
   console.error(error.message);

@@ -1,7 +1,7 @@
 import { DELIVERY_MARK, type HeldPush } from "../../protocol/link.ts";
 import { isObject } from "../pi-types.ts";
 
-const deliveryId = /^[0-9A-Za-z._:-]{1,128}$/;
+const deliveryId = /^[0-9A-Za-z][0-9A-Za-z._:-]{0,127}$/;
 
 /** Whether a value can be a delivery's id. */
 export function isDeliveryId(value: unknown): value is string {

@@ -8,6 +8,7 @@ import { DeliveryId, SessionId } from "../../protocol/ids.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
+import { PendingItem } from "../../protocol/pending.ts";
 import { ChildExit, LostPrompt, ModelRef, PromptResult, SessionInfo, SessionState } from "../../protocol/session.ts";
 import { protocolLimits } from "./protocol-limits.ts";
 import { SchemaText, table } from "./schema-text.ts";
@@ -18,6 +19,7 @@ const objects: Readonly<Record<string, TSchema>> = {
   SessionInfo,
   PromptResult,
   LostPrompt,
+  PendingItem,
   ChildExit,
   ModelRef,
   Delivery,

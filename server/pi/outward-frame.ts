@@ -14,6 +14,7 @@ import {
   maxIds,
   type Words,
 } from "./frame-fields.ts";
+import { readPending } from "./pending-frame.ts";
 import { evidences, outcomes, readRequest, readRequestEnd } from "./request-frames.ts";
 
 type Kind = OutwardFrame["kind"];
@@ -61,6 +62,7 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
     isBoolean(aborted) && isBoolean(failed) && isIds(held)
       ? { kind: "settled", at, aborted, failed, held: [...held] }
       : undefined,
+  pending: readPending,
   fault: ({ where, error }, at) =>
     isString(where) && isString(error) ? { kind: "fault", at, where: cut(where), error: cut(error) } : undefined,
 };

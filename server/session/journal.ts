@@ -1,4 +1,5 @@
 import type { NotificationName } from "../../protocol/notifications.ts";
+import type { PendingItem } from "../../protocol/pending.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import { EventLog, type EventLogOptions, type Replay } from "./event-log.ts";
 import { type Subscriber, Subscriptions } from "./subscriptions.ts";
@@ -14,6 +15,7 @@ export class Journal {
   readonly #sessionId: string;
   readonly #log: EventLog;
   readonly #subscriptions = new Subscriptions();
+  #hasPending = false;
 
   constructor(options: EventLogOptions) {
     this.#sessionId = options.sessionId;
@@ -55,6 +57,12 @@ export class Journal {
       const pieces = parts.flatMap(([name, json]) => [Buffer.from(`,"${name}":`), json]);
       return Buffer.concat([Buffer.from(head + text.slice(0, -1)), ...pieces, Buffer.from("}}")]);
     }, only);
+  }
+
+  /** What extensions have in the background. It ends with their pi: then it is nothing. */
+  pending(pending: readonly PendingItem[]): void {
+    if (pending.length > 0 || this.#hasPending) this.say("pending/updated", { pending });
+    this.#hasPending = pending.length > 0;
   }
 
   /** Replays what is behind the cursor and goes on live, without a moment between. Default: live only. */

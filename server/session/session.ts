@@ -275,6 +275,7 @@ export class Session implements SessionCore {
     if (frame.kind === "fault") {
       this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
     }
+    if (frame.kind === "pending") this.#journal.pending(frame.pending);
     if (frame.kind === "hello") this.#hello(frame);
   }
 
@@ -313,6 +314,7 @@ export class Session implements SessionCore {
     this.#runs.end();
     this.#settling.open();
     this.#provider.childEnded(child, exit.at);
+    this.#journal.pending([]);
     await this.#recount(exit.at);
     if (!exit.expected && this.#ending === undefined) this.pushing.afterCrash();
   }

@@ -96,6 +96,14 @@ describe("the code in README.md", () => {
     expect(firstMissing(lines, read("examples/push-while-running.ts"))).toBeUndefined();
   });
 
+  test("for extensions is that of the example, which imports the checkout's own", () => {
+    const [block] = fences.filter(({ info, text }) => info[0] === "ts" && text.includes("pi-rpcd/extension"));
+    const source = exports["./extension"]?.default.replace("./dist/", "../../").replace(/js$/, "ts") ?? "";
+    const lines = linesOf(block?.text ?? "").map((line) => line.replace('"pi-rpcd/extension"', `"${source}"`));
+    expect(lines.length).toBeGreaterThan(8);
+    expect(firstMissing(lines, read("examples/extensions/tell.ts"))).toBeUndefined();
+  });
+
   test("with curl is that of the example", () => {
     const [block] = fences.filter(({ text }) => text.includes("curl"));
     const lines = linesOf(block?.text ?? "");

@@ -23,7 +23,7 @@ export interface PiOptions {
   /** Fixture extensions that pi loads before and after the helper, by name. */
   readonly before?: readonly string[];
   readonly after?: readonly string[];
-  /** Replaces the helper's own entry. */
+  /** Replaces the helper's own entry; `none`: pi without the helper. */
   readonly entry?: string;
   /** Whether pi gets a daemon's configuration. Default true. */
   readonly isConfigured?: boolean;
@@ -106,7 +106,8 @@ export class Pi implements AsyncDisposable {
     const { before = [], after = [], entry = helperEntry, isConfigured = true, env } = this.#options;
     const statusKey = `link-${randomUUID()}`;
     writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey }), { mode: 0o600 });
-    const extensions = [...before.map(fixture), entry, ...after.map(fixture)].flatMap((path) => ["-e", path]);
+    const helper = entry === "none" ? [] : [entry];
+    const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const session = ["--session", this.sessionFile, "--model", this.#agentDir.model];
     const child = spawn(process.execPath, [piUnderTest().cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
       cwd: this.cwd,
@@ -208,6 +209,14 @@ export class Pi implements AsyncDisposable {
     const settled = this.frames("settled")[nth - 1];
     if (settled === undefined) throw new Error("pi has settled and the helper has not said so.");
     return settled;
+  }
+
+  /** What the fixture `delivering` has told under a tag, seen already or later. */
+  async told(tag: string): Promise<string> {
+    const record = await this.log.until(
+      ({ method, statusKey }) => method === "setStatus" && statusKey === `tell:${tag}`,
+    );
+    return String(record["statusText"]);
   }
 
   async event(type: string, fits: Fits = () => true): Promise<Readonly<Record<string, unknown>>> {

@@ -27,6 +27,8 @@ test.for([
   { role: "custom", details: { "pi-rpcd": { deliveryId: "" } } },
   { role: "custom", details: { "pi-rpcd": { deliveryId: "a b" } } },
   { role: "custom", details: { "pi-rpcd": { deliveryId: "x".repeat(129) } } },
+  { role: "custom", details: { "pi-rpcd": { deliveryId: "_a" } } },
+  { role: "custom", details: { "pi-rpcd": { deliveryId: "__proto__" } } },
 ])("%j has no identity", (message) => {
   expect(deliveryIdOf(message)).toBeUndefined();
 });

@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { StringDecoder } from "node:string_decoder";
+import { messageOf } from "../pi-types.ts";
+import { CappedOutput, type CappedText, OutputDirectory } from "./output.ts";
+
+export interface ProcessGroupOptions {
+  readonly file: string;
+  readonly args?: readonly string[];
+  /** Default: pi's own. */
+  readonly cwd?: string;
+  /** Default: pi's own. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Ends the group: SIGTERM, and SIGKILL after `graceMs`. The promise then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called with each piece of stdout and stderr, in the order of their coming. */
+  readonly onOutput?: (piece: string) => void;
+  /** From SIGTERM to SIGKILL. Default: 5,000. */
+  readonly graceMs?: number;
+  /** Length of the output that is kept. Default: 50,000 UTF-16 units. All of it is in a file then. */
+  readonly maxOutputLength?: number;
+}
+
+/** How a process has ended. */
+export interface ProcessEnd {
+  /** `null` when a signal has ended it. */
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** stdout and stderr together. */
+  readonly output: CappedText;
+}
+
+const defaultGraceMs = 5_000;
+const defaultMaxOutputLength = 50_000;
+/** A descendant in another group may hold the pipes open: it is not waited for longer than this. */
+const openPipesMs = 1_000;
+
+const directory = new OutputDirectory();
+let processes = 0;
+
+/** The groups that run now. pi may end before the grace does. */
+const living = new Set<number>();
+let isWatchingExit = false;
+
+/**
+ * Runs a program as the leader of a process group of its own, without stdin. When the leader ends, is aborted, or pi
+ * ends, whatever is left of the group ends too. Rejects when the program cannot be started.
+ */
+export async function runProcessGroup(options: ProcessGroupOptions): Promise<ProcessEnd> {
+  const { file, args = [], cwd, env, signal, onOutput, graceMs = defaultGraceMs } = options;
+  signal?.throwIfAborted();
+  processes += 1;
+  const output = new CappedOutput({
+    maxLength: options.maxOutputLength ?? defaultMaxOutputLength,
+    directory,
+    name: `process-${processes}.txt`,
+  });
+  const child = spawn(file, args, {
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const { pid } = child;
+  const { promise, resolve, reject } = Promise.withResolvers<ProcessEnd>();
+  let grace: NodeJS.Timeout | undefined;
+  const abort = (): void => {
+    if (pid === undefined) return;
+    killGroup(pid, "SIGTERM");
+    grace = setTimeout(() => killGroup(pid, "SIGKILL"), graceMs).unref();
+  };
+  const take = (piece: string): void => {
+    if (piece === "") return;
+    try {
+      output.add(piece);
+      onOutput?.(piece);
+    } catch (thrown) {
+      // The disk is full, or the caller's own fault: what was kept stays, and the process must not be left alone.
+      reject(thrown);
+      abort();
+    }
+  };
+  if (pid !== undefined) watchOver(pid);
+  signal?.addEventListener("abort", abort, { once: true });
+  readAll(child, take);
+  child.once("error", (error) => reject(new Error(`${file} could not be started: ${messageOf(error)}`)));
+  child.once("exit", () => {
+    clearTimeout(grace);
+    if (pid !== undefined) {
+      killGroup(pid, "SIGKILL");
+      living.delete(pid);
+    }
+    setTimeout(() => destroyPipes(child), openPipesMs).unref();
+  });
+  child.once("close", (exitCode, endedBy) => resolve({ exitCode, signal: endedBy, output: output.text }));
+  try {
+    const end = await promise;
+    signal?.throwIfAborted();
+    return end;
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    output.close();
+  }
+}
+
+function readAll(child: ChildProcess, take: (piece: string) => void): void {
+  for (const stream of [child.stdout, child.stderr]) {
+    const decoder = new StringDecoder("utf8");
+    stream?.on("data", (bytes: Buffer) => take(decoder.write(bytes)));
+    stream?.on("end", () => take(decoder.end()));
+    stream?.on("error", () => {});
+  }
+}
+
+function destroyPipes(child: ChildProcess): void {
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+}
+
+/** The group of a leader that has ended may be gone already. */
+function killGroup(leader: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, signal);
+  } catch {
+    // Nothing is left of it.
+  }
+}
+
+function watchOver(leader: number): void {
+  living.add(leader);
+  if (isWatchingExit) return;
+  isWatchingExit = true;
+  process.once("exit", () => {
+    for (const each of living) killGroup(each, "SIGKILL");
+  });
+}

@@ -1,0 +1,161 @@
+import type {
+  DeliverAs,
+  DeliveryState,
+  Evidence,
+  PayloadCheck,
+  Reason,
+  ReasonCode,
+  WaitUntil,
+} from "../../protocol/delivery.ts";
+import { endsWait, hasReached, isTerminal } from "../../protocol/delivery-progress.ts";
+import type { OutwardBody } from "../link/outbound.ts";
+
+/** How far a delivery has come, as this pi knows it. */
+export interface DeliveryProgress {
+  readonly deliveryId: string;
+  /** The states of the daemon's deliveries, from `held` on. */
+  readonly state: DeliveryState;
+  /** The furthest of `held`, `inserted`, `prepared`, `delivered` and `answered` that it has ever been in. */
+  readonly reached: DeliveryState;
+  readonly deliverAs: DeliverAs;
+  /** Requests to the provider that carried it. */
+  readonly attempts: number;
+  /** The newest of them. */
+  readonly requestId?: string;
+  /** Whether the content was found in the payload of the request that was delivered. */
+  readonly payload?: PayloadCheck;
+  /** What `delivered` rests on. */
+  readonly evidence?: Evidence;
+  /** HTTP status of the newest request that has a verdict, where the provider's API gives one. */
+  readonly status?: number;
+  /** The provider's or pi's words about the newest request that failed. */
+  readonly error?: string;
+  /** Why it is parked, or has ended without an answer. */
+  readonly reason?: Reason;
+}
+
+/** What can happen to deliveries beside the engine's frames. */
+export type Occurrence =
+  | OutwardBody
+  | { readonly kind: "cancelled"; readonly deliveryIds: readonly string[] }
+  /** Nothing more comes of any delivery. */
+  | { readonly kind: "over"; readonly code: "session_replaced" | "session_closed" };
+
+export function heldProgress(deliveryId: string, deliverAs: DeliverAs): DeliveryProgress {
+  return { deliveryId, state: "held", reached: "held", deliverAs, attempts: 0 };
+}
+
+/** Whether a wait for a state is over: it was reached, or cannot be without something that starts anew. */
+export function outcomeOf(progress: DeliveryProgress, until: WaitUntil): "reached" | "unmet" | "open" {
+  if (hasReached(progress.reached, until)) return "reached";
+  return endsWait(progress, until) ? "unmet" : "open";
+}
+
+/** What an occurrence makes of a delivery: the same object when it says nothing new. Pure. */
+export function advance(progress: DeliveryProgress, what: Occurrence): DeliveryProgress {
+  if (isTerminal(progress)) return progress;
+  switch (what.kind) {
+    case "inserted":
+      return concerns(what, progress) && progress.reached === "held" ? move(progress, "inserted") : progress;
+    case "prepared":
+      return concerns(what, progress) ? prepared(progress, what.requestId) : progress;
+    case "verdict":
+      return verdict(progress, what);
+    case "answered": {
+      const isIts = concerns(what, progress) && what.requestId === progress.requestId;
+      return isIts && progress.state === "delivered" ? move(progress, "answered") : progress;
+    }
+    case "gone":
+      return concerns(what, progress) && progress.state !== "delivered"
+        ? move(progress, "dropped", reason(what.reason))
+        : progress;
+    case "dropped":
+      if (!concerns(what, progress)) return progress;
+      return what.reason === "released" ? move(progress, "cancelled") : move(progress, "dropped", reason(what.reason));
+    case "cancelled":
+      return concerns(what, progress) && progress.reached === "held" ? move(progress, "cancelled") : progress;
+    case "settled":
+      return settled(progress, what);
+    case "over":
+      return over(progress, what.code);
+    default:
+      return progress;
+  }
+}
+
+type Frame<K extends OutwardBody["kind"]> = Extract<OutwardBody, { kind: K }>;
+
+function concerns(what: { readonly deliveryIds: readonly string[] }, { deliveryId }: DeliveryProgress): boolean {
+  return what.deliveryIds.includes(deliveryId);
+}
+
+/** A delivery that was delivered stays so when a later request carries it again. */
+function prepared(progress: DeliveryProgress, requestId: string): DeliveryProgress {
+  const next = { ...progress, attempts: progress.attempts + 1 };
+  return progress.state === "delivered" ? next : { ...move(next, "prepared"), requestId };
+}
+
+function verdict(progress: DeliveryProgress, frame: Frame<"verdict">): DeliveryProgress {
+  const payload = Object.hasOwn(frame.payload, progress.deliveryId) ? frame.payload[progress.deliveryId] : undefined;
+  if (payload === undefined || frame.requestId !== progress.requestId || progress.state !== "prepared") return progress;
+  const { status, error, evidence } = frame;
+  const next: DeliveryProgress = {
+    ...progress,
+    ...(status === undefined ? {} : { status }),
+    ...(error === undefined ? {} : { error }),
+  };
+  if (frame.outcome !== "delivered") return next;
+  if (payload === "unverified") return move(next, "parked", reason("unverified"));
+  return { ...move(next, "delivered"), payload, ...(evidence === undefined ? {} : { evidence }) };
+}
+
+function settled(progress: DeliveryProgress, { aborted, failed, held }: Frame<"settled">): DeliveryProgress {
+  const isStopped = aborted || failed;
+  const parked = (): DeliveryProgress => move(progress, "parked", reason(aborted ? "abort" : "run_failed"));
+  switch (progress.state) {
+    case "prepared":
+      return parked();
+    case "inserted":
+      return isStopped ? parked() : progress;
+    case "held":
+      return isStopped && held.includes(progress.deliveryId) && progress.deliverAs !== "nextTurn" ? parked() : progress;
+    case "delivered":
+      return { ...progress, reason: reason(aborted ? "unanswered_aborted" : "unanswered_error") };
+    default:
+      return progress;
+  }
+}
+
+function over(progress: DeliveryProgress, code: "session_replaced" | "session_closed"): DeliveryProgress {
+  if (progress.state === "delivered") return { ...progress, reason: reason(code) };
+  return move(progress, progress.reached === "held" ? "dropped" : "unknown", reason(code));
+}
+
+function move(progress: DeliveryProgress, state: DeliveryState, why?: Reason): DeliveryProgress {
+  const { reason: _before, ...rest } = progress;
+  const isRung = state !== "parked" && !isTerminal({ state });
+  const reached = (isRung || state === "answered") && !hasRung(progress.reached, state) ? state : progress.reached;
+  return { ...rest, state, reached, ...(why === undefined ? {} : { reason: why }) };
+}
+
+const rungs: readonly DeliveryState[] = ["held", "inserted", "prepared", "delivered", "answered"];
+
+function hasRung(reached: DeliveryState, state: DeliveryState): boolean {
+  return rungs.indexOf(reached) >= rungs.indexOf(state);
+}
+
+const sentences: Partial<Readonly<Record<ReasonCode, string>>> = {
+  abort: "The run was aborted before the provider had accepted a request that carries it.",
+  run_failed: "The run ended without the provider's acceptance; a later run will carry it.",
+  unverified: "The request was accepted, but its payload did not hold the content.",
+  unanswered_aborted: "The model got it; the run was aborted before the answer was complete.",
+  unanswered_error: "The model got it; the run ended without a complete answer.",
+  compacted: "The transcript was compacted before any request carried it.",
+  removed_by_extension: "An extension took it out of the requests.",
+  session_replaced: "The session was replaced by another.",
+  session_closed: "pi has ended the session.",
+};
+
+function reason(code: ReasonCode): Reason {
+  return { code, message: sentences[code] ?? code };
+}

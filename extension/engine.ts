@@ -1,0 +1,238 @@
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { CarryReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
+import { BoundaryWriter } from "./boundary.ts";
+import { findUnanswered } from "./delivery/branch.ts";
+import { HandOver } from "./delivery/hand-over.ts";
+import { Observer } from "./delivery/observer.ts";
+import { RetryTimer } from "./delivery/retry-timer.ts";
+import { StandingList } from "./delivery/standing.ts";
+import { DeliveryTracker } from "./delivery/tracker.ts";
+import { type Engine, type EngineListener, type EngineQuestion, engineChannel, findEngine } from "./engine-port.ts";
+import type { OutwardBody } from "./link/outbound.ts";
+import { claimMemory, releaseMemory } from "./memory.ts";
+import { PendingList } from "./pending/list.ts";
+import { messageOf } from "./pi-types.ts";
+import { RequestPipeline } from "./request-pipeline.ts";
+import { RunWatch } from "./run-watch.ts";
+import { withoutCarriers } from "./stages/carrier.ts";
+import { withHead } from "./stages/head.ts";
+
+/** Deliveries of a session that are on their way. */
+const maxOpen = 1_000;
+const maxShownFaults = 20;
+
+/** The engine that is there already, else a new one whose hooks are this extension's. */
+export function findOrStartEngine(pi: ExtensionAPI): Engine {
+  const found = findEngine(pi);
+  if (found !== undefined) return found;
+  const engine = startEngine(pi);
+  // pi ends the subscriptions of an extension with its life, and when its loading fails.
+  pi.events.on(engineChannel, (question) => {
+    (question as EngineQuestion).engine ??= engine;
+  });
+  return engine;
+}
+
+function startEngine(pi: ExtensionAPI): Engine {
+  const memory = claimMemory(pi);
+  const listeners = new Set<EngineListener>();
+  const tracker = new DeliveryTracker(memory.tracked, (where, thrown) => fault(where, thrown));
+  const send = (frame: OutwardBody): void => {
+    tracker.hear(frame);
+    for (const listener of listeners) listener.send(frame);
+  };
+  const shown = new Set<string>();
+  const fault = (where: string, thrown: unknown): void => {
+    for (const listener of listeners) listener.fault(where, thrown);
+    if (listeners.size > 0 || shown.has(where) || shown.size >= maxShownFaults) return;
+    // Without a daemon the user is told, once for each part.
+    shown.add(where);
+    try {
+      current?.ui.notify(`pi-rpcd: ${where} failed: ${messageOf(thrown)}`, "warning");
+    } catch {
+      // The session has just been replaced.
+    }
+  };
+  const pipeline = new RequestPipeline(fault);
+  const boundary = new BoundaryWriter(fault);
+  const standing = new StandingList(memory.standing);
+  const run = new RunWatch(memory);
+  let current: ExtensionContext | undefined;
+  const timer = new RetryTimer(() => current && handOver.retry(current), fault);
+  const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
+  const observer = new Observer({ memory, standing, send });
+  const pending = new PendingList({ send, context: () => current });
+  /** Pushes that came before the session has started. */
+  const early: HeldPush[] = [];
+  let isClosed = false;
+
+  const hold = (pushes: readonly HeldPush[], ctx: ExtensionContext, when?: "now" | "later"): HoldReply => {
+    for (const push of pushes) tracker.held(push);
+    const reply = handOver.hold(pushes, ctx, when);
+    // One that stood on the branch already is in no frame.
+    if (reply.inserted.length > 0) tracker.hear({ kind: "inserted", deliveryIds: reply.inserted });
+    return reply;
+  };
+  const release = (deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply => {
+    const reply = handOver.release(deliveryIds, ctx);
+    if (reply.released.length > 0) tracker.hear({ kind: "cancelled", deliveryIds: reply.released });
+    return reply;
+  };
+  const push: Engine["push"] = (given, fingerprint) => {
+    if (isClosed) return "closed";
+    const known = tracker.get(given.deliveryId);
+    if (known !== undefined) return known.fingerprint === fingerprint ? "known" : "reused";
+    if (tracker.open >= maxOpen) return "full";
+    tracker.held(given, fingerprint);
+    if (current === undefined) {
+      early.push(given);
+      return "taken";
+    }
+    try {
+      // A run that is on, or that a prompt is about to start, takes it at its boundaries.
+      hold([given], current, "later");
+      handOver.retry(current);
+    } catch (thrown) {
+      fault("push", thrown);
+      timer.ask();
+    }
+    return "taken";
+  };
+  const cancel = (deliveryId: string): void => {
+    if (isClosed) return;
+    if (current !== undefined) {
+      release([deliveryId], current);
+      return;
+    }
+    const at = early.findIndex((one) => one.deliveryId === deliveryId);
+    if (at >= 0) early.splice(at, 1);
+    tracker.hear({ kind: "cancelled", deliveryIds: [deliveryId] });
+  };
+
+  const engine: Engine = {
+    memory,
+    get context() {
+      return current;
+    },
+    listen: (listener) => void listeners.add(listener),
+    frameCame: () => run.frameCame(),
+    add: (part) => part({ pipeline, boundary }),
+    push,
+    cancel,
+    progress: (deliveryId) => tracker.get(deliveryId)?.progress,
+    follow: (deliveryId, watcher) => tracker.watch(deliveryId, watcher),
+    pending,
+    hold,
+    release,
+    beforePrompt: (ctx): HoldReply => handOver.beforePrompt(ctx),
+    carry: (ctx): CarryReply => handOver.carry(ctx),
+    watch: (frame) => observer.requests.watch(frame),
+    ping: (ctx): PingReply => ({ running: run.isRunning(ctx), held: handOver.held() }),
+  };
+
+  pipeline.use("context_with_system", "head", (messages, ctx) => withHead(messages, () => ctx.getSystemPrompt()));
+  pipeline.use("context_with_system", "carrier", withoutCarriers);
+  pipeline.use("context_with_system", "offer", (messages, ctx) => {
+    handOver.look(ctx, "draft");
+    observer.offer(messages, ctx);
+  });
+  pipeline.use("before_provider_request", "presence", (payload) => observer.payload(payload));
+  pipeline.use("after_provider_response", "verdict", (event) => observer.headers(event));
+  pipeline.use("message_start", "verdict", (message, ctx) => observer.messageStart(message, ctx));
+  pipeline.use("message_update", "verdict", (event) => observer.messageUpdate(event));
+  pipeline.use("message_end", "verdict", (message, ctx) => observer.messageEnd(message, ctx));
+  pipeline.use("cache_warming_decision", "verdict", (event) => observer.warming(event));
+  boundary.contribute("pushes", (at) => handOver.atBoundary(at));
+  pipeline.install(pi);
+
+  /** A handler that reports what it throws: pi would only log it, and would end at a rejection. */
+  const guarded =
+    <E, R>(where: string, handler: (event: E, ctx: ExtensionContext) => R) =>
+    (event: E, ctx: ExtensionContext): R | undefined => {
+      try {
+        return handler(event, ctx);
+      } catch (thrown) {
+        fault(where, thrown);
+        return undefined;
+      }
+    };
+
+  pi.on(
+    "session_start",
+    guarded("session_start", (event, ctx) => {
+      current = ctx;
+      for (const listener of listeners) listener.bind(ctx);
+      const sessionId = ctx.sessionManager.getSessionId();
+      if (memory.sessionId !== undefined && memory.sessionId !== sessionId) {
+        observer.forget();
+        handOver.forget();
+        run.sessionReplaced();
+        tracker.hear({ kind: "over", code: "session_replaced" });
+      }
+      memory.sessionId = sessionId;
+      for (const entry of findUnanswered(ctx.sessionManager)) {
+        standing.add(entry);
+        tracker.standing(entry);
+      }
+      for (const listener of listeners) listener.sessionStarted(event, ctx);
+      if (early.length > 0) hold(early.splice(0), ctx, "later");
+      if (handOver.held().length > 0) timer.ask();
+    }),
+  );
+  pi.on(
+    "input",
+    guarded("input", (_event, ctx) => {
+      // What waits for a prompt stands before it. The daemon has done so before its own prompts.
+      handOver.beforePrompt(ctx);
+      run.prompted();
+    }),
+  );
+  pi.on(
+    "agent_start",
+    guarded("agent_start", (_event, ctx) => run.started(ctx)),
+  );
+  pi.on(
+    "turn_end",
+    guarded("turn_end", (event, ctx) => {
+      run.turnEnded(event.outcome, ctx);
+      return boundary.write({ hook: "turn_end", state: event, ctx });
+    }),
+  );
+  pi.on(
+    "agent_before_settle",
+    guarded("agent_before_settle", (event, ctx) => {
+      run.beforeSettle(event.outcome, ctx);
+      return boundary.write({ hook: "agent_before_settle", state: event, ctx });
+    }),
+  );
+  pi.on(
+    "agent_settled",
+    guarded("agent_settled", (event, ctx) => {
+      const end = run.settled(event);
+      observer.over({ aborted: end === "aborted", error: "The run ended without an answer." });
+      handOver.settled(end, ctx);
+    }),
+  );
+  pi.on(
+    "session_compact",
+    guarded("session_compact", (_event, ctx) => {
+      observer.compacted(ctx);
+      timer.hasten();
+    }),
+  );
+  pi.on(
+    "session_compact_failed",
+    guarded("session_compact_failed", () => timer.hasten()),
+  );
+  pi.on(
+    "session_shutdown",
+    guarded("session_shutdown", ({ reason }) => {
+      timer.stop();
+      pending.clear();
+      isClosed = true;
+      if (reason === "quit") tracker.hear({ kind: "over", code: "session_closed" });
+      releaseMemory(memory, reason === "quit");
+    }),
+  );
+  return engine;
+}
