@@ -1,6 +1,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { startHelper } from "../../extension/helper.ts";
-import { emptyMemory } from "../../extension/memory.ts";
+import { findOrStartEngine } from "../../extension/engine.ts";
+import { releaseMemory } from "../../extension/memory.ts";
 import { DELIVERY_MARK } from "../../protocol/link.ts";
 import type { Figure, Row } from "../lib/figure.ts";
 import { quantile } from "../lib/statistics.ts";
@@ -36,13 +36,13 @@ export const observerCost: Figure = {
 
 function measureRequests(pushes: number): Float64Array {
   const handlers = new Map<string, Handler[]>();
-  const memory = emptyMemory();
   const pi = {
     on: (name: string, handler: Handler) => void handlers.set(name, [...(handlers.get(name) ?? []), handler]),
     registerCommand: () => {},
     sendMessage: () => {},
+    events: { on: () => () => {}, emit: () => {} },
   };
-  startHelper(pi as unknown as ExtensionAPI, { memory, link: { statusKey: "bench", command: "bench" } });
+  const { memory } = findOrStartEngine(pi as unknown as ExtensionAPI);
   const contents = Array.from({ length: pushes }, (_, i) => `Push ${i}: ${"words and more words ".repeat(100)}`);
   const messages = conversation(contents);
   const entries = messages.map((message, i) => ({
@@ -92,6 +92,7 @@ function measureRequests(pushes: number): Float64Array {
     samples[i] = performance.now() - startedAt;
     if (pushes > 0 && memory.standing.size > 0) throw new Error("The observer has not seen the pushes delivered.");
   }
+  releaseMemory(memory, true);
   return samples;
 }
 

@@ -185,7 +185,7 @@ export class DeliveryTracker {
 
   /** Resolves when each of these is on disk, or was not accepted after all. */
   async stored(deliveryIds: readonly string[]): Promise<void> {
-    await Promise.allSettled(deliveryIds.map((id) => this.#open.get(id)?.stored));
+    await Promise.allSettled(deliveryIds.flatMap((id) => this.#open.get(id)?.stored ?? []));
   }
 
   /** Which of these can still be taken back, as far as is known. */

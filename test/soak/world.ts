@@ -33,7 +33,7 @@ export type Called<T> =
   | { readonly kind: "cut" };
 
 export const checkout = join(import.meta.dirname, "..", "..");
-export const modelCount = 8;
+const modelCount = 8;
 const peerCount = 3;
 /** No call of the soak's waits for anything that takes so long. */
 const callTimeoutMs = 90_000;

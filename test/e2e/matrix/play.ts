@@ -34,7 +34,7 @@ export async function startMatrix(agent: StageOptions["agent"] = {}): Promise<Ma
 }
 
 /** Whether the push is one of the request's messages; a summary of a compaction holds its text somewhere in its own. */
-export function carries({ messages }: LogEntry, pushed: string): boolean {
+function carries({ messages }: LogEntry, pushed: string): boolean {
   return messages.some(({ role, texts }) => role === "user" && texts.some((text) => text.trim() === pushed));
 }
 
