@@ -161,7 +161,7 @@ describe("DeliveryTracker", () => {
   });
 });
 
-test("a change is told only once it is stored, so that no later daemon says otherwise", async () => {
+test("what settles a delivery is told only once it is stored, so that no later daemon says otherwise", async () => {
   const store = new DeliveryStore(new Database(":memory:", () => {}));
   const told: (readonly [string, string | undefined])[] = [];
   const tracker = new DeliveryTracker({
@@ -177,5 +177,7 @@ test("a change is told only once it is stored, so that no later daemon says othe
   await tracker.accept(push());
   deliver(tracker);
   expect(told.map(([state]) => state)).toContain("delivered");
-  for (const [state, stored] of told) expect(stored).toBe(state);
+  const settled = told.filter(([state]) => state === "delivered" || state === "answered");
+  expect(settled.length).toBeGreaterThan(1);
+  for (const [state, stored] of settled) expect(stored).toBe(state);
 });
