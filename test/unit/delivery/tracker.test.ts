@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import type { WireError } from "../../../protocol/errors.ts";
 import { DeliveryTracker } from "../../../server/delivery/tracker.ts";
@@ -178,4 +178,45 @@ test("a change is told only once it is stored, so that no later daemon says othe
   deliver(tracker);
   expect(told.map(([state]) => state)).toContain("delivered");
   for (const [state, stored] of told) expect(stored).toBe(state);
+});
+
+describe("a page of deliveries", () => {
+  test("goes on where it ended while new pushes come, also under equal times and a clock that was set back", async () => {
+    const { tracker } = track();
+    const now = vi.spyOn(Date, "now").mockReturnValue(1_000);
+    try {
+      for (const deliveryId of ["a", "b", "c", "d"]) await tracker.accept(push({ deliveryId }));
+      const first = tracker.list({ limit: 2 });
+      now.mockReturnValue(2_000);
+      await tracker.accept(push({ deliveryId: "newer" }));
+      const second = tracker.list({ limit: 2, after: first.next as string });
+      now.mockReturnValue(500);
+      await tracker.accept(push({ deliveryId: "set-back" }));
+      const ids = [...first.deliveries, ...second.deliveries].map(({ deliveryId }) => deliveryId);
+      expect(ids).toEqual(["d", "c", "b", "a"]);
+      expect(second.next).toBeUndefined();
+      expect(tracker.list({}).deliveries.map(({ deliveryId }) => deliveryId)).toEqual([
+        "newer",
+        "d",
+        "c",
+        "b",
+        "a",
+        "set-back",
+      ]);
+    } finally {
+      now.mockRestore();
+    }
+  });
+
+  test("has each delivery as it is now, and only those in the wanted states, before anything is on disk", async () => {
+    const { tracker } = track();
+    for (const deliveryId of ["a", "b"]) await tracker.accept(push({ deliveryId }));
+    tracker.apply("s", "b", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
+    const idsIn = (state: Delivery["state"]) =>
+      tracker.list({ states: [state] }).deliveries.map(({ deliveryId, state: now }) => [deliveryId, now]);
+    expect(idsIn("accepted")).toEqual([["a", "accepted"]]);
+    expect(idsIn("cancelled")).toEqual([["b", "cancelled"]]);
+    expect(tracker.list({ limit: 1, after: "a" })).toEqual({ deliveries: [] });
+    expect(() => tracker.list({ after: "none" })).toThrow("none");
+  });
 });
