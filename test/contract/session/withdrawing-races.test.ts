@@ -197,10 +197,11 @@ test("why a push waited is forgotten once it is held, and the reason of a parked
   for (const id of ["one", "two"]) await accept(core, created, id);
   await created.pushing.handOver();
   core.tracker.apply(created.sessionId, "two", { kind: "settled", at: 1, aborted: true, failed: false, held: true });
-  await kill(created);
-  core.behave("exit-at-start");
   const heard = recorder();
   created.subscribe(heard);
+  // It is tried again at once behind the death.
+  core.behave("exit-at-start");
+  await kill(created);
   await heard.until(({ params }) => params.delivery?.reason?.code === "not_started");
   expect(core.tracker.get("two")).toMatchObject({ state: "parked", reason: { code: "abort" } });
   core.behave();
