@@ -161,7 +161,7 @@ describe("DeliveryTracker", () => {
   });
 });
 
-test("a change is told only once it is stored, so that no later daemon says otherwise", async () => {
+test("that a delivery has settled is told only once it is stored, so that no later daemon says otherwise", async () => {
   const store = new DeliveryStore(new Database(":memory:", () => {}));
   const told: (readonly [string, string | undefined])[] = [];
   const tracker = new DeliveryTracker({
@@ -172,11 +172,15 @@ test("a change is told only once it is stored, so that no later daemon says othe
     maxSettledInMemory: 2,
     maxSettledBytesInMemory: 10_000,
     log: pino({ level: "silent" }),
-    onChange: ({ deliveryId, state }) => told.push([state, store.get(deliveryId)?.delivery.state]),
+    onChange: ({ deliveryId, state, settledAt }) => {
+      if (settledAt !== undefined) told.push([state, store.get(deliveryId)?.delivery.state]);
+    },
   });
   await tracker.accept(push());
   deliver(tracker);
-  expect(told.map(([state]) => state)).toContain("delivered");
+  await tracker.accept(push({ deliveryId: "e" }));
+  tracker.apply("s", "e", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
+  expect(told.map(([state]) => state)).toEqual(["delivered", "cancelled"]);
   for (const [state, stored] of told) expect(stored).toBe(state);
 });
 
