@@ -124,7 +124,7 @@ export const deliveryMethods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["delivery_not_found", "session_closed", "cancelled"],
+    errors: ["delivery_not_found", "session_closed", "link_failed", "overloaded", "cancelled"],
   },
   "delivery/resend": {
     summary: "Starts a run that carries a parked push. While a run is on, that run goes on for it.",
@@ -134,6 +134,6 @@ export const deliveryMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["delivery_not_found", "wrong_state", ...childErrors],
+    errors: ["delivery_not_found", "wrong_state", ...childErrors, "cancelled"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { createReadStream, readFileSync } from "node:fs";
 import { mkdir, open, stat, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { DELIVERY_MARK } from "../../protocol/link.ts";
+import { JsonlSplitter } from "./jsonl.ts";
 import { isRecordObject } from "./records.ts";
 
 /** Session files are pi's: they lie where a terminal pi looks for them. */
@@ -93,20 +94,43 @@ export async function readEntries(file: string): Promise<readonly Readonly<Recor
   return entries;
 }
 
-/** Which of these deliveries have an entry at the end of the file. Without a file there are none. */
+/** A longer entry is no push's: their content is bounded to less. */
+const maxEntryBytes = 64 * 1024 * 1024;
+
+/**
+ * Which of these deliveries have an entry in the file. Without a file there are none. The whole file is read, since many
+ * large pushes may have been written at once; one line of it is in memory at a time.
+ */
 export async function deliveriesIn(file: string, deliveryIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const entries = await readEntries(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
   const wanted = new Set(deliveryIds);
   const found = new Set<string>();
-  for (const { type, details } of entries) {
-    const mark = type === "custom_message" && isRecordObject(details) ? details[DELIVERY_MARK] : undefined;
-    const id = isRecordObject(mark) ? mark["deliveryId"] : undefined;
-    if (typeof id === "string" && wanted.has(id)) found.add(id);
+  try {
+    const look = (line: Buffer): void => {
+      const id = line.includes(`"${DELIVERY_MARK}"`) ? deliveryIn(line) : undefined;
+      if (id !== undefined && wanted.has(id)) found.add(id);
+    };
+    const splitter = new JsonlSplitter({ maxRecordBytes: maxEntryBytes, onRecord: look, onOversize: () => {} });
+    for await (const chunk of createReadStream(file)) splitter.push(chunk as Buffer);
+    // An entry whose last byte alone is lacking is one for pi too.
+    splitter.push(Buffer.from("\n"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   return found;
+}
+
+/** The delivery whose entry a line is. A torn line is none's, as for pi. */
+function deliveryIn(line: Buffer): string | undefined {
+  try {
+    const entry: unknown = JSON.parse(line.toString("utf8"));
+    if (!isRecordObject(entry) || entry["type"] !== "custom_message") return undefined;
+    const details = entry["details"];
+    const mark = isRecordObject(details) ? details[DELIVERY_MARK] : undefined;
+    const id = isRecordObject(mark) ? mark["deliveryId"] : undefined;
+    return typeof id === "string" ? id : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 async function tailOf(file: string): Promise<string> {

@@ -183,7 +183,14 @@ export class Pushing implements GivenPushes {
 
   /** Says with each push why it waits, and tries again later. After a crash that is done anyway. */
   #postpone(error: unknown): void {
-    if (error instanceof WireError && (error.kind === "shutting_down" || error.kind === "session_closed")) return;
+    if (error instanceof WireError && error.kind === "shutting_down") return;
+    if (error instanceof WireError && error.kind === "session_closed") {
+      // One that was accepted in the last moment has missed the end of the others.
+      if (this.#core.state.kind === "closed") {
+        this.#tracker.applyToAll(this.#core.sessionId, { kind: "sessionClosed", at: Date.now() });
+      }
+      return;
+    }
     const words = error instanceof Error ? error.message : String(error);
     const at = Date.now();
     this.#linkFailures = error instanceof WireError && error.kind === "link_failed" ? this.#linkFailures + 1 : 0;

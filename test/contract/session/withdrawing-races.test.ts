@@ -149,6 +149,35 @@ describe("a push whose time is up", () => {
   });
 });
 
+test("clearing the queue does not fail for a push that could not be taken back, so that no text is lost with it", async () => {
+  await using core = await startCore();
+  const created = await session(core, "nonsense-on-release");
+  await accept(core, created, "p", { onClearQueue: "drop" });
+  await created.pushing.handOver();
+  await created.pushing.clear();
+  expect(core.tracker.get("p").state).toBe("held");
+});
+
+test("a push behind a pi that dies of it wakes the session less and less often, and never behind its end", async () => {
+  await using core = await startCore();
+  const created = await session(core);
+  await kill(created);
+  core.behave("die-on-hold");
+  await accept(core, created, "p");
+  const heard = recorder();
+  created.subscribe(heard);
+  void created.pushing.handOver();
+  const crashes = () => heard.heard.filter(({ params }) => params.session?.state === "crashed").length;
+  await expect.poll(crashes, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+  const before = crashes();
+  await core.registry.close(created.sessionId);
+  expect(before).toBeLessThanOrEqual(4);
+  expect(core.tracker.get("p").state).toBe("failed");
+  expect(created.state.kind).toBe("closed");
+  await created.pushing.handOver();
+  expect(created.state.kind).toBe("closed");
+});
+
 test("a helper that cannot be reached for new pushes keeps those that it holds", async () => {
   await using core = await startCore();
   const created = await session(core, "nonsense-on-hold");
@@ -170,7 +199,7 @@ test("why a push waited is forgotten once it is held, and the reason of a parked
   core.tracker.apply(created.sessionId, "two", { kind: "settled", at: 1, aborted: true, failed: false, held: true });
   const heard = recorder();
   created.subscribe(heard);
-  // Before the blow: another pi is started at once.
+  // It is tried again at once behind the death.
   core.behave("exit-at-start");
   await kill(created);
   await heard.until(({ params }) => params.delivery?.reason?.code === "not_started");

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import type { WireError } from "../../../protocol/errors.ts";
 import { DeliveryTracker } from "../../../server/delivery/tracker.ts";
@@ -161,7 +161,7 @@ describe("DeliveryTracker", () => {
   });
 });
 
-test("what settles a delivery is told only once it is stored, so that no later daemon says otherwise", async () => {
+test("that a delivery has settled is told only once it is stored, so that no later daemon says otherwise", async () => {
   const store = new DeliveryStore(new Database(":memory:", () => {}));
   const told: (readonly [string, string | undefined])[] = [];
   const tracker = new DeliveryTracker({
@@ -172,12 +172,55 @@ test("what settles a delivery is told only once it is stored, so that no later d
     maxSettledInMemory: 2,
     maxSettledBytesInMemory: 10_000,
     log: pino({ level: "silent" }),
-    onChange: ({ deliveryId, state }) => told.push([state, store.get(deliveryId)?.delivery.state]),
+    onChange: ({ deliveryId, state, settledAt }) => {
+      if (settledAt !== undefined) told.push([state, store.get(deliveryId)?.delivery.state]);
+    },
   });
   await tracker.accept(push());
   deliver(tracker);
-  expect(told.map(([state]) => state)).toContain("delivered");
-  const settled = told.filter(([state]) => state === "delivered" || state === "answered");
-  expect(settled.length).toBeGreaterThan(1);
-  for (const [state, stored] of settled) expect(stored).toBe(state);
+  await tracker.accept(push({ deliveryId: "e" }));
+  tracker.apply("s", "e", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
+  expect(told.map(([state]) => state)).toEqual(["delivered", "cancelled"]);
+  for (const [state, stored] of told) expect(stored).toBe(state);
+});
+
+describe("a page of deliveries", () => {
+  test("goes on where it ended while new pushes come, also under equal times and a clock that was set back", async () => {
+    const { tracker } = track();
+    const now = vi.spyOn(Date, "now").mockReturnValue(1_000);
+    try {
+      for (const deliveryId of ["a", "b", "c", "d"]) await tracker.accept(push({ deliveryId }));
+      const first = tracker.list({ limit: 2 });
+      now.mockReturnValue(2_000);
+      await tracker.accept(push({ deliveryId: "newer" }));
+      const second = tracker.list({ limit: 2, after: first.next as string });
+      now.mockReturnValue(500);
+      await tracker.accept(push({ deliveryId: "set-back" }));
+      const ids = [...first.deliveries, ...second.deliveries].map(({ deliveryId }) => deliveryId);
+      expect(ids).toEqual(["d", "c", "b", "a"]);
+      expect(second.next).toBeUndefined();
+      expect(tracker.list({}).deliveries.map(({ deliveryId }) => deliveryId)).toEqual([
+        "newer",
+        "d",
+        "c",
+        "b",
+        "a",
+        "set-back",
+      ]);
+    } finally {
+      now.mockRestore();
+    }
+  });
+
+  test("has each delivery as it is now, and only those in the wanted states, before anything is on disk", async () => {
+    const { tracker } = track();
+    for (const deliveryId of ["a", "b"]) await tracker.accept(push({ deliveryId }));
+    tracker.apply("s", "b", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
+    const idsIn = (state: Delivery["state"]) =>
+      tracker.list({ states: [state] }).deliveries.map(({ deliveryId, state: now }) => [deliveryId, now]);
+    expect(idsIn("accepted")).toEqual([["a", "accepted"]]);
+    expect(idsIn("cancelled")).toEqual([["b", "cancelled"]]);
+    expect(tracker.list({ limit: 1, after: "a" })).toEqual({ deliveries: [] });
+    expect(() => tracker.list({ after: "none" })).toThrow("none");
+  });
 });
