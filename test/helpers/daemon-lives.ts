@@ -11,7 +11,7 @@ export interface LivesOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   /** Hears of a daemon that ended unasked, or that did not end when it was asked to. */
-  readonly onFault: (message: string) => void;
+  readonly onFault?: (message: string) => void;
 }
 
 const startTimeoutMs = 60_000;
@@ -59,7 +59,7 @@ export class DaemonLives {
     this.#isEnding = false;
     const { life } = this;
     child.once("exit", (code, signal) => {
-      if (!this.#isEnding) this.#options.onFault(`life ${life} of the daemon ended by itself (${code ?? signal})`);
+      if (!this.#isEnding) this.#options.onFault?.(`life ${life} of the daemon ended by itself (${code ?? signal})`);
     });
     let said = "";
     const up = Promise.withResolvers<void>();
@@ -90,7 +90,7 @@ export class DaemonLives {
     this.#isEnding = true;
     child.kill(signal);
     const late = setTimeout(() => {
-      this.#options.onFault(`life ${this.#life} of the daemon did not end within ${endTimeoutMs} ms of ${signal}`);
+      this.#options.onFault?.(`life ${this.#life} of the daemon did not end within ${endTimeoutMs} ms of ${signal}`);
       child.kill("SIGKILL");
     }, endTimeoutMs);
     await gone;

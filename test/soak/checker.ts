@@ -54,6 +54,8 @@ export interface Case {
   readonly entries: History["entries"];
   /** The deaths that may have cost a receipt of the push. */
   readonly deaths: History["deaths"];
+  /** Whether the daemon has said, behind the push, that its store was damaged. It still may not double anything. */
+  readonly isForgotten: boolean;
 }
 
 /** Finds all that is known of a push. */
@@ -67,7 +69,9 @@ export function groupByPush(history: History): (push: PushFact) => Case {
       requests.set(id, [...(requests.get(id) ?? []), request]);
     }
   }
+  const begun = (push: PushFact): number => sightings.get(push.id)?.[0]?.at ?? 0;
   return (push) => ({
+    isForgotten: history.damages.some((at) => at >= begun(push)),
     push,
     final: history.final.get(push.id),
     sightings: sightings.get(push.id) ?? [],
@@ -84,6 +88,7 @@ function checkPush(known: Case): Violation[] {
     found.push({ kind, message, deliveryId: known.push.id, session: known.push.session });
   };
   doubled(known, say);
+  if (known.isForgotten) return found;
   if (known.push.answer === "accepted" && known.final === undefined) {
     say("lost", "it was accepted, and the daemon does not know it");
   }

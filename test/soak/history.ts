@@ -74,6 +74,8 @@ export interface Death {
 }
 
 export interface History {
+  /** When the daemon has reported that its store was damaged: what it knew before may be lost or out of date. */
+  readonly damages: readonly number[];
   readonly pushes: readonly PushFact[];
   /** In the order of their arrival. */
   readonly sightings: readonly Sighting[];

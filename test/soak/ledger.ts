@@ -17,10 +17,12 @@ export class Ledger {
   readonly sightings: Sighting[] = [];
   readonly claims: Claim[] = [];
   readonly deaths: Death[] = [];
+  readonly damages: number[] = [];
   readonly #latest = new Map<string, Delivery>();
   readonly #sessions = new Map<string, SessionInfo>();
   /** Every file that a session's pi was said to have. */
   readonly #files = new Map<string, Set<string>>();
+  readonly #forgotten = new Set<string>();
   readonly #looks = new Set<() => void>();
 
   saw(sighting: Sighting): void {
@@ -58,6 +60,17 @@ export class Ledger {
     });
   }
 
+  /** The daemon has said that its store was damaged: what it knows has to be asked for anew. */
+  damaged(): void {
+    this.damages.push(Date.now());
+    this.#latest.clear();
+  }
+
+  /** The daemon does not know the push any more, and has said why. */
+  forgotten(id: string): void {
+    this.#forgotten.add(id);
+  }
+
   /** The record with the most steps that any client got. */
   latest(id: string): Delivery | undefined {
     return this.#latest.get(id);
@@ -75,6 +88,7 @@ export class Ledger {
   open(sessionId: string): readonly Pushed[] {
     return [...this.pushes.values()].filter((push) => {
       const latest = this.#latest.get(push.id);
+      if (this.#forgotten.has(push.id)) return false;
       return push.sessionId === sessionId && push.answer !== "refused" && (latest === undefined || !isEnd(latest));
     });
   }
@@ -102,7 +116,9 @@ export class Ledger {
     this.sightings.length = 0;
     this.claims.length = 0;
     this.deaths.length = 0;
+    this.damages.length = 0;
     this.#latest.clear();
+    this.#forgotten.clear();
     this.#sessions.clear();
     this.#files.clear();
   }

@@ -16,6 +16,7 @@ import { clientFaults } from "./client-faults.ts";
 import { controls } from "./controls.ts";
 import type { Operation } from "./operation.ts";
 import { processFaults } from "./process-faults.ts";
+import { storeFaults } from "./store-faults.ts";
 
 /** The provider does something to the next request of the session, in whatever state the agent is. */
 function provider(kind: string, reply: (actor: Actor) => Reply): Operation {
@@ -88,4 +89,10 @@ const providerFaults: readonly Operation[] = [
 ];
 
 /** Everything that can happen, one row each. */
-export const operations: readonly Operation[] = [...providerFaults, ...controls, ...processFaults, ...clientFaults];
+export const operations: readonly Operation[] = [
+  ...providerFaults,
+  ...controls,
+  ...processFaults,
+  ...clientFaults,
+  ...storeFaults,
+];

@@ -248,6 +248,7 @@ class Run {
       requests: plan.facts(),
       entries: actors.flatMap(({ sessionId }) => ledger.files(sessionId).flatMap(entriesOf)),
       deaths: ledger.deaths,
+      damages: ledger.damages,
       final,
     };
     const caseOf = groupByPush(history);

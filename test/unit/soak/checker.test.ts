@@ -137,6 +137,13 @@ describe("doubled is", () => {
   });
 });
 
+test("what a daemon has said to be damaged may be lost, and never doubled", () => {
+  const lost = { ...history({ damages: [2_000] }), final: new Map() };
+  expect(kinds(lost)).toEqual([]);
+  expect(kinds({ ...lost, entries: [entry, { ...entry, entryId: "e2" }] })).toEqual(["doubled"]);
+  expect(kinds({ ...lost, damages: [500] })).toEqual(["lost"]);
+});
+
 test("the provider's answer may be unknown to a child that was killed, and to nobody else", () => {
   const parked = delivery(["accepted", "held", "inserted", "prepared", "parked"], {
     attempts: [attempt({ outcome: "unknown" })],

@@ -77,6 +77,7 @@ export function history(fields: Partial<History> = {}, final: Delivery | undefin
     requests: [request()],
     entries: [entry],
     deaths: [],
+    damages: [],
     final: new Map([[pushed.id, final]]),
     ...fields,
   };

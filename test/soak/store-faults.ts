@@ -1,0 +1,55 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Actor } from "./actor.ts";
+import type { Operation } from "./operation.ts";
+
+/** What becomes of the end of a file: its bytes, from `from` on. */
+type Damage = (bytes: Buffer, from: number) => Buffer;
+
+const damages: Readonly<Record<string, Damage>> = {
+  truncated: (bytes, from) => bytes.subarray(0, from),
+  "filled with zeros": (bytes, from) => bytes.fill(0, from),
+  "with a bit flipped": (bytes, from) => {
+    const at = Math.min(from, bytes.length - 1);
+    bytes[at] = (bytes[at] ?? 0) ^ 0x10;
+    return bytes;
+  },
+  torn: (bytes, from) => bytes.copyWithin(from, 0, Math.min(512, bytes.length - from)),
+};
+
+async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
+  const { world, random } = actor;
+  const file = join(world.stateDir, "store.db-wal");
+  const asideAt = Date.now();
+  let isDone = false;
+  await actor.pushSome(3);
+  await actor.pause(50);
+  await world.replaceDaemon("SIGKILL", () => {
+    if (!existsSync(file)) return;
+    const bytes = readFileSync(file);
+    if (bytes.length === 0) return;
+    const tail = Math.min(bytes.length, random.integer(1, 40_000));
+    writeFileSync(file, damage(bytes, bytes.length - tail));
+    isDone = true;
+  });
+  actor.world.plan.withdraw(actor.model);
+  const called = await world.call("daemon/info", {}, random);
+  const isReported = called.kind === "result" && called.result.store?.damaged.some(({ at }) => at >= asideAt) === true;
+  // Without a report everything has to be as it was.
+  if (!isReported) return isDone;
+  world.tally.count("a damaged store reported");
+  world.ledger.damaged();
+  const asked = [...world.ledger.pushes.values()].map(async ({ id }) => {
+    if ((await world.get(id)) === undefined) world.ledger.forgotten(id);
+  });
+  await Promise.all(asked);
+  return isDone;
+}
+
+/** What happens to the store's files between two lives of the daemon. */
+export const storeFaults: readonly Operation[] = [
+  {
+    kind: "daemon kill -9, and the end of the WAL damaged",
+    run: (actor) => damageStore(actor, actor.random.pick(Object.values(damages))),
+  },
+];
