@@ -6,38 +6,51 @@ export interface TellingOptions {
   readonly tell: (delivery: Delivery) => void;
 }
 
+/** How long a step that settles nothing waits for others, to share their sync. */
+const maxDelayMs = 2;
+
 /**
- * Tells that a delivery has settled only once that is on disk, so that no later daemon says otherwise. What changes
- * together costs one sync together. The steps before are told at once and written a moment later: a daemon that dies in
- * between finds them again in the transcript.
+ * Tells of changes only once they are on disk, so that no later daemon says otherwise. What settles a delivery is synced
+ * and told at once, with all that came before it; other steps wait a moment and share one sync.
  */
 export class Telling {
   readonly #options: TellingOptions;
-  #changed: Delivery[] | undefined;
+  #untold: Delivery[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  /** How deep in calls of {@link together} this is. */
+  #depth = 0;
 
   constructor(options: TellingOptions) {
     this.#options = options;
   }
 
-  /** Notes a change, and tells of it at once unless more may change with it. */
+  /** Notes a change. */
   changed(delivery: Delivery): void {
-    this.together(() => this.#changed?.push(delivery));
+    this.together(() => this.#untold.push(delivery));
   }
 
-  /** Whatever changes in here is told of behind it, in its order. */
+  /** Whatever changes in here shares one sync. */
   together(change: () => void): void {
-    if (this.#changed !== undefined) {
-      change();
-      return;
-    }
-    const changed: Delivery[] = [];
-    this.#changed = changed;
+    this.#depth += 1;
     try {
       change();
     } finally {
-      this.#changed = undefined;
-      if (changed.some(({ settledAt }) => settledAt !== undefined)) this.#options.flush();
-      for (const delivery of changed) this.#options.tell(delivery);
+      this.#depth -= 1;
+      if (this.#depth === 0 && this.#untold.length > 0) {
+        if (this.#untold.some(({ settledAt }) => settledAt !== undefined)) this.flush();
+        else this.#timer ??= setTimeout(() => this.flush(), maxDelayMs);
+      }
     }
+  }
+
+  /** Syncs and tells now, in the order of the changes. Not from within {@link together}. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#depth > 0 || this.#untold.length === 0) return;
+    const untold = this.#untold;
+    this.#untold = [];
+    this.#options.flush();
+    for (const delivery of untold) this.#options.tell(delivery);
   }
 }

@@ -111,6 +111,7 @@ export class DeliveryTracker {
 
   /** Throws `delivery_not_found`. */
   get(deliveryId: string): Delivery {
+    this.#telling.flush();
     const found = this.#find(deliveryId);
     if (found === undefined)
       throw new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
@@ -151,6 +152,7 @@ export class DeliveryTracker {
 
   /** One page of deliveries, the newest first. Throws `delivery_not_found` for an `after` that is none. */
   list({ sessionId, states, limit = 100, after }: Params<"delivery/list">): Result<"delivery/list"> {
+    this.#telling.flush();
     const behind = after === undefined ? undefined : this.get(after);
     const rows = this.#options.store.list({ sessionId, states, limit: limit + 1, behind });
     // What was not written yet is known here.
@@ -214,6 +216,7 @@ export class DeliveryTracker {
 
   /** Ends the timers. */
   close(): void {
+    this.#telling.flush();
     this.#expiry.close();
   }
 
