@@ -66,12 +66,19 @@ function startEngine(pi: ExtensionAPI): Engine {
   const early: HeldPush[] = [];
   let isClosed = false;
 
-  const hold = (pushes: readonly HeldPush[], ctx: ExtensionContext, when?: "now" | "later"): HoldReply => {
+  const take = (pushes: readonly HeldPush[], ctx: ExtensionContext, when?: "now" | "later"): HoldReply => {
     for (const push of pushes) tracker.held(push);
     const reply = handOver.hold(pushes, ctx, when);
     // One that stood on the branch already is in no frame.
     if (reply.inserted.length > 0) tracker.hear({ kind: "inserted", deliveryIds: reply.inserted });
     return reply;
+  };
+  /** For the daemon. An extension's message is no push of a client's, though the ids be the same. */
+  const hold: Engine["hold"] = (pushes, ctx, when) => {
+    const isTaken = ({ deliveryId }: HeldPush): boolean => tracker.get(deliveryId)?.fingerprint !== undefined;
+    const refused = pushes.filter(isTaken).map(({ deliveryId }) => ({ deliveryId, why: "An extension uses this id." }));
+    const reply = take(refused.length === 0 ? pushes : pushes.filter((push) => !isTaken(push)), ctx, when);
+    return refused.length === 0 ? reply : { ...reply, refused };
   };
   const release = (deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply => {
     const reply = handOver.release(deliveryIds, ctx);
@@ -90,7 +97,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     }
     try {
       // A run that is on, or that a prompt is about to start, takes it at its boundaries.
-      hold([given], current, "later");
+      take([given], current, "later");
       handOver.retry(current);
     } catch (thrown) {
       fault("push", thrown);
@@ -175,16 +182,17 @@ function startEngine(pi: ExtensionAPI): Engine {
         tracker.standing(entry);
       }
       for (const listener of listeners) listener.sessionStarted(event, ctx);
-      if (early.length > 0) hold(early.splice(0), ctx, "later");
+      if (early.length > 0) take(early.splice(0), ctx, "later");
       if (handOver.held().length > 0) timer.ask();
     }),
   );
   pi.on(
     "input",
     guarded("input", (_event, ctx) => {
-      // What waits for a prompt stands before it. The daemon has done so before its own prompts.
-      handOver.beforePrompt(ctx);
+      // What waits for a prompt stands before it. The daemon sees to its own pushes when it prompts.
+      const isWaitedFor = handOver.held().some((id) => tracker.get(id)?.fingerprint !== undefined);
       run.prompted();
+      if (isWaitedFor) handOver.beforePrompt(ctx);
     }),
   );
   pi.on(

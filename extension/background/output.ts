@@ -1,6 +1,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { atExit } from "./at-exit.ts";
 
 /** A text that may be too long for the model: its beginning and end, and where all of it is. */
 export interface CappedText {
@@ -29,7 +30,7 @@ export class OutputDirectory {
 
   #make(): string {
     const path = mkdtempSync(join(tmpdir(), "pi-rpcd-jobs-"));
-    process.once("exit", () => rmSync(path, { recursive: true, force: true }));
+    atExit(() => rmSync(path, { recursive: true, force: true }));
     return path;
   }
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { StringDecoder } from "node:string_decoder";
 import { messageOf } from "../pi-types.ts";
+import { atExit } from "./at-exit.ts";
 import { CappedOutput, type CappedText, OutputDirectory } from "./output.ts";
 
 export interface ProcessGroupOptions {
@@ -36,10 +37,6 @@ const openPipesMs = 1_000;
 
 const directory = new OutputDirectory();
 let processes = 0;
-
-/** The groups that run now. pi may end before the grace does. */
-const living = new Set<number>();
-let isWatchingExit = false;
 
 /**
  * Runs a program as the leader of a process group of its own, without stdin. When the leader ends, is aborted, or pi
@@ -79,16 +76,15 @@ export async function runProcessGroup(options: ProcessGroupOptions): Promise<Pro
       abort();
     }
   };
-  if (pid !== undefined) watchOver(pid);
+  // pi may end before the grace does.
+  const forget = pid === undefined ? undefined : atExit(() => killGroup(pid, "SIGKILL"));
   signal?.addEventListener("abort", abort, { once: true });
   readAll(child, take);
   child.once("error", (error) => reject(new Error(`${file} could not be started: ${messageOf(error)}`)));
   child.once("exit", () => {
     clearTimeout(grace);
-    if (pid !== undefined) {
-      killGroup(pid, "SIGKILL");
-      living.delete(pid);
-    }
+    if (pid !== undefined) killGroup(pid, "SIGKILL");
+    forget?.();
     setTimeout(() => destroyPipes(child), openPipesMs).unref();
   });
   child.once("close", (exitCode, endedBy) => resolve({ exitCode, signal: endedBy, output: output.text }));
@@ -123,13 +119,4 @@ function killGroup(leader: number, signal: NodeJS.Signals): void {
   } catch {
     // Nothing is left of it.
   }
-}
-
-function watchOver(leader: number): void {
-  living.add(leader);
-  if (isWatchingExit) return;
-  isWatchingExit = true;
-  process.once("exit", () => {
-    for (const each of living) killGroup(each, "SIGKILL");
-  });
 }

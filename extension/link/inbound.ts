@@ -71,7 +71,7 @@ export class Inbound {
       return why === undefined;
     });
     const reply = this.#handlers.hold(taken, ctx, handOver);
-    return refused.length === 0 ? reply : { ...reply, refused };
+    return refused.length === 0 ? reply : { ...reply, refused: [...refused, ...(reply.refused ?? [])] };
   }
 
   #refuse(rid: string | undefined, thrown: unknown): void {

@@ -1,6 +1,7 @@
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, expect, test, vi } from "vitest";
 import type { PendingItem } from "../../protocol/pending.ts";
 import { Gate } from "../../provider/gate.ts";
@@ -107,6 +108,25 @@ test.for(["idle", "busy"] as const)(
     expect(orders).toEqual(orders.toSorted((a, b) => a - b));
   },
 );
+
+test("a pi that is killed takes its jobs along, and the daemon says that nothing is pending any more", async () => {
+  vi.stubEnv("SLOW_TOOL_THRESHOLD_MS", "1");
+  await using stage = await startStage({ agent: { settings: { extensions: [example] } } });
+  const started = fifo(stage.root, "started");
+  stage.provider.add(
+    answer(call("slow_command", { command: `echo $$ > ${started}; exec sleep 1000` })),
+    answer("It runs."),
+  );
+  const session = await stage.session();
+  await using told = await Notifications.of(stage.stateDir, session.id);
+  await session.promptAndWait("Run it.");
+  const job = (await readFile(started, "utf8")).trim();
+  expect(told.named("pending/updated").map((each) => pendingOf(each).length)).toEqual([1]);
+  process.kill((await session.get()).pid ?? Number.NaN, "SIGKILL");
+  await told.until((each) => each.name === "pending/updated" && pendingOf(each).length === 0);
+  // The daemon, which ends what a killed pi leaves, is in this very process: it must not be blocked.
+  await promisify(execFile)("tail", [`--pid=${job}`, "-f", "/dev/null"]);
+});
 
 function isSettled(told: Told): boolean {
   return (told.params["event"] as { type?: string } | undefined)?.type === "agent_settled";

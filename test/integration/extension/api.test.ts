@@ -277,6 +277,21 @@ test("two extensions with copies of their own share one engine, in any order bes
   }
 });
 
+test("a client's push with the id of an extension's message is refused, and never takes its receipts", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, after: ["delivering"] });
+  await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1", deliverAs: "nextTurn" } });
+  await pi.told("a");
+  expect(await pi.hold(push("d1", "Another."), push("d2", "A push.", { deliverAs: "nextTurn" }))).toEqual({
+    held: ["d2"],
+    inserted: [],
+    running: false,
+    refused: [{ deliveryId: "d1", why: "An extension uses this id." }],
+  });
+  await ask(pi, "deliver", { tag: "b", message, options: { deliveryId: "d2" } });
+  expect(await pi.told("b")).toMatch(/^DeliveryInputError deliveryIdReused/);
+});
+
 test("delivery that was not opened while the extension was loaded is refused by name", async () => {
   await using provider = await startProvider();
   await using pi = await startAlone({ provider, after: ["waiting"] });

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { claimMemory, isLinkKept, releaseMemory } from "../../../extension/memory.ts";
+
+/** What is used of pi's API: it throws when its life has ended. */
+function life(): { readonly events: never; end(): void } {
+  let isOver = false;
+  const emit = (): void => {
+    if (isOver) throw new Error("stale");
+  };
+  return {
+    events: { emit } as never,
+    end: () => {
+      isOver = true;
+    },
+  };
+}
+
+test("a life goes on with the memory of the one before, and with no memory of one that is still there", () => {
+  const [first, other, second, third] = [life(), life(), life(), life()];
+  const memory = claimMemory(first);
+  memory.link = { owner: "file:///helper.ts", statusKey: "key", command: "command" };
+  expect(isLinkKept("file:///helper.ts")).toBe(true);
+  expect(isLinkKept("file:///other.ts")).toBe(false);
+
+  // Another session in the same process.
+  const others = claimMemory(other);
+  expect(others).not.toBe(memory);
+  releaseMemory(others, true);
+
+  releaseMemory(memory, false);
+  expect(claimMemory(second)).toBe(memory);
+
+  // A life that has ended without a word, or whose loading has failed.
+  second.end();
+  expect(claimMemory(third)).toBe(memory);
+
+  releaseMemory(memory, true);
+  expect(isLinkKept("file:///helper.ts")).toBe(false);
+  expect(claimMemory(life())).not.toBe(memory);
+});
