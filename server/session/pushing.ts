@@ -11,8 +11,14 @@ import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
 /** One frame of pushes. A single push may be larger and then has a frame of its own. */
 const maxHoldBytes = 8 * 1024 * 1024;
 
-/** A pi without the helper will not get one by itself: after so many tries in a row its pushes fail. */
+/** A pi without the helper will not get one by itself: after so many starts in a row its pushes fail. */
 const maxLinkFailures = 3;
+
+/**
+ * A helper that was there may come back: it does not answer while its session is replaced. After so many tries in a row,
+ * which are 21 s, what it has not said to have fails.
+ */
+const maxDeafTries = 6;
 
 /**
  * Brings a session's accepted pushes to the helper inside its pi, which hands each over at its moment. What cannot be
@@ -193,8 +199,12 @@ export class Pushing implements GivenPushes {
     }
     const words = error instanceof Error ? error.message : String(error);
     const at = Date.now();
-    this.#linkFailures = error instanceof WireError && error.kind === "link_failed" ? this.#linkFailures + 1 : 0;
-    if (this.#linkFailures >= maxLinkFailures) {
+    const isUnlinked = error instanceof WireError && error.kind === "link_failed";
+    // However often new pushes have it tried between the tries, those are what counts.
+    if (!isUnlinked) this.#linkFailures = 0;
+    else if (!this.#retry.isDue) this.#linkFailures += 1;
+    const { kind } = this.#core.state;
+    if (this.#linkFailures >= (kind === "idle" || kind === "running" ? maxDeafTries : maxLinkFailures)) {
       this.#linkFailures = 0;
       const reason = { code: "link_failed", message: `The helper inside pi cannot be reached: ${words}` } as const;
       void this.#giveUp({ kind: "withdrawn", as: "failed", at, reason });

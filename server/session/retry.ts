@@ -18,6 +18,11 @@ export class Retry {
     this.#again = again;
   }
 
+  /** Whether a try is due already, so that a failure before it is none of its own. */
+  get isDue(): boolean {
+    return this.#timer !== undefined;
+  }
+
   /** It has failed once more. While a try is due already, nothing changes. */
   failed(now = performance.now()): void {
     if (this.#closed || this.#timer !== undefined) return;

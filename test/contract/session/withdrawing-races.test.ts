@@ -184,9 +184,9 @@ test("a helper that cannot be reached for new pushes keeps those that it holds",
   await accept(core, created, "held");
   await created.pushing.handOver();
   await accept(core, created, "new", { customType: "strange" });
-  for (let i = 0; i < 4; i += 1) await created.pushing.handOver();
-  await core.tracker.wait("new", "inserted", 10_000, new AbortController().signal);
-  expect(core.tracker.get("new")).toMatchObject({ state: "failed", reason: { code: "link_failed" } });
+  // A session that is replaced inside pi makes its helper deaf for a while: nothing is given up at once.
+  for (let i = 0; i < 10; i += 1) await created.pushing.handOver();
+  expect(core.tracker.get("new")).toMatchObject({ state: "accepted", reason: { code: "not_started" } });
   expect(core.tracker.get("held").state).toBe("held");
   expect(created.state.kind).toBe("idle");
 });
