@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { connect } from "../../client/index.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
 import { startProvider } from "../../provider/server.ts";
-import { DaemonLives } from "../soak/daemon-lives.ts";
+import { DaemonLives } from "./daemon-lives.ts";
 import { piUnderTest } from "./pi-versions.ts";
 import type { Stage, StageOptions } from "./stage.ts";
 
@@ -23,7 +23,9 @@ export async function startKillableStage(options: Omit<StageOptions, "helper"> =
   mkdirSync(cwd);
   const provider = await startProvider(options.provider);
   const agentDir = await createAgentDir({ provider, parentDir: root, ...options.agent });
+  const faults: string[] = [];
   const lives = new DaemonLives({
+    onFault: (message) => faults.push(message),
     source: checkout,
     stateDir,
     cwd,
@@ -60,6 +62,7 @@ export async function startKillableStage(options: Omit<StageOptions, "helper"> =
     [Symbol.asyncDispose]: async () => {
       await client.close();
       await end("SIGTERM");
+      if (faults.length > 0) throw new Error(faults.join("\n"));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
-import { type AgentState, agentStates, compacting } from "./agents.ts";
 import { type ProviderAct, providerActs } from "./acts.ts";
+import { type AgentState, agentStates, compacting } from "./agents.ts";
 import { type Api, attemptsOf, endOf, World } from "./world.ts";
 
 // Every act of the provider, in every state of the agent, with both APIs: one right end each.
