@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Death, deaths } from "./deaths.ts";
 import { type Api, attemptsOf, type Cell, endOf, World } from "./world.ts";
 
@@ -7,15 +7,23 @@ import { type Api, attemptsOf, type Cell, endOf, World } from "./world.ts";
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 const extensions = ["matrix-pi"];
 
-interface Placed {
-  readonly cell: Cell;
+/** What carries a push that the death has left parked. */
+type Rescue = "a prompt" | "resend";
+
+interface Case {
+  readonly api: Api;
   readonly death: Death;
-  readonly deliveryId: string;
-  readonly end: string;
+  readonly where: string;
+  readonly rescue: Rescue;
 }
 
-/** The state right behind the death, as far as it comes by itself; then a prompt that carries what is left. */
-async function afterwards({ cell, death, deliveryId }: Omit<Placed, "end">): Promise<string> {
+interface Placed extends Case {
+  readonly cell: Cell;
+  readonly deliveryId: string;
+}
+
+/** The state right behind the death, as far as it comes by itself; then what carries it if it is left. */
+async function afterwards({ cell, death, deliveryId, rescue }: Placed): Promise<string> {
   const delivery = cell.session.delivery(deliveryId);
   const [state] = death.end.split(" ") as [Parameters<Cell["until"]>[1]];
   const now = await cell.until(delivery, state);
@@ -24,7 +32,8 @@ async function afterwards({ cell, death, deliveryId }: Omit<Placed, "end">): Pro
   expect(cell.carried).toEqual(death.carried);
   expect(await cell.entries(deliveryId)).toBe(death.entries);
   const isOver = state === "answered" || state === "delivered";
-  await cell.session.promptAndWait("Go on.", { ifRunning: "followUp" });
+  if (rescue === "resend") await delivery.resend();
+  else await cell.session.promptAndWait("Go on.", { ifRunning: "followUp" });
   const last = await delivery.get();
   if (isOver) expect(endOf(last)).toBe(death.end);
   else {
@@ -38,11 +47,11 @@ async function afterwards({ cell, death, deliveryId }: Omit<Placed, "end">): Pro
   return endOf(now);
 }
 
-const note = ({ task }: Pick<TestContext, "task">, does: string, death: Death, api: Api, end: string): void => {
-  Object.assign(task.meta, { cell: { does, agent: death.name, api, end } });
-};
-
-const cases = apis.flatMap((api) => deaths.map((death) => ({ api, death, where: death.name })));
+const casesOf = (api: Api): Case[] =>
+  deaths.flatMap((death) => {
+    const rescues: Rescue[] = death.end.startsWith("parked") ? ["a prompt", "resend"] : ["a prompt"];
+    return rescues.map((rescue) => ({ api, death, where: death.name, rescue }));
+  });
 
 describe("when pi is killed, a push", () => {
   let world: World;
@@ -51,29 +60,32 @@ describe("when pi is killed, a push", () => {
   });
   afterAll(async () => await world[Symbol.asyncDispose]());
 
-  test.concurrent.for(cases)("that is $where ends right ($api)", async ({ api, death }, context) => {
-    await using cell = await world.cell(api);
-    const { id } = await death.reach(cell);
+  test.concurrent.for(apis.flatMap(casesOf))("that is $where ends right, by $rescue ($api)", async (each, { task }) => {
+    await using cell = await world.cell(each.api);
+    const { id } = await each.death.reach(cell);
     const { pid, generation } = await cell.session.get();
     process.kill(pid as number, "SIGKILL");
     await cell.died(generation);
-    note(context, "child killed", death, api, await afterwards({ cell, death, deliveryId: id }));
+    const end = await afterwards({ ...each, cell, deliveryId: id });
+    Object.assign(task.meta, { cell: { does: "pi is killed", agent: each.where, api: each.api, end } });
   });
 });
 
 describe("when the daemon is killed, a push", () => {
-  test.for(apis)("ends right wherever it is (%s)", async (api, context) => {
+  test.for(apis)("ends right wherever it is (%s)", async (api, { task }) => {
     await using world = await World.open({ extensions, isKillable: true });
     const placed = await Promise.all(
-      deaths.map(async (death) => {
+      casesOf(api).map(async (each) => {
         const cell = await world.cell(api);
-        return { cell, death, deliveryId: (await death.reach(cell)).id };
+        return { ...each, cell, deliveryId: (await each.death.reach(cell)).id };
       }),
     );
     await world.stage.restart();
     for (const { cell } of placed) cell.runAfterDeath();
-    const ends: string[] = [];
-    for (const each of placed) ends.push(`${each.death.name}: ${await afterwards(each)}`);
-    Object.assign(context.task.meta, { cells: ends.map((end) => ({ does: "daemon killed", end, api })) });
+    const cells: object[] = [];
+    for (const each of placed) {
+      cells.push({ does: "the daemon is killed", agent: each.where, api, end: await afterwards(each) });
+    }
+    Object.assign(task.meta, { cells });
   });
 });
