@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import type { Attempt, Delivery, DeliveryHandle, PushParams, SessionHandle } from "../../../client/index.ts";
@@ -188,18 +188,23 @@ export class Cell implements AsyncDisposable {
 
   /** How many entries of pi's session file carry each of the session's deliveries. */
   async entries(deliveryId: string): Promise<number> {
-    const { file } = await this.session.get();
-    return entriesOf(file).filter((entry) => entry.deliveryId === deliveryId).length;
+    return this.entriesIn((await this.session.get()).file, deliveryId);
   }
 
-  async fileText(): Promise<string> {
-    return readFileSync((await this.session.get()).file, "utf8");
+  entriesIn(file: string, deliveryId: string): number {
+    return entriesOf(file).filter((entry) => entry.deliveryId === deliveryId).length;
   }
 
   /** Waits until the delivery is in one of these states. */
   async until(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
-    await vi.waitFor(async () => expect((await delivery.get()).state).toBeOneOf([...states]), patience);
-    return await delivery.get();
+    const now = await vi.waitFor(async () => {
+      const found = await delivery.get();
+      // What is over never changes again.
+      if (!isTerminal(found)) expect(found.state).toBeOneOf([...states]);
+      return found;
+    }, patience);
+    expect(now.state).toBeOneOf([...states]);
+    return now;
   }
 
   async idle(): Promise<void> {
