@@ -171,7 +171,7 @@ function startEngine(pi: ExtensionAPI): Engine {
       for (const listener of listeners) listener.bind(ctx);
       const sessionId = ctx.sessionManager.getSessionId();
       if (memory.sessionId !== undefined && memory.sessionId !== sessionId) {
-        observer.forget();
+        observer.sessionReplaced(ctx.sessionManager);
         handOver.forget();
         run.sessionReplaced();
         tracker.hear({ kind: "over", code: "session_replaced" });

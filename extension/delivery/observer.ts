@@ -7,9 +7,9 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";
-import type { AgentMessage } from "../pi-types.ts";
+import type { AgentMessage, SessionReader } from "../pi-types.ts";
 import { RequestReporter } from "../provider/reporter.ts";
-import { whyGone } from "./branch.ts";
+import { findOnBranch, whyGone } from "./branch.ts";
 import { deliveryIdOf } from "./marker.ts";
 import { checkPresence } from "./presence.ts";
 import type { StandingList } from "./standing.ts";
@@ -98,13 +98,19 @@ export class Observer {
     this.#options.standing.runOver();
   }
 
-  /** The session is another one: what stood in the one before is not in this one's requests. */
-  forget(): void {
+  /**
+   * The session is another one: what stood in the one before is not in this one's requests, unless this one has it in its
+   * past too, as a fork can.
+   */
+  sessionReplaced(session: SessionReader): void {
     const { standing, send } = this.#options;
     this.#see({ kind: "over", failure: { aborted: true, error: "The session was replaced." } });
-    const deliveryIds = standing.undelivered().map(({ deliveryId }) => deliveryId);
-    if (deliveryIds.length > 0) send({ kind: "gone", deliveryIds, reason: "session_replaced" });
+    const undelivered = standing.undelivered().map(({ deliveryId }) => deliveryId);
     standing.clear();
+    const taken = findOnBranch(session, new Set(undelivered));
+    for (const entry of taken.values()) standing.add(entry);
+    const deliveryIds = undelivered.filter((id) => !taken.has(id));
+    if (deliveryIds.length > 0) send({ kind: "gone", deliveryIds, reason: "session_replaced" });
   }
 
   /** The transcript was compacted: what was cut off before any request carried it reaches no model any more. */

@@ -95,11 +95,21 @@ export function isReleaseReply(data: unknown): data is ReleaseReply {
 }
 
 function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {
-  const { link, command, reason, sessionId, sessionFile } = fields;
+  const { link, command, reason, sessionId, sessionFile, standing } = fields;
   if (!isInteger(link) || !isString(command) || !commandPattern.test(command)) return undefined;
   if (!isString(reason) || !isString(sessionId)) return undefined;
-  if (sessionFile === undefined) return { kind: "hello", at, link, command, reason, sessionId };
-  return isString(sessionFile) ? { kind: "hello", at, link, command, reason, sessionId, sessionFile } : undefined;
+  if (sessionFile !== undefined && !isString(sessionFile)) return undefined;
+  if (standing !== undefined && !isIds(standing)) return undefined;
+  return {
+    kind: "hello",
+    at,
+    link,
+    command,
+    reason,
+    sessionId,
+    ...(sessionFile === undefined ? {} : { sessionFile }),
+    ...(standing === undefined ? {} : { standing: [...standing] }),
+  };
 }
 
 function readReply(fields: Fields, at: number): Frame<"reply"> | undefined {

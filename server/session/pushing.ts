@@ -141,14 +141,14 @@ export class Pushing implements GivenPushes {
   }
 
   /**
-   * Another session is in pi: what the helper had for the former never reaches the model. What it has not said to hold
-   * goes with the new session, whose helper may have it already.
+   * Another session is in pi: what the helper had for the former never reaches the model, but for what stands in the new
+   * one too. What it has not said to hold goes with the new session, whose helper may have it already.
    */
-  sessionReplaced(at: number): void {
+  sessionReplaced(at: number, standing: ReadonlySet<string>): void {
     const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
     const { sessionId } = this.#core;
     for (const id of this.#tracker.underWay(sessionId)) {
-      if (this.#tracker.get(id).state !== "accepted")
+      if (this.#tracker.get(id).state !== "accepted" && !standing.has(id))
         this.#tracker.apply(sessionId, id, { kind: "dropped", at, reason });
     }
   }

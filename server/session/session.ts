@@ -5,6 +5,7 @@ import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
+import type { Hello } from "../pi/link.ts";
 import { readyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
@@ -280,10 +281,10 @@ export class Session implements SessionCore {
   }
 
   /** A hello behind the first: the session inside pi was reloaded or replaced, and the helper's list with it. */
-  #hello(hello: Extract<OutwardFrame, { kind: "hello" }>): void {
+  #hello(hello: Hello): void {
     const state = this.#state;
     if (state.kind !== "idle" && state.kind !== "running") return;
-    if (hello.sessionFile !== undefined && hello.sessionFile !== this.file) this.#replaced(hello.sessionFile, hello.at);
+    if (hello.sessionFile !== undefined && hello.sessionFile !== this.file) this.#replaced(hello, hello.sessionFile);
     this.scope
       .run(() => this.pushing.resume(state.child, "now"))
       .catch((error: unknown) => {
@@ -291,10 +292,10 @@ export class Session implements SessionCore {
       });
   }
 
-  /** An extension has put another session into pi. What was meant for the former never reaches the model. */
-  #replaced(file: string, at: number): void {
+  /** An extension has put another session into pi. What stands in the former alone never reaches the model. */
+  #replaced({ at, standing = [] }: Hello, file: string): void {
     this.#options.log.warn({ file }, "an extension replaced the session inside pi; this session goes on with its file");
-    this.pushing.sessionReplaced(at);
+    this.pushing.sessionReplaced(at, new Set(standing));
     this.#record.follow(file);
     this.#publish();
   }

@@ -224,7 +224,7 @@ test("a session that is replaced ends what is open", () => {
   const { observer, ctx, frames } = observed("summary");
   observer.offer([userMessage], ctx);
   observer.payload(payload);
-  observer.forget();
-  observer.forget();
+  observer.sessionReplaced(ctx.sessionManager);
+  observer.sessionReplaced(ctx.sessionManager);
   expect(frames).toMatchObject([{ kind: "request" }, { kind: "requestEnd", outcome: "aborted" }]);
 });

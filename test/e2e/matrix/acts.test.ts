@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
+import { type ProviderAct, providerActs } from "./acts.ts";
+import { type AgentState, agentStates, compacting } from "./agents.ts";
+import { type Api, attemptsOf, endOf, World } from "./world.ts";
+
+// Every act of the provider, in every state of the agent, with both APIs: one right end each.
+
+const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
+let world: World;
+
+beforeAll(async () => {
+  // The back-off is long enough for a push to come meanwhile.
+  world = await World.open({
+    settings: {
+      retry: { enabled: true, maxRetries: 3, baseDelayMs: 60, maxAgentDelayMs: 60, provider: { maxRetries: 0 } },
+    },
+  });
+});
+afterAll(async () => await world[Symbol.asyncDispose]());
+
+interface Case {
+  readonly api: Api;
+  readonly agent: AgentState;
+  readonly act: ProviderAct;
+}
+
+const cases: readonly Case[] = apis.flatMap((api) =>
+  agentStates.flatMap((agent) => providerActs.map((act) => ({ api, agent, act }))),
+);
+
+async function runCell({ api, agent, act }: Case, { task }: Pick<TestContext, "task">): Promise<void> {
+  await using cell = await world.cellAnywhere(api);
+  const tellsStory = act.needsStory === true && agent !== compacting;
+  if (tellsStory) await cell.tellStory();
+  const before = agent.requestsBefore + (tellsStory ? 2 : 0);
+  const right = agent === compacting ? (act.behindCompaction ?? act) : act;
+  const { replies: all, act: doMeanwhile } = act.make();
+  const replies = all.slice(0, right.attempts.length);
+  const delivery = await agent.reach(cell, () => {
+    cell.add(...replies);
+    return cell.push();
+  });
+  await doMeanwhile?.(cell, delivery);
+  const end = await cell.rest(delivery);
+  await cell.idle();
+  Object.assign(task.meta, { cell: { does: act.name, agent: agent.name, api, end: endOf(end) } });
+
+  expect(endOf(end)).toBe(right.end);
+  expect(attemptsOf(end)).toEqual(right.attempts);
+  expect(cell.carried.slice(0, before)).toEqual(Array.from({ length: before }, () => 0));
+  expect(cell.carried.slice(before)).toEqual(right.attempts.map(() => 1));
+  if (act.needsStory === true) expect(cell.summaries).toBeGreaterThan(0);
+  else expect(cell.summaries).toBe(agent === compacting ? 1 : 0);
+  expect(await cell.entries(delivery.id)).toBe(1);
+
+  if (end.state === "parked") {
+    await cell.session.promptAndWait("Go on.");
+    expect(endOf(await delivery.answered)).toBe("answered");
+    expect(cell.carried.at(-1)).toBe(1);
+    expect(await cell.entries(delivery.id)).toBe(1);
+  }
+  cell.expectLawful();
+  await cell.idle();
+  cell.done();
+}
+
+describe("the one right end of a push", () => {
+  test.concurrent.for(cases)(
+    "when the agent is $agent.name and the provider does $act.name ($api)",
+    async (cell, context) => {
+      await runCell(cell, context);
+    },
+  );
+});

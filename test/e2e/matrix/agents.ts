@@ -1,0 +1,90 @@
+import type { DeliveryHandle } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
+import type { Cell } from "./world.ts";
+
+type Befall = (delivery: DeliveryHandle) => Promise<void>;
+
+/** What the agent is doing when the push comes. */
+export interface AgentState {
+  readonly name: string;
+  /** How many requests the conversation has had before the one that carries the push. */
+  readonly requestsBefore: number;
+  /** Brings the agent there, pushes, does `befall` when the push is where it waits, and lets the agent go on. */
+  readonly reach: (cell: Cell, push: () => DeliveryHandle, befall?: Befall) => Promise<DeliveryHandle>;
+}
+
+export const idle: AgentState = {
+  name: "idle",
+  requestsBefore: 0,
+  reach: async (_cell, push) => push(),
+};
+
+export const streaming: AgentState = {
+  name: "streaming",
+  requestsBefore: 1,
+  reach: async (cell, push, befall) => {
+    const gate = new Gate();
+    cell.add(answer("I thi", hold(gate), "nk."));
+    await cell.session.prompt("Begin.");
+    await gate.reached;
+    const delivery = push();
+    await cell.until(delivery, "held");
+    await befall?.(delivery);
+    gate.open();
+    return delivery;
+  },
+};
+
+export const inTool: AgentState = {
+  name: "in a tool call",
+  requestsBefore: 1,
+  reach: async (cell, push, befall) => {
+    const barrier = cell.world.barrier();
+    cell.add(answer("I run it.", call("bash", { command: barrier.command })));
+    await cell.session.prompt("Run it.");
+    await barrier.reached;
+    const delivery = push();
+    await cell.until(delivery, "held");
+    await befall?.(delivery);
+    barrier.open();
+    return delivery;
+  },
+};
+
+export const compacting: AgentState = {
+  name: "compacting",
+  requestsBefore: 2,
+  reach: async (cell, push, befall) => {
+    const gate = new Gate();
+    await cell.tellStory();
+    cell.world.replies.addSummary(cell.model, behind(hold(gate), answer("A summary.")));
+    const compaction = cell.session.command({ type: "compact" });
+    await gate.reached;
+    const delivery = push();
+    await cell.until(delivery, "held");
+    await befall?.(delivery);
+    gate.open();
+    await compaction;
+    return delivery;
+  },
+};
+
+export const backingOff: AgentState = {
+  name: "in retry back-off",
+  requestsBefore: 2,
+  reach: async (cell, push, befall) => {
+    const gate = new Gate();
+    const { seen: backOff } = await cell.event("auto_retry_start");
+    cell.add(status(529), behind(hold(gate), answer("At last.")));
+    await cell.session.prompt("Begin.");
+    await backOff;
+    const delivery = push();
+    await cell.until(delivery, "held");
+    await befall?.(delivery);
+    gate.open();
+    return delivery;
+  },
+};
+
+export const agentStates: readonly AgentState[] = [idle, streaming, inTool, compacting, backingOff];

@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { DeliveryHandle, PushParams } from "../../../client/index.ts";
+import { status } from "../../../provider/reply.ts";
+import { backingOff, compacting, inTool, streaming } from "./agents.ts";
+import { type Api, type Cell, endOf, World } from "./world.ts";
+
+// What clients can do to a push that is under way: abort, clear, cancel, let it expire, send again.
+
+const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
+let world: World;
+beforeAll(async () => {
+  world = await World.open({
+    settings: {
+      retry: { enabled: true, maxRetries: 3, baseDelayMs: 60, maxAgentDelayMs: 60, provider: { maxRetries: 0 } },
+    },
+  });
+});
+afterAll(async () => await world[Symbol.asyncDispose]());
+
+type Params = Partial<PushParams>;
+
+/** Where the push is when something befalls it. */
+interface Place {
+  readonly name: string;
+  readonly params?: Params;
+  /** Brings it there with these params, does `befall`, and lets the agent go on. */
+  readonly reach: (cell: Cell, params: Params, befall: (delivery: DeliveryHandle) => Promise<void>) => Promise<void>;
+}
+
+const held = (agent: typeof streaming): Place => ({
+  name: `held, the agent ${agent.name}`,
+  reach: async (cell, params, befall) => {
+    await agent.reach(cell, () => cell.push(params), befall);
+  },
+});
+const heldForPrompt: Place = {
+  name: "held for the next prompt",
+  params: { deliverAs: "nextTurn" },
+  reach: async (cell, params, befall) => {
+    const delivery = cell.push(params);
+    await cell.until(delivery, "held");
+    await befall(delivery);
+  },
+};
+const parkedHeld: Place = {
+  name: "parked by an abort, and held",
+  reach: async (cell, params, befall) => {
+    await inTool.reach(
+      cell,
+      () => cell.push(params),
+      async (delivery) => {
+        await cell.session.abort();
+        await cell.until(delivery, "parked");
+        await befall(delivery);
+      },
+    );
+  },
+};
+const inserted: Place = {
+  name: "in the transcript, without a run",
+  params: { triggerTurn: false },
+  reach: async (cell, params, befall) => {
+    const delivery = cell.push(params);
+    await cell.until(delivery, "inserted");
+    await befall(delivery);
+  },
+};
+const refused: Place = {
+  name: "parked, in the transcript",
+  reach: async (cell, params, befall) => {
+    cell.add(status(400));
+    const delivery = cell.push(params);
+    await cell.until(delivery, "parked");
+    await cell.idle();
+    await befall(delivery);
+  },
+};
+const answered: Place = {
+  name: "answered",
+  reach: async (cell, params, befall) => {
+    const delivery = cell.push(params);
+    await delivery.answered;
+    await cell.idle();
+    await befall(delivery);
+  },
+};
+
+interface Row {
+  readonly what: string;
+  readonly place: Place;
+  readonly params?: Params;
+  readonly befall: (cell: Cell, delivery: DeliveryHandle) => Promise<void>;
+  /** Where it is when nothing goes on by itself. */
+  readonly end: string;
+}
+
+const abort = async (cell: Cell): Promise<void> => void (await cell.session.abort());
+const clear = async (cell: Cell): Promise<void> => {
+  await cell.world.stage.client.call("session/clearQueue", { sessionId: cell.session.id });
+};
+/** The daemon lets nobody clear pi's queue behind its back. */
+const clearInPi = async (cell: Cell): Promise<void> =>
+  await expect(cell.session.command({ type: "clear_queue" })).rejects.toMatchObject({ kind: "forbidden" });
+const cancel =
+  (isInTime: boolean) =>
+  async (_cell: Cell, delivery: DeliveryHandle): Promise<void> =>
+    expect(await delivery.cancel()).toBe(isInTime);
+const expire = async (_cell: Cell, delivery: DeliveryHandle): Promise<void> => {
+  const { expiresAt = Number.NaN } = await delivery.get();
+  // Until its time is over, and whatever is done then has been done.
+  await expect.poll(() => Date.now(), { timeout: 20_000 }).toBeGreaterThan(expiresAt);
+  await delivery.get();
+};
+const expiry: Params = { expiresAfterMs: 400 };
+const resend = async (_cell: Cell, delivery: DeliveryHandle): Promise<void> => void (await delivery.resend());
+
+const whileBusy = [streaming, inTool, backingOff].map(held);
+const anyHeld = [...whileBusy, held(compacting), heldForPrompt];
+
+const rows: readonly Row[] = [
+  ...whileBusy.flatMap((place): Row[] => [
+    { what: "abort", place, befall: abort, end: "parked abort" },
+    { what: "abort, onAbort drop", place, params: { onAbort: "drop" }, befall: abort, end: "dropped policy" },
+    {
+      what: "abort, nextTurn, onAbort drop",
+      place,
+      params: { deliverAs: "nextTurn", onAbort: "drop" },
+      befall: abort,
+      end: "dropped policy",
+    },
+    { what: "abort, nextTurn", place, params: { deliverAs: "nextTurn" }, befall: abort, end: "held" },
+    { what: "abort, followUp", place, params: { deliverAs: "followUp" }, befall: abort, end: "parked abort" },
+  ]),
+  // There is no run to abort.
+  { what: "abort", place: heldForPrompt, params: { onAbort: "drop" }, befall: abort, end: "held" },
+  { what: "abort", place: inserted, params: { onAbort: "drop" }, befall: abort, end: "inserted" },
+  { what: "abort", place: parkedHeld, params: { onAbort: "park" }, befall: abort, end: "parked abort" },
+  { what: "abort", place: refused, params: { onAbort: "drop" }, befall: abort, end: "parked run_failed" },
+
+  ...anyHeld.flatMap((place): Row[] => [
+    {
+      what: "clearQueue, onClearQueue drop",
+      place,
+      params: { onClearQueue: "drop" },
+      befall: clear,
+      end: "dropped clear_queue",
+    },
+    { what: "clearQueue", place, befall: clear, end: place === heldForPrompt ? "held" : "answered" },
+    { what: "pi's own clear_queue", place, befall: clearInPi, end: place === heldForPrompt ? "held" : "answered" },
+    { what: "cancel", place, befall: cancel(true), end: "cancelled cancelled" },
+    { what: "expiry", place, params: expiry, befall: expire, end: "expired expired" },
+  ]),
+  {
+    what: "clearQueue, onClearQueue drop",
+    place: parkedHeld,
+    params: { onClearQueue: "drop" },
+    befall: clear,
+    end: "dropped clear_queue",
+  },
+  {
+    what: "clearQueue, onClearQueue drop",
+    place: inserted,
+    params: { onClearQueue: "drop" },
+    befall: clear,
+    end: "inserted",
+  },
+  {
+    what: "clearQueue, onClearQueue drop",
+    place: refused,
+    params: { onClearQueue: "drop" },
+    befall: clear,
+    end: "parked run_failed",
+  },
+  { what: "cancel", place: parkedHeld, befall: cancel(true), end: "cancelled cancelled" },
+  { what: "cancel", place: inserted, befall: cancel(false), end: "inserted" },
+  { what: "cancel", place: refused, befall: cancel(false), end: "parked run_failed" },
+  { what: "cancel", place: answered, befall: cancel(false), end: "answered" },
+  { what: "expiry", place: parkedHeld, params: { expiresAfterMs: 2_000 }, befall: expire, end: "expired expired" },
+  { what: "expiry", place: inserted, params: { expiresAfterMs: 2_000 }, befall: expire, end: "inserted" },
+  { what: "expiry", place: refused, params: { expiresAfterMs: 2_000 }, befall: expire, end: "parked run_failed" },
+  { what: "resend", place: parkedHeld, befall: resend, end: "answered" },
+  { what: "resend", place: refused, befall: resend, end: "answered" },
+];
+
+const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api, where: row.place.name })));
+
+describe("a push", () => {
+  test.concurrent.for(cases)(
+    "that is $where, and then: $what ($api)",
+    async ({ api, place, params, befall, what, end }, { task }) => {
+      await using cell = await world.cellAnywhere(api);
+      let delivery: DeliveryHandle | undefined;
+      await place.reach(cell, { ...place.params, ...params }, async (pushed) => {
+        delivery = pushed;
+        await befall(cell, pushed);
+      });
+      if (delivery === undefined) throw new Error("there was no push");
+      const [state] = end.split(" ") as [Parameters<Cell["until"]>[1]];
+      const now = await cell.until(delivery, state);
+      await cell.idle();
+      Object.assign(task.meta, { cell: { does: what, agent: place.name, api, end: endOf(now) } });
+      expect(endOf(await delivery.get())).toBe(end);
+      const isInside = place === inserted || place === refused || place === answered || state === "answered";
+      expect(await cell.entries(delivery.id)).toBe(isInside ? 1 : 0);
+      const before = cell.carried.reduce((sum, count) => sum + count, 0);
+      const attempts = (await delivery.get()).attempts.length;
+      expect(before).toBe(attempts);
+
+      await cell.session.promptAndWait("Go on.");
+      const isOver = state === "dropped" || state === "cancelled" || state === "expired";
+      if (isOver) {
+        expect(endOf(await delivery.get())).toBe(end);
+        expect(cell.carried.at(-1)).toBe(0);
+        expect(await cell.entries(delivery.id)).toBe(0);
+      } else {
+        expect(endOf(await delivery.answered)).toBe("answered");
+        expect(cell.carried.at(-1)).toBe(1);
+        expect(await cell.entries(delivery.id)).toBe(1);
+      }
+      cell.expectLawful();
+      await cell.idle();
+      cell.done();
+    },
+  );
+});

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Death, deaths } from "./deaths.ts";
+import { type Api, attemptsOf, type Cell, endOf, World } from "./world.ts";
+
+// A process dies by `kill -9` while a push is at each point of its way. Into the transcript it goes exactly once.
+
+const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
+const extensions = ["matrix-pi"];
+
+/** What carries a push that the death has left parked. */
+type Rescue = "a prompt" | "resend";
+
+interface Case {
+  readonly api: Api;
+  readonly death: Death;
+  readonly where: string;
+  readonly rescue: Rescue;
+}
+
+interface Placed extends Case {
+  readonly cell: Cell;
+  readonly deliveryId: string;
+}
+
+/** The state right behind the death, as far as it comes by itself; then what carries it if it is left. */
+async function afterwards({ cell, death, deliveryId, rescue }: Placed): Promise<string> {
+  const delivery = cell.session.delivery(deliveryId);
+  const [state] = death.end.split(" ") as [Parameters<Cell["until"]>[1]];
+  const now = await cell.until(delivery, state);
+  expect(endOf(now)).toBe(death.end);
+  expect(attemptsOf(now)).toEqual(death.attempts);
+  expect(cell.carried).toEqual(death.carried);
+  expect(await cell.entries(deliveryId)).toBe(death.entries);
+  const isOver = state === "answered" || state === "delivered";
+  if (rescue === "resend") await delivery.resend();
+  else await cell.session.promptAndWait("Go on.", { ifRunning: "followUp" });
+  const last = await delivery.get();
+  if (isOver) expect(endOf(last)).toBe(death.end);
+  else {
+    expect(endOf(await delivery.answered)).toBe("answered");
+    expect(attemptsOf(await delivery.get())).toEqual([...death.attempts, "delivered headers 200 confirmed"]);
+  }
+  expect((await delivery.get()).redelivered).toBe(death.redelivered);
+  expect(cell.carried.at(-1)).toBe(1);
+  expect(await cell.entries(deliveryId)).toBe(1);
+  cell.expectLawful();
+  return endOf(now);
+}
+
+const casesOf = (api: Api): Case[] =>
+  deaths.flatMap((death) => {
+    const rescues: Rescue[] = death.end.startsWith("parked") ? ["a prompt", "resend"] : ["a prompt"];
+    return rescues.map((rescue) => ({ api, death, where: death.name, rescue }));
+  });
+
+describe("when pi is killed, a push", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await World.open({ extensions });
+  });
+  afterAll(async () => await world[Symbol.asyncDispose]());
+
+  test.concurrent.for(apis.flatMap(casesOf))("that is $where ends right, by $rescue ($api)", async (each, { task }) => {
+    await using cell = await world.cell(each.api);
+    const { id } = await each.death.reach(cell);
+    const { pid, generation } = await cell.session.get();
+    process.kill(pid as number, "SIGKILL");
+    await cell.died(generation);
+    const end = await afterwards({ ...each, cell, deliveryId: id });
+    Object.assign(task.meta, { cell: { does: "pi is killed", agent: each.where, api: each.api, end } });
+  });
+});
+
+describe("when the daemon is killed, a push", () => {
+  test.for(apis)("ends right wherever it is (%s)", async (api, { task }) => {
+    await using world = await World.open({ extensions, isKillable: true });
+    const placed = await Promise.all(
+      casesOf(api).map(async (each) => {
+        const cell = await world.cell(api);
+        return { ...each, cell, deliveryId: (await each.death.reach(cell)).id };
+      }),
+    );
+    await world.stage.restart();
+    for (const { cell } of placed) cell.runAfterDeath();
+    const cells: object[] = [];
+    for (const each of placed) {
+      cells.push({ does: "the daemon is killed", agent: each.where, api, end: await afterwards(each) });
+    }
+    Object.assign(task.meta, { cells });
+  });
+});

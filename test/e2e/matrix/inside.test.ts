@@ -1,0 +1,173 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Delivery, DeliveryHandle, PushParams } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, hold, status } from "../../../provider/reply.ts";
+import { type Api, attemptsOf, type Cell, endOf, World } from "./world.ts";
+
+// What commands of extensions do inside pi while a push is under way: another session, another branch, a reload.
+
+const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
+let world: World;
+beforeAll(async () => {
+  world = await World.open({ extensions: ["matrix-pi"] });
+});
+afterAll(async () => await world[Symbol.asyncDispose]());
+
+interface Place {
+  readonly name: string;
+  readonly reach: (cell: Cell) => Promise<DeliveryHandle>;
+}
+
+const pushed = async (cell: Cell, state: Delivery["state"], params: Partial<PushParams>): Promise<DeliveryHandle> => {
+  const delivery = cell.push(params);
+  await cell.until(delivery, state);
+  await cell.idle();
+  return delivery;
+};
+const held: Place = { name: "held", reach: (cell) => pushed(cell, "held", { deliverAs: "nextTurn" }) };
+const inserted: Place = { name: "inserted", reach: (cell) => pushed(cell, "inserted", { triggerTurn: false }) };
+const refused: Place = {
+  name: "parked, in the transcript",
+  reach: async (cell) => {
+    cell.add(status(400));
+    return await pushed(cell, "parked", {});
+  },
+};
+const hanging: Place = {
+  name: "in a request without headers yet",
+  reach: async (cell) => {
+    const gate = new Gate();
+    cell.add(behind(hold(gate), answer("Never read.")));
+    const delivery = cell.push();
+    await gate.reached;
+    await cell.until(delivery, "prepared");
+    return delivery;
+  },
+};
+const answered: Place = { name: "answered", reach: (cell) => pushed(cell, "answered", {}) };
+
+interface Change {
+  readonly name: string;
+  /** The command, once the push is in its place. `first` is the entry of a first prompt, `push` the push's own. */
+  readonly command: (ids: { readonly first: string; readonly push: string; readonly otherFile: string }) => string;
+  readonly isOtherFile: boolean;
+}
+
+const reload: Change = { name: "reload", command: () => "/matrix-reload", isOtherFile: false };
+const newSession: Change = { name: "newSession", command: () => "/matrix-new", isOtherFile: true };
+const forkBefore: Change = {
+  name: "fork before the push",
+  command: ({ first }) => `/matrix-fork ${first}`,
+  isOtherFile: true,
+};
+const forkAt: Change = { name: "fork at the push", command: ({ push }) => `/matrix-fork ${push}`, isOtherFile: true };
+const switchSession: Change = {
+  name: "switchSession",
+  command: ({ otherFile }) => `/matrix-switch ${otherFile}`,
+  isOtherFile: true,
+};
+const treeBefore: Change = {
+  name: "navigateTree before the push",
+  command: ({ first }) => `/matrix-tree ${first}`,
+  isOtherFile: false,
+};
+
+interface Row {
+  readonly change: Change;
+  readonly place: Place;
+  /** Behind the command. */
+  readonly end: string;
+  /** Behind a prompt that follows. */
+  readonly last: string;
+  /** Whether that prompt's request carries it. */
+  readonly isCarried: boolean;
+}
+
+const replaced = { end: "dropped session_replaced", last: "dropped session_replaced", isCarried: false };
+
+const rows: readonly Row[] = [
+  { change: reload, place: held, end: "held", last: "answered", isCarried: true },
+  { change: reload, place: inserted, end: "inserted", last: "answered", isCarried: true },
+  { change: reload, place: refused, end: "parked run_failed", last: "answered", isCarried: true },
+  { change: reload, place: answered, end: "answered", last: "answered", isCarried: true },
+  ...[newSession, forkBefore, switchSession].flatMap((change): Row[] => [
+    { change, place: held, ...replaced },
+    { change, place: inserted, ...replaced },
+    { change, place: refused, ...replaced },
+    { change, place: hanging, ...replaced },
+    { change, place: answered, end: "answered", last: "answered", isCarried: false },
+  ]),
+  // The new session has the push in its past.
+  { change: forkAt, place: inserted, end: "inserted", last: "answered", isCarried: true },
+  { change: forkAt, place: refused, end: "parked run_failed", last: "answered", isCarried: true },
+  { change: forkAt, place: hanging, end: "parked abort", last: "answered", isCarried: true },
+  { change: forkAt, place: answered, end: "answered", last: "answered", isCarried: true },
+  // The push stands on a branch that the conversation has left, which the next request shows.
+  { change: treeBefore, place: held, end: "held", last: "answered", isCarried: true },
+  { change: treeBefore, place: inserted, end: "inserted", last: "dropped session_replaced", isCarried: false },
+  { change: treeBefore, place: refused, end: "parked run_failed", last: "dropped session_replaced", isCarried: false },
+  { change: treeBefore, place: answered, end: "answered", last: "answered", isCarried: false },
+];
+
+const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api, does: row.change.name, where: row.place.name })));
+
+/** The id of the first entry of pi's session file that has this text. */
+function entryWith(file: string, text: string): string {
+  const line = readFileSync(file, "utf8")
+    .split("\n")
+    .find((each) => each.includes(text) && !each.includes('"type":"session"'));
+  return (JSON.parse(line ?? "{}") as { readonly id: string }).id;
+}
+
+/** The file of a session that is over. */
+async function fileOfAnother(api: Api): Promise<string> {
+  await using other = await world.cell(api);
+  await other.session.promptAndWait("Elsewhere.");
+  return (await other.session.get()).file;
+}
+
+describe("inside pi", () => {
+  test.concurrent.for(cases)("a $does while a push is $where ($api)", async (row, { task }) => {
+    const { api, change, place, end, last, isCarried } = row;
+    await using cell = await world.cell(api);
+    await cell.session.promptAndWait("A first prompt.");
+    await cell.idle();
+    cell.add(answer("An answer before the push."));
+    await cell.session.promptAndWait("A second prompt.");
+    await cell.idle();
+    const delivery = await place.reach(cell);
+    const { file } = await cell.session.get();
+    const ids = {
+      first: entryWith(file, "An answer before the push."),
+      push: place === held ? "" : entryWith(file, delivery.id),
+      otherFile: change === switchSession ? await fileOfAnother(api) : "",
+    };
+    expect((await cell.session.prompt(change.command(ids))).disposition).toBe("handled");
+    await cell.idle();
+    const [state] = end.split(" ") as [Parameters<Cell["until"]>[1]];
+    expect(endOf(await cell.until(delivery, state))).toBe(end);
+    const nowFile = (await cell.session.get()).file;
+    expect(nowFile !== file).toBe(change.isOtherFile);
+
+    const before = cell.carried.length;
+    await cell.session.promptAndWait("Go on.");
+    await cell.idle();
+    const [lastState] = last.split(" ") as [Parameters<Cell["until"]>[1]];
+    const now = await cell.until(delivery, lastState);
+    Object.assign(task.meta, { cell: { does: change.name, agent: place.name, api, end: endOf(now) } });
+    expect(endOf(now)).toBe(last);
+    expect(cell.carried.slice(before)).toEqual([isCarried ? 1 : 0]);
+    const isInside = now.history.some((step) => step.state === "inserted");
+    expect(cell.entriesIn(file, delivery.id)).toBe(isInside && !(change.isOtherFile && place === held) ? 1 : 0);
+    if (change.isOtherFile) {
+      expect(cell.entriesIn(nowFile, delivery.id)).toBe(isCarried ? 1 : 0);
+    }
+    if (isCarried && place !== answered) {
+      expect(attemptsOf(now).at(-1)).toBe("delivered headers 200 confirmed");
+    }
+    cell.expectLawful();
+    // A push of the session as it is now is none the worse for it.
+    expect((await cell.push({ content: "One for the session as it is now." }).answered).state).toBe("answered");
+  });
+});

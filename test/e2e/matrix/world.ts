@@ -1,0 +1,285 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, vi } from "vitest";
+import type { Attempt, Delivery, DeliveryHandle, PushParams, SessionHandle } from "../../../client/index.ts";
+import { isTerminal } from "../../../protocol/delivery-progress.ts";
+import type { ScriptedModel } from "../../../provider/agent-dir.ts";
+import type { LogEntry } from "../../../provider/log.ts";
+import { answer, type Reply } from "../../../provider/reply.ts";
+import type { Responder, Source } from "../../../provider/script.ts";
+import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
+import { entriesOf } from "../../soak/transcripts.ts";
+import { type Barrier, Barriers } from "./barriers.ts";
+
+export type Api = "scripted" | "scripted-anthropic" | "scripted-google";
+
+export interface WorldOptions {
+  /** Whether the daemon is a process of its own, of which `stage.restart()` is a kill. */
+  readonly isKillable?: boolean;
+  /** Names of fixture extensions that pi loads behind the helper. */
+  readonly extensions?: readonly string[];
+  /** Settings of pi, beside those for tests. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Fields of every model. */
+  readonly model?: Omit<ScriptedModel, "id">;
+}
+
+const modelCount = 160;
+const patience = { timeout: 30_000, interval: 15 };
+const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
+
+/** The replies of each model, so that sessions side by side do not take each other's. */
+export class Replies {
+  readonly #steps = new Map<string, Source[]>();
+  readonly #summaries = new Map<string, Source[]>();
+
+  add(model: string, ...steps: readonly Source[]): void {
+    this.#steps.set(model, [...(this.#steps.get(model) ?? []), ...steps]);
+  }
+
+  addSummary(model: string, step: Source): void {
+    this.#summaries.set(model, [...(this.#summaries.get(model) ?? []), step]);
+  }
+
+  left(model: string): number {
+    return this.#steps.get(model)?.length ?? 0;
+  }
+
+  readonly respond: Responder = async (request) => {
+    const steps = isSummary(request) ? this.#summaries : this.#steps;
+    const step = request.isWarming ? undefined : steps.get(request.model ?? "")?.shift();
+    if (step === undefined) return answer("Understood.");
+    return typeof step === "function" ? await step(request) : step;
+  };
+}
+
+/** Whether pi asks for a summary, to compact a transcript. */
+export function isSummary(request: LogEntry): boolean {
+  const [first] = request.messages;
+  return first?.role === "system" && first.texts.some((text) => /summariz/i.test(text));
+}
+
+/** A stage whose sessions do not disturb each other: each has a model of its own, and with it its own script. */
+export class World implements AsyncDisposable {
+  readonly stage: Stage | KillableStage;
+  readonly replies: Replies;
+  readonly barriers: Barriers;
+  readonly #free = new Map<Api, { readonly sessionId: string; readonly model: string }[]>();
+  #models = 0;
+  #cells = 0;
+
+  private constructor(stage: Stage | KillableStage, replies: Replies, barriers: Barriers) {
+    this.stage = stage;
+    this.replies = replies;
+    this.barriers = barriers;
+  }
+
+  static async open(options: WorldOptions = {}): Promise<World> {
+    const replies = new Replies();
+    const settings = {
+      compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 },
+      ...options.settings,
+    };
+    const models = Array.from({ length: modelCount }, (_, n) => ({ ...options.model, id: `model-${n}` }));
+    const start = options.isKillable === true ? startKillableStage : startStage;
+    const stage = await start({ provider: { otherwise: replies.respond }, agent: { settings, models } });
+    const directory = join(stage.agentDir.path, "extensions");
+    mkdirSync(directory);
+    for (const name of options.extensions ?? []) {
+      const source = JSON.stringify(join(fixtures, `${name}.ts`));
+      writeFileSync(join(directory, `${name}.ts`), `export { default } from ${source};\n`);
+    }
+    return new World(stage, replies, await Barriers.open());
+  }
+
+  /** A cell in a session of its own. */
+  async cell(api: Api = "scripted", options: { readonly model?: string } = {}): Promise<Cell> {
+    const model = options.model ?? `model-${this.#models++}`;
+    const session = await this.stage.client.createSession({ cwd: this.stage.cwd, model: `${api}/${model}` });
+    return this.#cell(api, session.id, model);
+  }
+
+  /** A cell in the idle session of one that is {@link Cell.done}, if there is any: starting pi takes most of the time. */
+  async cellAnywhere(api: Api): Promise<Cell> {
+    const free = this.#free.get(api)?.pop();
+    return free === undefined ? await this.cell(api) : this.#cell(api, free.sessionId, free.model);
+  }
+
+  #cell(api: Api, sessionId: string, model: string): Cell {
+    this.#cells += 1;
+    const release = (): void => {
+      this.#free.set(api, [...(this.#free.get(api) ?? []), { sessionId, model }]);
+    };
+    return new Cell({ world: this, sessionId, model, n: this.#cells, release });
+  }
+
+  barrier(): Barrier {
+    return this.barriers.make();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stage[Symbol.asyncDispose]();
+    await this.barriers[Symbol.asyncDispose]();
+  }
+}
+
+interface CellOptions {
+  readonly world: World;
+  readonly sessionId: string;
+  readonly model: string;
+  readonly n: number;
+  readonly release: () => void;
+}
+
+/** One push of which everything is known: what it became, and where its text was seen. */
+export class Cell implements AsyncDisposable {
+  readonly world: World;
+  readonly model: string;
+  /** What the push says, and nothing else does. */
+  readonly text: string;
+  readonly #sessionId: string;
+  readonly #release: () => void;
+  /** The newest request when the cell began. */
+  readonly #begin: number;
+  readonly #afterDeath: (() => void)[] = [];
+  #isDone = false;
+
+  constructor({ world, sessionId, model, n, release }: CellOptions) {
+    this.world = world;
+    this.model = model;
+    this.text = `Job ${n} of the night has ended: three findings.`;
+    this.#sessionId = sessionId;
+    this.#release = release;
+    this.#begin = world.stage.provider.requests.at(-1)?.n ?? 0;
+  }
+
+  /** By the client of the present daemon. */
+  get session(): SessionHandle {
+    return this.world.stage.client.session(this.#sessionId);
+  }
+
+  add(...steps: readonly (Reply | Source)[]): void {
+    this.world.replies.add(this.model, ...steps);
+  }
+
+  push(params: Partial<PushParams> = {}): DeliveryHandle {
+    return this.session.push({ customType: "job", content: this.text, ...params });
+  }
+
+  /** The requests of the conversation since the cell began, without those for summaries and for warming. */
+  get requests(): readonly LogEntry[] {
+    return this.world.stage.provider.requests.filter(
+      (request) => request.n > this.#begin && request.model === this.model && !isSummary(request) && !request.isWarming,
+    );
+  }
+
+  /** How many requests for a summary there were. */
+  get summaries(): number {
+    const { requests } = this.world.stage.provider;
+    return requests.filter((request) => request.n > this.#begin && request.model === this.model && isSummary(request))
+      .length;
+  }
+
+  /** How often each of them carries the push, as a user's message. */
+  get carried(): readonly number[] {
+    return this.requests.map((request) => request.countText(this.text, { roles: ["user"] }));
+  }
+
+  /** How many entries of pi's session file carry each of the session's deliveries. */
+  async entries(deliveryId: string): Promise<number> {
+    return this.entriesIn((await this.session.get()).file, deliveryId);
+  }
+
+  entriesIn(file: string, deliveryId: string): number {
+    return entriesOf(file).filter((entry) => entry.deliveryId === deliveryId).length;
+  }
+
+  /** Waits until the delivery is in one of these states. */
+  async until(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
+    const now = await vi.waitFor(async () => {
+      const found = await delivery.get();
+      // What is over never changes again.
+      if (!isTerminal(found)) expect(found.state).toBeOneOf([...states]);
+      return found;
+    }, patience);
+    expect(now.state).toBeOneOf([...states]);
+    return now;
+  }
+
+  async idle(): Promise<void> {
+    await vi.waitFor(async () => expect((await this.session.get()).state).toBe("idle"), patience);
+  }
+
+  /** Waits until nothing of the delivery goes on by itself, and gives the end in a few words. */
+  async rest(delivery: DeliveryHandle, ...states: readonly Delivery["state"][]): Promise<Delivery> {
+    const isAtRest = (now: Delivery): boolean =>
+      isTerminal(now) || now.state === "parked" || states.includes(now.state);
+    await vi.waitFor(async () => expect(await delivery.get()).toSatisfy(isAtRest), patience);
+    return await delivery.get();
+  }
+
+  /** What has to be done when a process has died, before the next one goes on. */
+  afterDeath(act: () => void): void {
+    this.#afterDeath.push(act);
+  }
+
+  runAfterDeath(): void {
+    for (const act of this.#afterDeath.splice(0)) act();
+  }
+
+  /** Waits until the daemon knows that this child has ended. */
+  async died(generation: number): Promise<void> {
+    await vi.waitFor(async () => {
+      const session = await this.session.get();
+      expect(session.state === "crashed" || session.generation > generation).toBe(true);
+    }, patience);
+    this.runAfterDeath();
+  }
+
+  /** A conversation that is long enough to be compacted. */
+  async tellStory(): Promise<void> {
+    for (const _turn of [1, 2]) {
+      await this.session.promptAndWait("A long story. ".repeat(100));
+      await this.idle();
+    }
+  }
+
+  async event(type: string): Promise<{ readonly seen: Promise<void> }> {
+    const events = this.session.events();
+    await events.ready;
+    const seen = (async () => {
+      for await (const { event } of events) if (event.type === type) return;
+    })();
+    seen.catch(() => {});
+    return { seen };
+  }
+
+  /** No request of the cell may be one that a real provider would refuse. */
+  expectLawful(): void {
+    for (const { violations } of this.requests) expect(violations).toEqual([]);
+  }
+
+  /** All is as it must be: another cell may have the session. */
+  done(): void {
+    expect(this.world.replies.left(this.model)).toBe(0);
+    this.#isDone = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isDone) this.#release();
+    else await this.session.close().catch(() => {});
+  }
+}
+
+/** State and reason: `parked run_failed`. */
+export function endOf({ state, reason }: Delivery): string {
+  return reason === undefined ? state : `${state} ${reason.code}`;
+}
+
+/** Each attempt in a few words: `failed 529 confirmed`, `delivered headers 200 confirmed`. */
+export function attemptsOf({ attempts }: Delivery): readonly string[] {
+  return attempts.map(({ outcome, evidence, status, payload }: Attempt) =>
+    [outcome ?? "open", evidence, status, payload].filter((word) => word !== undefined).join(" "),
+  );
+}

@@ -1,0 +1,68 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "../../client/index.ts";
+import { createAgentDir } from "../../provider/agent-dir.ts";
+import { startProvider } from "../../provider/server.ts";
+import { DaemonLives } from "./daemon-lives.ts";
+import { piUnderTest } from "./pi-versions.ts";
+import type { Stage, StageOptions } from "./stage.ts";
+
+const checkout = join(import.meta.dirname, "..", "..");
+
+/** As the stage, with a daemon that is a process of its own. */
+export interface KillableStage extends Omit<Stage, "daemon" | "restart"> {
+  /** `kill -9` of the daemon, then another on the same state; `client` is one of the new daemon's from then on. */
+  restart(): Promise<void>;
+}
+
+export async function startKillableStage(options: Omit<StageOptions, "helper"> = {}): Promise<KillableStage> {
+  const root = mkdtempSync(join(tmpdir(), "e2e-"));
+  const cwd = join(root, "cwd");
+  const stateDir = join(root, "state");
+  mkdirSync(cwd);
+  const provider = await startProvider(options.provider);
+  const agentDir = await createAgentDir({ provider, parentDir: root, ...options.agent });
+  const faults: string[] = [];
+  const lives = new DaemonLives({
+    onFault: (message) => faults.push(message),
+    source: checkout,
+    stateDir,
+    cwd,
+    env: { ...process.env, ...agentDir.env, PI_RPCD_PI: options.pi ?? piUnderTest().cli, PI_RPCD_VALIDATE: "1" },
+  });
+  const end = async (signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
+    await lives.end(signal);
+    await provider.close();
+    rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  };
+  const start = async (): Promise<Stage["client"]> => {
+    await lives.start();
+    return await connect({ stateDir, validateResults: true });
+  };
+  let client = await start().catch(async (error: unknown) => {
+    await end("SIGKILL");
+    throw error;
+  });
+  return {
+    root,
+    cwd,
+    stateDir,
+    provider,
+    agentDir,
+    get client() {
+      return client;
+    },
+    session: (api = "scripted") => client.createSession({ cwd, model: `${api}/model-1` }),
+    restart: async () => {
+      await lives.end("SIGKILL");
+      await client.close();
+      client = await start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await client.close();
+      await end("SIGTERM");
+      if (faults.length > 0) throw new Error(faults.join("\n"));
+    },
+  };
+}
