@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Client, connect } from "../client/index.ts";
-import { ConnectionClosedError, DaemonNotRunningError } from "../client/local-errors.ts";
+import { connect } from "../client/index.ts";
 import type { Delivery } from "../protocol/delivery.ts";
 import { WireError } from "../protocol/errors.ts";
 import type { SessionInfo } from "../protocol/session.ts";
@@ -14,7 +13,7 @@ export interface WatchOptions {
   readonly note: (text: string) => void;
 }
 
-/** How long until a daemon that has gone is looked for again, and until new sessions are looked for. */
+/** How long until new sessions are looked for, and the most until a daemon that has gone is looked for again. */
 const againMs = 500;
 /** How many of the newest deliveries are caught up on behind a break. */
 const maxCaughtUp = 500;
@@ -22,73 +21,61 @@ const maxCaughtUp = 500;
 /**
  * Deliveries as they change, until the signal. A delivery comes again with each change, and behind a break of the
  * connection as it is then: its history has what happened meanwhile. Throws `DaemonNotRunningError` if there is no daemon
- * at the beginning.
+ * at the beginning, and what ends the client for good.
  */
-export async function* watchDeliveries(options: WatchOptions): AsyncGenerator<Delivery> {
-  const { stateDir, signal, note } = options;
+export async function* watchDeliveries({ stateDir, sessionId, signal, note }: WatchOptions): AsyncGenerator<Delivery> {
   const since = Date.now();
-  let isFirst = true;
-  for (;;) {
-    let client: Client | undefined;
-    try {
-      client = await connect({ stateDir, signal, reconnect: false });
-      if (!isFirst) note("the daemon is there again");
-      isFirst = false;
-      yield* changes(client, options, since);
-    } catch (error) {
-      signal.throwIfAborted();
-      const isGone = error instanceof ConnectionClosedError || error instanceof DaemonNotRunningError;
-      if (isFirst || !isGone) throw error;
-      if (error instanceof ConnectionClosedError) note("the daemon has gone; waiting for it");
-      await delay(againMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-    } finally {
-      await client?.close();
-    }
-  }
-}
-
-/** What changes while one connection lasts, behind what has changed since `since`. */
-async function* changes(client: Client, { sessionId, signal }: WatchOptions, since: number): AsyncGenerator<Delivery> {
+  const reconnect = { maxDelayMs: againMs, giveUpAfterMs: Number.POSITIVE_INFINITY };
+  const client = await connect({ stateDir, signal, reconnect });
   const queue = new Queue();
   const ended = new AbortController();
   const stop = AbortSignal.any([signal, ended.signal]);
+  const fail = (error: unknown): void => queue.fail(error);
   const followed = new Set<string>();
   const follow = async (id: string): Promise<void> => {
-    const stream = client.session(id).deliveryChanges({ signal: stop });
-    try {
-      await stream.ready;
-    } catch (error) {
-      // A session may be closed at any time; its deliveries are in the list.
-      if (error instanceof WireError && error.kind === "session_not_found") return;
-      throw error;
-    }
+    // What may have been missed is in the list, which is looked at after each break.
+    const stream = client.session(id).deliveryChanges({ signal: stop, onGap: () => {} });
     const read = async (): Promise<void> => {
       for await (const delivery of stream) queue.push(delivery);
     };
-    read().catch((error: unknown) => queue.fail(error));
+    read().catch(unlessClosed(fail));
+    await stream.ready.catch(unlessClosed(fail));
   };
-  const look = async (): Promise<void> => {
-    const ids = sessionId === undefined ? (await client.listSessions({}, { signal: stop })).map(idOf) : [sessionId];
-    const fresh = ids.filter((id) => !followed.has(id));
-    for (const id of fresh) followed.add(id);
-    await Promise.all(fresh.map(follow));
-    if (fresh.length === 0) return;
+  const catchUp = async (): Promise<void> => {
     const query = { ...(sessionId !== undefined && { sessionId }), limit: maxCaughtUp };
     const { deliveries } = await client.listDeliveries(query, { signal: stop });
     for (const delivery of deliveries.toReversed()) if (delivery.updatedAt >= since) queue.push(delivery);
   };
   const keepLooking = async (): Promise<void> => {
     for (;;) {
-      await look();
+      const ids = sessionId === undefined ? (await client.listSessions({}, { signal: stop })).map(idOf) : [sessionId];
+      const fresh = ids.filter((id) => !followed.has(id));
+      for (const id of fresh) followed.add(id);
+      await Promise.all(fresh.map(follow));
+      if (fresh.length > 0) await catchUp();
       await delay(againMs, undefined, { signal: stop });
     }
   };
-  keepLooking().catch((error: unknown) => queue.fail(error));
+  client.onConnection((event) => {
+    if (event.kind === "lost" && event.attempt === 1) note("the daemon has gone; waiting for it");
+    if (event.kind !== "connected") return;
+    note("the daemon is there again");
+    catchUp().catch(fail);
+  });
+  keepLooking().catch(fail);
   try {
     for (;;) yield await queue.next();
   } finally {
     ended.abort();
+    await client.close();
   }
+}
+
+/** A session may be closed at any time; its deliveries are in the list. */
+function unlessClosed(fail: (error: unknown) => void): (error: unknown) => void {
+  return (error) => {
+    if (!(error instanceof WireError && error.kind === "session_not_found")) fail(error);
+  };
 }
 
 function idOf({ sessionId }: SessionInfo): string {

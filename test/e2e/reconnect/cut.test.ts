@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { connect } from "../../../client/index.ts";
+import { CuttingProxy } from "../../helpers/cutting-proxy.ts";
+import { startStage } from "../../helpers/stage.ts";
+
+/** A backstop: what is done below takes far fewer chunks. */
+const maxChunks = 200;
+
+/** Where in a chunk the connection breaks: before it has arrived, within it, behind it. */
+const places = [
+  { from: "client", share: 0 },
+  { from: "client", share: 0.5 },
+  { from: "client", share: 1 },
+  { from: "daemon", share: 0 },
+  { from: "daemon", share: 0.5 },
+] as const;
+
+test.each(places)(
+  "wherever the connection is cut, a push is delivered once, a prompt is run once, and no event is missed: $from $share",
+  async ({ from, share }) => {
+    await using stage = await startStage();
+    const { daemon, root } = stage;
+    await using proxy = await CuttingProxy.start(join(root, "proxy.sock"), daemon.file.socketPath);
+    const token = daemon.file.token;
+    await using client = await connect({
+      socketPath: proxy.socketPath,
+      token,
+      validateResults: true,
+      reconnect: { firstDelayMs: 1, maxDelayMs: 20 },
+    });
+    const { id } = await stage.session();
+    const session = client.session(id);
+    const events = session.events();
+    await events.ready;
+    const seen: number[] = [];
+    const reading = (async () => {
+      for await (const { seq } of events) seen.push(seq);
+    })();
+    let cuts = 0;
+    // Each round is cut one chunk later, until a round is over before its chunk has come.
+    for (let nth = 1; nth <= maxChunks; nth += 1) {
+      const [pushed, prompted] = [`push ${nth}.`, `prompt ${nth}.`];
+      proxy.cut({ from, nth, share });
+      const delivery = session.push({ customType: "note", content: pushed, deliverAs: "nextTurn" });
+      const { delivered } = delivery;
+      await delivery.accepted;
+      const answer = await session.promptAndWait(prompted);
+      expect(answer).toContain(prompted);
+      expect((await delivered).history.filter(({ state }) => state === "inserted")).toHaveLength(1);
+      expect(await delivery.answered).toMatchObject({ state: "answered" });
+      const request = stage.provider.requests.at(-1);
+      expect([request?.countText(pushed), request?.countText(prompted)]).toEqual([1, 1]);
+      expect(stage.provider.requests).toHaveLength(nth);
+      if (!proxy.hasCut) break;
+      cuts += 1;
+    }
+    expect(cuts).toBeGreaterThanOrEqual(2);
+    expect(cuts).toBeLessThan(maxChunks);
+    // The log of one connection that was never cut.
+    const { cursor } = await session.get();
+    const replay = stage.client.session(id).events({ after: 0 });
+    const all: number[] = [];
+    for await (const { seq } of replay) {
+      all.push(seq);
+      if (seq === seen.at(-1) || seq >= cursor) break;
+    }
+    expect(seen).toEqual(all.filter((seq) => seq >= (seen[0] ?? 0)));
+    await events.return();
+    await reading;
+  },
+);

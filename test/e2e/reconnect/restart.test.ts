@@ -1,0 +1,187 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Client, type ConnectionEvent, connect } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, hold } from "../../../provider/reply.ts";
+import { startStage } from "../../helpers/stage.ts";
+import { type Running, Scene } from "../cli/scene.ts";
+
+/** A client that outlives daemons, and one that is the daemon's end of it. */
+interface World extends AsyncDisposable {
+  readonly client: Client;
+  readonly cwd: string;
+  readonly stateDir: string;
+  readonly requests: Scene["provider"]["requests"];
+  /** Ends the daemon, lets `meanwhile` happen, and starts another on the same state. */
+  replace(meanwhile?: () => void): Promise<void>;
+}
+
+interface WorldOptions {
+  readonly script?: readonly ReturnType<typeof answer>[];
+}
+
+const options = { validateResults: true, reconnect: { firstDelayMs: 5, maxDelayMs: 50 } };
+
+/** Daemons that are processes of their own, and end by SIGKILL. */
+async function killed({ script = [] }: WorldOptions = {}): Promise<World> {
+  const scene = await Scene.open({ script });
+  const start = async (): Promise<Running> => {
+    const daemon = scene.start(["start", "--foreground", "--json"]);
+    await daemon.said(/"url"/);
+    return daemon;
+  };
+  let daemon = await start();
+  const client = await connect({ stateDir: scene.stateDir, ...options });
+  return {
+    client,
+    cwd: scene.cwd,
+    stateDir: scene.stateDir,
+    get requests() {
+      return scene.provider.requests;
+    },
+    replace: async (meanwhile) => {
+      daemon.kill("SIGKILL");
+      await daemon.ended;
+      meanwhile?.();
+      daemon = await start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await client.close();
+      await scene[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Daemons that end in order. */
+async function stopped({ script = [] }: WorldOptions = {}): Promise<World> {
+  const stage = await startStage({ provider: { script } });
+  const client = await connect({ stateDir: stage.stateDir, ...options });
+  return {
+    client,
+    cwd: stage.cwd,
+    stateDir: stage.stateDir,
+    get requests() {
+      return stage.provider.requests;
+    },
+    replace: () => stage.restart(),
+    [Symbol.asyncDispose]: async () => {
+      await client.close();
+      await stage[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function connected(client: Client): Promise<ConnectionEvent> {
+  return new Promise((resolve) => {
+    client.onConnection((event) => {
+      if (event.kind === "connected") resolve(event);
+    });
+  });
+}
+
+describe.each([
+  { how: "was killed", open: killed },
+  { how: "ended in order", open: stopped },
+])("over a daemon that $how, the handle of a push", ({ open }) => {
+  test("that was just accepted is delivered and answered, once", async () => {
+    await using world = await open();
+    const { client, cwd } = world;
+    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    const handle = session.push({ customType: "note", content: "accepted, then gone" });
+    const { delivered } = handle;
+    await handle.accepted;
+    await world.replace();
+    const refused = await delivered.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    // Where a request had it already when its child ended, it is not taken for delivered, nor sent again by itself.
+    if (refused !== undefined) {
+      expect(refused).toMatchObject({ kind: "delivery", delivery: { state: "parked" } });
+      await handle.resend();
+    }
+    expect(await handle.answered).toMatchObject({ state: "answered" });
+    expect(world.requests.at(-1)?.countText("accepted, then gone")).toBe(1);
+  });
+
+  test("that was held is delivered with the next prompt", async () => {
+    await using world = await open();
+    const { client, cwd } = world;
+    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    const handle = session.push({ customType: "note", content: "held, then gone", deliverAs: "nextTurn" });
+    const { delivered, answered } = handle;
+    for await (const { state } of handle.updates()) if (state === "held") break;
+    const again = connected(client);
+    await world.replace();
+    expect(await again).toEqual({ kind: "connected", daemon: "another" });
+    expect(await session.promptAndWait("hello")).toContain("hello");
+    expect((await delivered).history.filter(({ state }) => state === "inserted")).toHaveLength(1);
+    expect(await answered).toMatchObject({ state: "answered" });
+    expect(world.requests.at(-1)?.countText("held, then gone")).toBe(1);
+  });
+
+  test("that was in a request rejects by name, and is delivered when it is sent again", async () => {
+    const gate = new Gate();
+    await using world = await open({ script: [behind(hold(gate), answer("too late"))] });
+    const { client, cwd } = world;
+    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    const handle = session.push({ customType: "note", content: "prepared, then gone" });
+    const { delivered, prepared } = handle;
+    expect((await prepared).state).toBe("prepared");
+    await gate.reached;
+    await world.replace();
+    const refused: unknown = await delivered.catch((error: unknown) => error);
+    // Newer versions of pi abort the request when they are asked to end; of a child that was killed nobody can say.
+    const outcome = expect.stringMatching(/^(unknown|aborted)$/);
+    expect(refused).toMatchObject({
+      kind: "delivery",
+      delivery: { state: "parked", reason: { code: "interrupted" }, attempts: [{ outcome }] },
+    });
+    await handle.resend();
+    const { redelivered = false, attempts } = await handle.delivered;
+    expect(redelivered).toBe(attempts[0]?.outcome === "unknown");
+    expect(await handle.answered).toMatchObject({ state: "answered" });
+    expect(world.requests.at(-1)?.countText("prepared, then gone")).toBe(1);
+  });
+
+  test("a run that is waited for rejects by name, and a stream of events names its gap", async () => {
+    const gate = new Gate();
+    await using world = await open({ script: [behind(hold(gate), answer("too late"))] });
+    const { client, cwd } = world;
+    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    const gaps: string[] = [];
+    await using events = session.events({ onGap: ({ reason }) => gaps.push(reason) });
+    await events.ready;
+    // Where the daemon ends before it has answered the prompt, that is what is said.
+    const kind = expect.stringMatching(/^(run_interrupted|connection_closed)$/);
+    const running = expect(session.promptAndWait("work")).rejects.toMatchObject({ kind });
+    await gate.reached;
+    await world.replace();
+    await running;
+    const answered = await session.promptAndWait("once more");
+    expect(answered).toContain("once more");
+    const seqs: number[] = [];
+    for await (const { seq, event } of events) {
+      seqs.push(seq);
+      if (event.type === "agent_settled" && gaps.length > 0) break;
+    }
+    expect(gaps).toEqual(["not_retained"]);
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+    expect(new Set(seqs).size).toBe(seqs.length);
+  });
+});
+
+test("a delivery that the next daemon does not know rejects plainly", async () => {
+  await using world = await killed();
+  const { client, cwd, stateDir } = world;
+  const session = await client.createSession({ cwd, model: "scripted/model-1" });
+  const handle = session.push({ customType: "note", content: "forgotten", deliverAs: "nextTurn" });
+  const { delivered } = handle;
+  await handle.accepted;
+  await world.replace(() => {
+    for (const name of ["store.db", "store.db-wal", "store.db-shm"]) rmSync(join(stateDir, name), { force: true });
+  });
+  await expect(delivered).rejects.toMatchObject({ kind: "delivery_not_found" });
+  await expect(handle.get()).rejects.toMatchObject({ kind: "delivery_not_found" });
+});
