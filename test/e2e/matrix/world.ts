@@ -55,7 +55,7 @@ export class Replies {
 }
 
 /** Whether pi asks for a summary, to compact a transcript. */
-export function isSummary(request: LogEntry): boolean {
+function isSummary(request: LogEntry): boolean {
   const [first] = request.messages;
   return first?.role === "system" && first.texts.some((text) => /summariz/i.test(text));
 }
