@@ -33,6 +33,7 @@ const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 export class Replies {
   readonly #steps = new Map<string, Source[]>();
   readonly #summaries = new Map<string, Source[]>();
+  readonly #warmings = new Map<string, Source[]>();
 
   add(model: string, ...steps: readonly Source[]): void {
     this.#steps.set(model, [...(this.#steps.get(model) ?? []), ...steps]);
@@ -42,13 +43,17 @@ export class Replies {
     this.#summaries.set(model, [...(this.#summaries.get(model) ?? []), step]);
   }
 
+  addWarming(model: string, step: Source): void {
+    this.#warmings.set(model, [...(this.#warmings.get(model) ?? []), step]);
+  }
+
   left(model: string): number {
     return this.#steps.get(model)?.length ?? 0;
   }
 
   readonly respond: Responder = async (request) => {
-    const steps = isSummary(request) ? this.#summaries : this.#steps;
-    const step = request.isWarming ? undefined : steps.get(request.model ?? "")?.shift();
+    const own = isSummary(request) ? this.#summaries : this.#steps;
+    const step = (request.isWarming ? this.#warmings : own).get(request.model ?? "")?.shift();
     if (step === undefined) return answer("Understood.");
     return typeof step === "function" ? await step(request) : step;
   };

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, hold, type Reply, status } from "../../../provider/reply.ts";
+import { type AgentState, idle, inTool, streaming } from "./agents.ts";
+import { type Api, attemptsOf, endOf, World } from "./world.ts";
+
+// What other extensions do with a push, and requests between that are not for it: those that keep a prompt cache warm.
+
+const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
+
+describe("an extension that removes the push", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await World.open({ extensions: ["remove-late"] });
+  });
+  afterAll(async () => await world[Symbol.asyncDispose]());
+
+  const rows = [
+    {
+      does: "from the context",
+      words: "REMOVE FIRST",
+      end: "dropped removed_by_extension",
+      attempts: [],
+      last: "dropped removed_by_extension",
+      isCarried: false,
+    },
+    {
+      does: "behind the helper's look",
+      words: "REMOVE LATE",
+      end: "parked unverified",
+      attempts: ["unknown headers 200 unverified"],
+      last: "parked unverified",
+      isCarried: false,
+    },
+    {
+      does: "behind the helper's look, once",
+      words: "REMOVE ONCE",
+      end: "parked unverified",
+      attempts: ["unknown headers 200 unverified"],
+      last: "answered",
+      isCarried: true,
+    },
+  ] as const;
+  // What is left has to be a lawful request: with Anthropic's API it must end with something of the user's side.
+  const isLawful = (api: Api, agent: AgentState): boolean => api === "scripted" || agent === inTool;
+  const cases = apis.flatMap((api) =>
+    rows.flatMap((row) =>
+      [idle, streaming, inTool]
+        .filter((agent) => isLawful(api, agent))
+        .map((agent) => ({ ...row, api, agent, where: agent.name })),
+    ),
+  );
+
+  test.concurrent.for(cases)("$does has its one right end when the agent is $where ($api)", async (row, { task }) => {
+    const { api, agent, words, end, attempts, last, isCarried, does } = row;
+    await using cell = await world.cellAnywhere(api);
+    const delivery = await agent.reach(cell, () => cell.push({ content: `${cell.text} ${words}` }));
+    const now = await cell.rest(delivery);
+    await cell.idle();
+    Object.assign(task.meta, {
+      cell: { does: `an extension removes it ${does}`, agent: agent.name, api, end: endOf(now) },
+    });
+    expect(endOf(now)).toBe(end);
+    expect(attemptsOf(now)).toEqual(attempts);
+    expect(cell.carried).toEqual(Array.from({ length: agent.requestsBefore + 1 }, () => 0));
+    expect(await cell.entries(delivery.id)).toBe(1);
+    await cell.session.promptAndWait("Go on.");
+    await cell.idle();
+    expect(endOf(await delivery.get())).toBe(last);
+    expect(cell.carried.at(-1)).toBe(isCarried ? 1 : 0);
+    expect((await delivery.get()).redelivered).toBeUndefined();
+    expect(await cell.entries(delivery.id)).toBe(1);
+    cell.done();
+  });
+});
+
+describe("a request that keeps the prompt cache warm", () => {
+  let world: World;
+  beforeAll(async () => {
+    // pi warms ten seconds before the end of the cache's life, which here is 300 ms behind each request.
+    world = await World.open({
+      extensions: ["always-warm"],
+      settings: { cacheWarming: "idle" },
+      model: { promptCache: { short: 10.3, long: 10.3 } },
+    });
+  });
+  afterAll(async () => await world[Symbol.asyncDispose]());
+
+  const rows: readonly { does: string; reply: (gate: Gate) => Reply; end: string; attempts: readonly string[] }[] = [
+    {
+      does: "400",
+      reply: (gate) => behind(hold(gate), status(400)),
+      end: "parked run_failed",
+      attempts: ["failed 400 confirmed"],
+    },
+    {
+      does: "200",
+      reply: (gate) => behind(hold(gate), answer("Good.")),
+      end: "answered",
+      attempts: ["delivered content confirmed"],
+    },
+  ];
+  const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api })));
+
+  test.concurrent.for(cases)(
+    "is answered while the push's own waits, which then gets $does: no evidence comes of it ($api)",
+    async ({ api, does, reply, end, attempts }, { task }) => {
+      await using cell = await world.cell(api);
+      const gate = new Gate();
+      cell.add(reply(gate));
+      const delivery = cell.push();
+      await gate.reached;
+      const { provider } = world.stage;
+      const warm = await provider.waitForRequest((request) => request.isWarming && request.model === cell.model);
+      expect(await warm.ended).toBe("answered");
+      expect(warm.countText(cell.text)).toBe(1);
+      // What the helper has heard of it has been told by now.
+      await cell.session.command({ type: "get_state" });
+      expect((await delivery.get()).state).toBe("prepared");
+      gate.open();
+      const now = await cell.rest(delivery);
+      Object.assign(task.meta, { cell: { does: `a warm request, then ${does}`, agent: "idle", api, end: endOf(now) } });
+      expect(endOf(now)).toBe(end);
+      expect(attemptsOf(now)).toEqual(attempts);
+      expect(cell.carried).toEqual([1]);
+      expect(await cell.entries(delivery.id)).toBe(1);
+    },
+  );
+
+  test.concurrent.for(apis)("is under way when a push comes: no evidence comes of it (%s)", async (api, { task }) => {
+    await using cell = await world.cell(api);
+    const gate = new Gate();
+    world.replies.addWarming(cell.model, behind(hold(gate), answer(".")));
+    await cell.session.promptAndWait("Hello.");
+    await cell.idle();
+    await gate.reached;
+    const [warm] = world.stage.provider.requests.filter(({ isWarming, model }) => isWarming && model === cell.model);
+    cell.add(status(529), answer("Good."));
+    const delivery = cell.push();
+    const now = await delivery.answered;
+    Object.assign(task.meta, { cell: { does: "a warm request under way", agent: "idle", api, end: endOf(now) } });
+    // pi gives the warm request up for the newer one.
+    expect(await warm?.ended).toBe("closed_by_client");
+    expect(attemptsOf(now)).toEqual(["failed 529 confirmed", "delivered headers 200 confirmed"]);
+    expect(cell.carried).toEqual([0, 1, 1]);
+    expect(await cell.entries(delivery.id)).toBe(1);
+  });
+});
+
+describe("a request that keeps the prompt cache warm, if no extension insists on it", () => {
+  test.for(apis)("is kept away from an open attempt, and made without one (%s)", async (api, { task }) => {
+    // So much is saved by it that pi decides for it.
+    await using world = await World.open({
+      settings: { cacheWarming: "idle" },
+      model: {
+        promptCache: { short: 10.3, long: 10.3 },
+        cost: { input: 100_000, output: 1, cacheRead: 1, cacheWrite: 100_000 },
+      },
+    });
+    await using cell = await world.cell(api);
+    const isWarm = (request: { isWarming: boolean }): boolean => request.isWarming;
+    await cell.session.promptAndWait("Hello.");
+    await world.stage.provider.waitForRequest(isWarm);
+    const warmed = world.stage.provider.requests.filter(isWarm).length;
+    const gate = new Gate();
+    cell.add(behind(hold(gate), answer("Good.")));
+    const delivery = cell.push();
+    await gate.reached;
+    const before = world.stage.provider.requests.filter(isWarm).length;
+    // Another session of the same kind, whose prompt has no push in it, is warmed meanwhile.
+    await using other = await world.cell(api);
+    await other.session.promptAndWait("Hello.");
+    await world.stage.provider.waitForRequest((request) => request.isWarming && request.model === other.model);
+    expect(
+      world.stage.provider.requests.filter((request) => request.isWarming && request.model === cell.model),
+    ).toHaveLength(before);
+    expect(warmed).toBeGreaterThan(0);
+    gate.open();
+    const now = await delivery.answered;
+    Object.assign(task.meta, { cell: { does: "a warm request is vetoed", agent: "idle", api, end: endOf(now) } });
+    // The headers might have been those of a warm request, for all that the helper knows.
+    expect(attemptsOf(now)).toEqual(["delivered content confirmed"]);
+  });
+});
