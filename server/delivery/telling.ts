@@ -7,9 +7,9 @@ export interface TellingOptions {
 }
 
 /**
- * Tells that a delivery has settled only once that is on disk, so that no later daemon says otherwise. What changes
- * together costs one sync together. The steps before are told at once and written a moment later: a daemon that dies in
- * between finds them again in the transcript.
+ * Tells that a delivery has settled, or is in a request, only once that is on disk, so that no later daemon says
+ * otherwise: of requests the transcript says nothing. What changes together costs one sync together. The other steps are
+ * told at once and written a moment later: a daemon that dies in between finds them again in the transcript.
  */
 export class Telling {
   readonly #options: TellingOptions;
@@ -36,8 +36,12 @@ export class Telling {
       change();
     } finally {
       this.#changed = undefined;
-      if (changed.some(({ settledAt }) => settledAt !== undefined)) this.#options.flush();
+      if (changed.some(mustBeOnDisk)) this.#options.flush();
       for (const delivery of changed) this.#options.tell(delivery);
     }
   }
+}
+
+function mustBeOnDisk({ state, settledAt }: Delivery): boolean {
+  return state === "prepared" || settledAt !== undefined;
 }
