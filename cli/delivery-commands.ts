@@ -6,7 +6,7 @@ export const deliveryCommands = {
   push: {
     summary: "Pushes a custom message to the agent, running or not, and can wait until the model has it.",
     description:
-      "Prints the delivery's id and, with --wait, each state that it comes to: accepted, held, inserted, prepared, delivered, answered.",
+      "Prints the delivery's id and, with --wait, each state that it comes to: accepted, held, inserted, prepared, delivered, answered. A daemon that ends meanwhile is waited for, for a minute.",
     arguments: [
       session,
       { name: "TEXT", many: true, optional: true, description: "The message. `-`, or none, reads it from stdin." },

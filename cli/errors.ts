@@ -4,6 +4,7 @@ import {
   DeliveryError,
   InvalidParamsError,
   LocalError,
+  ReconnectFailedError,
   RunFailedError,
   UnknownDaemonError,
 } from "../client/local-errors.ts";
@@ -86,7 +87,7 @@ export function reportOf(error: unknown): ErrorReport {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof InterruptedError || error instanceof CommandError) return error.exitCode;
   if (error instanceof UsageError || error instanceof InvalidParamsError) return exitCodes.usage;
-  if (error instanceof DaemonNotRunningError) return exitCodes.noDaemon;
+  if (error instanceof DaemonNotRunningError || error instanceof ReconnectFailedError) return exitCodes.noDaemon;
   if (error instanceof DeliveryError) return exitCodes.unmet;
   if (error instanceof WireError && error.kind === "invalid_params") return exitCodes.usage;
   if (error instanceof WireError && error.kind === "deadline_exceeded") return exitCodes.deadline;

@@ -11,6 +11,9 @@ import { withClient } from "./with-client.ts";
 
 type Push = Invocation<"push">;
 
+/** A stored push outlives its daemon: this long, in milliseconds, the next one is waited for. */
+const reconnect = { maxDelayMs: 500, giveUpAfterMs: 60_000 };
+
 /** Pushes a message to the agent and, if asked, shows how far it comes. */
 export async function push(invocation: Push): Promise<number> {
   const { options, output, signal } = invocation;
@@ -20,7 +23,7 @@ export async function push(invocation: Push): Promise<number> {
   if (timeout !== undefined && wait === undefined) throw new UsageError("--timeout needs --wait.", "push");
   const settings = settingsOf(options);
   const content = await messageText({ command: "push", words, stdin: process.stdin, signal });
-  return withClient(invocation, async (client) => {
+  return withClient({ ...invocation, reconnect }, async (client) => {
     const session = await findSession(client, word, signal);
     const handle = session.push({ ...settings, content }, { signal });
     const accepted = await handle.accepted;

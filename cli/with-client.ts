@@ -1,4 +1,4 @@
-import { type Client, connect, stateDirectory } from "../client/index.ts";
+import { type Client, connect, type ReconnectOptions, stateDirectory } from "../client/index.ts";
 import { ensureDaemon } from "./background.ts";
 import type { Output } from "./output.ts";
 
@@ -7,11 +7,13 @@ export interface ClientUse {
   readonly output: Output;
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
+  /** For what a daemon's end does not undo. Default: the end of the connection ends the command. */
+  readonly reconnect?: ReconnectOptions;
 }
 
 /** Runs `use` with a client of the daemon, which is started if none runs and the options do not forbid it. */
 export async function withClient<T>(
-  { options, output, env, signal }: ClientUse,
+  { options, output, env, signal, reconnect }: ClientUse,
   use: (client: Client) => Promise<T>,
 ): Promise<T> {
   const stateDir = stateDirectory(options["state-dir"], env);
@@ -25,7 +27,11 @@ export async function withClient<T>(
       );
     }
   }
-  const client = await connect({ stateDir, signal });
+  const client = await connect({ stateDir, signal, reconnect: reconnect ?? false });
+  client.onConnection((event) => {
+    if (event.kind === "lost" && event.attempt === 1)
+      output.note("connection_lost", "the daemon has gone; waiting for it");
+  });
   try {
     return await use(client);
   } finally {

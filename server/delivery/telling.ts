@@ -10,8 +10,9 @@ export interface TellingOptions {
 const maxDelayMs = 2;
 
 /**
- * Tells of changes only once they are on disk, so that no later daemon says otherwise. What settles a delivery is synced
- * and told at once, with all that came before it; other steps wait a moment and share one sync.
+ * Tells of changes only once they are on disk, so that no later daemon says otherwise. That a delivery has settled, or is
+ * in a request, is synced and told at once, with all that came before it: of requests the transcript says nothing. Other
+ * steps wait a moment and share one sync.
  */
 export class Telling {
   readonly #options: TellingOptions;
@@ -37,7 +38,7 @@ export class Telling {
     } finally {
       this.#depth -= 1;
       if (this.#depth === 0 && this.#untold.length > 0) {
-        if (this.#untold.some(({ settledAt }) => settledAt !== undefined)) this.flush();
+        if (this.#untold.some(isUrgent)) this.flush();
         else this.#timer ??= setTimeout(() => this.flush(), maxDelayMs);
       }
     }
@@ -53,4 +54,8 @@ export class Telling {
     this.#options.flush();
     for (const delivery of untold) this.#options.tell(delivery);
   }
+}
+
+function isUrgent({ state, settledAt }: Delivery): boolean {
+  return state === "prepared" || settledAt !== undefined;
 }

@@ -41,6 +41,20 @@ test("deliveries are listed, shown as a timeline, taken back, and sent again", a
   expect(errorName((await scene.run(["delivery", "eat", "d1", "--json"])).stderr)).toBe("usage");
 });
 
+test("a push whose state is waited for outlives its daemon", async () => {
+  await using scene = await Scene.open();
+  const { sessionId } = await scene.json<SessionInfo>(["new"]);
+  const push = scene.start(["push", sessionId, "--as", "nextTurn", "--id", "p1", "--wait", "answered", "not lost"]);
+  await push.said(/ held /);
+  await scene.run(["stop"]);
+  await push.said(/the daemon has gone/);
+  await scene.run(["start"]);
+  expect((await scene.run(["prompt", sessionId, "hello"])).code).toBe(0);
+  const { code, stdout } = await push.ended;
+  expect([code, stdout.match(/ answered /g)]).toEqual([0, [" answered "]]);
+  expect(scene.provider.requests.at(-1)?.countText("not lost")).toBe(1);
+});
+
 test("a watch shows each state of each delivery, over the end of one daemon and the start of the next", async () => {
   const gate = new Gate();
   await using scene = await Scene.open({ script: [behind(hold(gate), answer("Got it."))] });

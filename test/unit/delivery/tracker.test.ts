@@ -57,6 +57,15 @@ describe("DeliveryTracker", () => {
     ]);
   });
 
+  test("has on disk that a request carries it when it tells so, since the transcript does not say it", async () => {
+    const { tracker, again, changes } = track();
+    await tracker.accept(push());
+    tracker.receive("s", { kind: "inserted", at, deliveryIds: ["d"] });
+    tracker.receive("s", { kind: "prepared", at, requestId: "r", deliveryIds: ["d"] });
+    expect(changes.at(-1)?.state).toBe("prepared");
+    expect(again().get("d")).toEqual(changes.at(-1));
+  });
+
   test("gives the existing delivery for the same id and content, also at the same time, in any order of keys", async () => {
     const { tracker, changes } = track();
     const [first, second] = await Promise.all([
