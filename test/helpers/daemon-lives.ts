@@ -22,6 +22,7 @@ export class DaemonLives {
   readonly logFile: string;
   readonly #options: LivesOptions;
   #process: ChildProcess | undefined;
+  #daemonPid: number | undefined;
   #life = 0;
   #isEnding = false;
 
@@ -56,6 +57,7 @@ export class DaemonLives {
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.#process = child;
+    this.#daemonPid = undefined;
     this.#isEnding = false;
     const { life } = this;
     child.once("exit", (code, signal) => {
@@ -79,7 +81,9 @@ export class DaemonLives {
     } finally {
       clearTimeout(timer);
     }
-    return JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")) as DaemonFile;
+    const file = JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")) as DaemonFile;
+    this.#daemonPid = file.pid;
+    return file;
   }
 
   /** Ends this life and waits for its end. Nothing happens when there is none. */
@@ -88,13 +92,20 @@ export class DaemonLives {
     if (child === undefined || !this.isAlive) return;
     const gone = once(child, "exit");
     this.#isEnding = true;
-    child.kill(signal);
+    this.#signal(signal);
     const late = setTimeout(() => {
       this.#options.onFault?.(`life ${this.#life} of the daemon did not end within ${endTimeoutMs} ms of ${signal}`);
+      this.#signal("SIGKILL");
       child.kill("SIGKILL");
     }, endTimeoutMs);
     await gone;
     clearTimeout(late);
+  }
+
+  /** To the daemon itself: what runs it ends with it. */
+  #signal(signal: NodeJS.Signals): void {
+    if (this.#daemonPid === undefined) this.#process?.kill(signal);
+    else if (isThere(this.#daemonPid)) process.kill(this.#daemonPid, signal);
   }
 
   /** What the log says at the level of errors. */
@@ -105,5 +116,13 @@ export class DaemonLives {
       .filter((line) => line.startsWith("{") && line.endsWith("}"))
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ level }) => level === "error" || level === "fatal" || (typeof level === "number" && level >= 50));
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { ensurePi, piVersions } from "../../scripts/pi-versions.ts";
 import { reportText } from "./report.ts";
 import { soak } from "./soak.ts";
+import { canTrace } from "./store-faults.ts";
 
 const help = `npm run soak -- [options]
 
@@ -13,6 +14,8 @@ Runs random deliveries with random faults, and fails when a receipt is wrong, a 
   --pi VERSION   ${Object.keys(piVersions).join(" or ")} (default: 1.5.2)
   --only REGEXP  only the operations whose name matches
   --go-on        does not end at the first failure
+
+Where strace is installed, syncs of the store's file fail too.
 `;
 
 const { values } = parseArgs({
@@ -46,6 +49,7 @@ else {
     seconds: number("minutes", values.minutes) * 60,
     pushes: number("pushes", values.pushes),
     endsAtFirst: !values["go-on"],
+    withFileSystemFaults: canTrace(),
     ...(values.only === undefined ? {} : { only: new RegExp(values.only) }),
     say: (line) => process.stdout.write(`${line}\n`),
   });

@@ -8,6 +8,7 @@ import type { Operation } from "./operation.ts";
 import { operations } from "./operations.ts";
 import { Random } from "./random.ts";
 import { caseText, type Failure, type Report } from "./report.ts";
+import { fileSystemFaults } from "./store-faults.ts";
 import { entriesOf } from "./transcripts.ts";
 import { World } from "./world.ts";
 
@@ -25,6 +26,8 @@ export interface SoakOptions {
   readonly eachAtLeast?: number;
   /** Ends with the round in which something was found to be wrong. Default: true. */
   readonly endsAtFirst?: boolean;
+  /** Faults of the file system by strace, too. Default: false. */
+  readonly withFileSystemFaults?: boolean;
   /** Only the operations whose kind matches. Default: all. */
   readonly only?: RegExp;
   readonly say?: (line: string) => void;
@@ -56,7 +59,9 @@ export async function soak(options: SoakOptions): Promise<Report> {
     const run = new Run(
       world,
       random,
-      operations.filter(({ kind }) => options.only?.test(kind) !== false),
+      [...operations, ...(options.withFileSystemFaults === true ? fileSystemFaults : [])].filter(
+        ({ kind }) => options.only?.test(kind) !== false,
+      ),
     );
     const elapsed = (): number => (performance.now() - startedAt) / 1_000;
     do {

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Actor } from "./actor.ts";
@@ -53,3 +54,42 @@ export const storeFaults: readonly Operation[] = [
     run: (actor) => damageStore(actor, actor.random.pick(Object.values(damages))),
   },
 ];
+
+/** Whether strace is there and may trace. */
+export function canTrace(): boolean {
+  return spawnSync("strace", ["-qq", "-e", "trace=none", "true"]).status === 0;
+}
+
+/**
+ * Syncs of the store's WAL fail in the middle of a life of the daemon: what it then refuses must not be there, what it
+ * accepts must be. It needs strace.
+ */
+export const fileSystemFaults: readonly Operation[] = ["ENOSPC", "EIO"].map((error) => ({
+  kind: `syncs of the store fail with ${error}`,
+  run: async (actor) => {
+    const { world, random } = actor;
+    const first = random.integer(3, 30);
+    const file = join(world.stateDir, "store.db-wal");
+    const trace = join(world.stateDir, "..", `strace-${world.lives.life}`);
+    const inject = `inject=fdatasync,fsync:error=${error}:when=${first}..${first + random.integer(0, 3)}`;
+    const prefix = ["strace", "-f", "-qq", "-o", trace, "-P", file, "-e", "trace=fdatasync,fsync", "-e", inject];
+    await world.replaceDaemon("SIGTERM", () => {}, prefix);
+    actor.world.plan.withdraw(actor.model);
+    for (let i = 0; i < 12; i += 1) await actor.pushSome(3);
+    await untilWritable(actor);
+    const isMet = readFileSync(trace, "utf8").includes("INJECTED");
+    await world.replaceDaemon("SIGTERM");
+    return isMet;
+  },
+}));
+
+/** Every push is taken again: the store is back. */
+async function untilWritable(actor: Actor): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (performance.now() < deadline) {
+    const { answer } = await actor.push({ deliverAs: "steer" });
+    const info = await actor.world.call("daemon/info", {}, actor.random);
+    if (answer === "accepted" && info.kind === "result" && info.result.store?.state === "open") return;
+    await actor.pause(200);
+  }
+}

@@ -189,7 +189,11 @@ export class World implements AsyncDisposable {
   }
 
   /** Ends the daemon and starts the next life. One at a time; `between` runs while there is none. */
-  replaceDaemon(signal: "SIGKILL" | "SIGTERM", between: () => void | Promise<void> = () => {}): Promise<void> {
+  replaceDaemon(
+    signal: "SIGKILL" | "SIGTERM",
+    between: () => void | Promise<void> = () => {},
+    prefix: readonly string[] = [],
+  ): Promise<void> {
     const done = this.#replacing.then(async () => {
       this.#up = Promise.withResolvers();
       this.ledger.died();
@@ -197,7 +201,7 @@ export class World implements AsyncDisposable {
       await Promise.all(this.#peers.splice(0).map((peer) => peer.ended));
       this.ledger.died();
       await between();
-      await this.#begin();
+      await this.#begin(prefix);
     });
     this.#replacing = done.catch(() => {});
     return done;
@@ -217,8 +221,8 @@ export class World implements AsyncDisposable {
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
 
-  async #begin(): Promise<void> {
-    this.#daemon = await this.lives.start();
+  async #begin(prefix: readonly string[] = []): Promise<void> {
+    this.#daemon = await this.lives.start(prefix);
     for (let n = 0; n < peerCount; n += 1) this.#peers.push(await this.#connect());
     this.#up.resolve();
     await Promise.all([...this.#subscribed].map((sessionId) => this.watch(sessionId)));
