@@ -1,14 +1,7 @@
 import { WireError } from "../protocol/errors.ts";
-import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import type { Channel, ChannelOptions, ConnectionEnd } from "./channel.ts";
-import {
-  ConnectionClosedError,
-  ProtocolMismatchError,
-  ProtocolViolationError,
-  ReconnectFailedError,
-  TimeoutError,
-  WaitingOverflowError,
-} from "./local-errors.ts";
+import { greet } from "./greeting.ts";
+import { ConnectionClosedError, ReconnectFailedError, TimeoutError, WaitingOverflowError } from "./local-errors.ts";
 import { pause } from "./pause.ts";
 import { isFinal, nextTry, type ReconnectPolicy, stableAfterMs } from "./reconnect-policy.ts";
 import type { Repeat } from "./repeatable.ts";
@@ -292,18 +285,6 @@ export class Connection {
     else void channel.closed.then(this.#closed.resolve);
     this.#options.onEvent({ kind: "closed", end });
   }
-}
-
-/** The first request of each connection: throws if the daemon speaks another protocol, and says which process it is. */
-async function greet(channel: Channel, signal: AbortSignal): Promise<string> {
-  const info = (await channel.request("daemon/info", {}, signal)) as Readonly<Record<string, unknown>> | null;
-  const { protocol, version, pid, startedAt } = info ?? {};
-  if (protocol === PROTOCOL_VERSION) return `${pid} ${startedAt}`;
-  if (typeof protocol !== "number") {
-    throw new ProtocolViolationError("result of daemon/info", [{ path: "/protocol", message: "is not a number" }]);
-  }
-  const daemonVersion = String(version);
-  throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol, daemonVersion });
 }
 
 function largest(calls: Iterable<PendingCall>): PendingCall | undefined {

@@ -203,6 +203,7 @@ describe("stop", () => {
     await using scene = await Scene.open();
     await scene.json(["start"]);
     await scene.json(["stop"]);
-    expect(readdirSync(scene.stateDir).toSorted()).toEqual(["daemon.log", "lock.db", "store.db", "token"]);
+    const left = ["daemon.log", "lock.db", "sessions.jsonl", "store.db", "store.mark", "token"];
+    expect(readdirSync(scene.stateDir).toSorted()).toEqual(left);
   });
 });
