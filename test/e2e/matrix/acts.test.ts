@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { type ProviderAct, providerActs } from "./acts.ts";
 import { type AgentState, agentStates, compacting } from "./agents.ts";
-import { type Api, attemptsOf, endOf, World } from "./world.ts";
+import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
 
 // Every act of the provider, in every state of the agent, with both APIs: one right end each.
 
@@ -51,7 +51,7 @@ async function runCell({ api, agent, act }: Case, { task }: Pick<TestContext, "t
   await doMeanwhile?.(cell, delivery);
   const end = await cell.rest(delivery);
   await cell.idle();
-  Object.assign(task.meta, { cell: { does: act.name, agent: agent.name, api, end: endOf(end) } });
+  note(task, { does: act.name, where: agent.name, api, end: endOf(end) });
 
   expect(endOf(end)).toBe(right.end);
   expect(attemptsOf(end)).toEqual(rightAttempts);
