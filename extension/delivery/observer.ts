@@ -170,9 +170,9 @@ function failureOf(errorMessage: string | undefined, ctx: ExtensionContext): Fai
   };
 }
 
-/** pi keeps the status of a refused request only as the beginning of its words about it. */
+/** pi keeps the status of a refused request only as the beginning of its words about it, or as Google's error body. */
 function statusIn(errorMessage: string | undefined): number | undefined {
-  const digits = /^(?:[^:(]{0,64}\()?([45]\d\d)(?:[:) ]|$)/.exec(errorMessage ?? "")?.[1];
+  const digits = /^(?:(?:[^:(]{0,64}\()?|\{"error":\{"code":)([45]\d\d)(?:[:), ]|$)/.exec(errorMessage ?? "")?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 

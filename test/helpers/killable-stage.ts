@@ -29,7 +29,13 @@ export async function startKillableStage(options: Omit<StageOptions, "helper"> =
     source: checkout,
     stateDir,
     cwd,
-    env: { ...process.env, ...agentDir.env, PI_RPCD_PI: options.pi ?? piUnderTest().cli, PI_RPCD_VALIDATE: "1" },
+    env: {
+      ...process.env,
+      ...agentDir.env,
+      ...options.env?.(provider),
+      PI_RPCD_PI: options.pi ?? piUnderTest().cli,
+      PI_RPCD_VALIDATE: "1",
+    },
   });
   const end = async (signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
     await lives.end(signal);

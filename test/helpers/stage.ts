@@ -29,6 +29,8 @@ export interface Stage extends AsyncDisposable {
 export interface StageOptions {
   readonly provider?: ProviderOptions;
   readonly agent?: Omit<AgentDirOptions, "provider">;
+  /** Further environment of pi. */
+  readonly env?: (provider: ScriptedProvider) => Readonly<Record<string, string>>;
   /** Default: the package's own. */
   readonly helper?: string;
   /** Default: the pi under test. */
@@ -57,7 +59,7 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
       stateDir,
       pi: options.pi ?? piUnderTest().cli,
       helper: options.helper,
-      env: { ...process.env, ...agentDir.env, PI_RPCD_VALIDATE: "1" },
+      env: { ...process.env, ...agentDir.env, ...options.env?.(provider), PI_RPCD_VALIDATE: "1" },
       log: pino({ level: "silent" }),
     });
     return { daemon, client: await connect({ stateDir, validateResults: true }) };

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { status } from "../../../provider/reply.ts";
 import { backingOff, compacting, inTool, streaming } from "./agents.ts";
-import { type Api, type Cell, endOf, World } from "./world.ts";
+import { type Api, type Cell, endOf, note, World } from "./world.ts";
 
 // What clients can do to a push that is under way: abort, clear, cancel, let it expire, send again.
 
@@ -131,6 +131,9 @@ const rows: readonly Row[] = [
     { what: "abort, nextTurn", place, params: { deliverAs: "nextTurn" }, befall: abort, end: "held" },
     { what: "abort, followUp", place, params: { deliverAs: "followUp" }, befall: abort, end: "parked abort" },
   ]),
+  // The abort ends the compaction, and there is no run that it could take the push from.
+  { what: "abort", place: held(compacting), befall: abort, end: "answered" },
+  { what: "abort, onAbort drop", place: held(compacting), params: { onAbort: "drop" }, befall: abort, end: "answered" },
   // There is no run to abort.
   { what: "abort", place: heldForPrompt, params: { onAbort: "drop" }, befall: abort, end: "held" },
   { what: "abort", place: inserted, params: { onAbort: "drop" }, befall: abort, end: "inserted" },
@@ -198,7 +201,7 @@ describe("a push", () => {
       const [state] = end.split(" ") as [Parameters<Cell["until"]>[1]];
       const now = await cell.until(delivery, state);
       await cell.idle();
-      Object.assign(task.meta, { cell: { does: what, agent: place.name, api, end: endOf(now) } });
+      note(task, { does: what, where: place.name, api, end: endOf(now) });
       expect(endOf(await delivery.get())).toBe(end);
       const isInside = place === inserted || place === refused || place === answered || state === "answered";
       expect(await cell.entries(delivery.id)).toBe(isInside ? 1 : 0);

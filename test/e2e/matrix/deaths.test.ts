@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Death, deaths } from "./deaths.ts";
-import { type Api, attemptsOf, type Cell, endOf, World } from "./world.ts";
+import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts";
 
 // A process dies by `kill -9` while a push is at each point of its way. Into the transcript it goes exactly once.
 
@@ -67,7 +67,7 @@ describe("when pi is killed, a push", () => {
     process.kill(pid as number, "SIGKILL");
     await cell.died(generation);
     const end = await afterwards({ ...each, cell, deliveryId: id });
-    Object.assign(task.meta, { cell: { does: "pi is killed", agent: each.where, api: each.api, end } });
+    note(task, { does: "pi is killed", where: each.where, api: each.api, end });
   });
 });
 
@@ -82,10 +82,8 @@ describe("when the daemon is killed, a push", () => {
     );
     await world.stage.restart();
     for (const { cell } of placed) cell.runAfterDeath();
-    const cells: object[] = [];
     for (const each of placed) {
-      cells.push({ does: "the daemon is killed", agent: each.where, api, end: await afterwards(each) });
+      note(task, { does: "the daemon is killed", where: each.where, api, end: await afterwards(each) });
     }
-    Object.assign(task.meta, { cells });
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delivery, DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, hold, status } from "../../../provider/reply.ts";
-import { type Api, attemptsOf, type Cell, endOf, World } from "./world.ts";
+import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts";
 
 // What commands of extensions do inside pi while a push is under way: another session, another branch, a reload.
 
@@ -155,7 +155,7 @@ describe("inside pi", () => {
     await cell.idle();
     const [lastState] = last.split(" ") as [Parameters<Cell["until"]>[1]];
     const now = await cell.until(delivery, lastState);
-    Object.assign(task.meta, { cell: { does: change.name, agent: place.name, api, end: endOf(now) } });
+    note(task, { does: change.name, where: place.name, api, end: endOf(now) });
     expect(endOf(now)).toBe(last);
     expect(cell.carried.slice(before)).toEqual([isCarried ? 1 : 0]);
     const isInside = now.history.some((step) => step.state === "inserted");

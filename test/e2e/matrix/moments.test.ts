@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PushParams } from "../../../client/index.ts";
 import { type AgentState, backingOff, compacting, idle, inTool, streaming } from "./agents.ts";
-import { type Api, attemptsOf, endOf, World } from "./world.ts";
+import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
 
 // When each kind of push is handed over, in every state of the agent, and what carries it.
 
@@ -80,7 +80,7 @@ describe("the moment of a push", () => {
       const now = await cell.until(delivery, end);
       await cell.idle();
       const label = `${deliverAs}, triggerTurn ${triggerTurn}`;
-      Object.assign(task.meta, { cell: { does: label, agent: agent.name, api, end: endOf(now) } });
+      note(task, { does: label, where: agent.name, api, end: endOf(now) });
       expect(endOf(await delivery.get())).toBe(end);
       expect(cell.carried).toEqual(requests);
       expect(await cell.entries(delivery.id)).toBe(end === "held" ? 0 : 1);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, hold, type Reply, status } from "../../../provider/reply.ts";
 import { type AgentState, idle, inTool, streaming } from "./agents.ts";
-import { type Api, attemptsOf, endOf, World } from "./world.ts";
+import { type Api, attemptsOf, endOf, note, World } from "./world.ts";
 
 // What other extensions do with a push, and requests between that are not for it: those that keep a prompt cache warm.
 
@@ -57,9 +57,7 @@ describe("an extension that removes the push", () => {
     const delivery = await agent.reach(cell, () => cell.push({ content: `${cell.text} ${words}` }));
     const now = await cell.rest(delivery);
     await cell.idle();
-    Object.assign(task.meta, {
-      cell: { does: `an extension removes it ${does}`, agent: agent.name, api, end: endOf(now) },
-    });
+    note(task, { does: `an extension removes it ${does}`, where: agent.name, api, end: endOf(now) });
     expect(endOf(now)).toBe(end);
     expect(attemptsOf(now)).toEqual(attempts);
     expect(cell.carried).toEqual(Array.from({ length: agent.requestsBefore + 1 }, () => 0));
@@ -119,7 +117,7 @@ describe("a request that keeps the prompt cache warm", () => {
       expect((await delivery.get()).state).toBe("prepared");
       gate.open();
       const now = await cell.rest(delivery);
-      Object.assign(task.meta, { cell: { does: `a warm request, then ${does}`, agent: "idle", api, end: endOf(now) } });
+      note(task, { does: `a warm request, then ${does}`, where: "idle", api, end: endOf(now) });
       expect(endOf(now)).toBe(end);
       expect(attemptsOf(now)).toEqual(attempts);
       expect(cell.carried).toEqual([1]);
@@ -138,7 +136,7 @@ describe("a request that keeps the prompt cache warm", () => {
     cell.add(status(529), answer("Good."));
     const delivery = cell.push();
     const now = await delivery.answered;
-    Object.assign(task.meta, { cell: { does: "a warm request under way", agent: "idle", api, end: endOf(now) } });
+    note(task, { does: "a warm request under way", where: "idle", api, end: endOf(now) });
     // pi gives the warm request up for the newer one.
     expect(await warm?.ended).toBe("closed_by_client");
     expect(attemptsOf(now)).toEqual(["failed 529 confirmed", "delivered headers 200 confirmed"]);
@@ -177,7 +175,7 @@ describe("a request that keeps the prompt cache warm, if no extension insists on
     expect(warmed).toBeGreaterThan(0);
     gate.open();
     const now = await delivery.answered;
-    Object.assign(task.meta, { cell: { does: "a warm request is vetoed", agent: "idle", api, end: endOf(now) } });
+    note(task, { does: "a warm request is vetoed", where: "idle", api, end: endOf(now) });
     // The headers might have been those of a warm request, for all that the helper knows.
     expect(attemptsOf(now)).toEqual(["delivered content confirmed"]);
   });

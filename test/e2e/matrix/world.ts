@@ -1,24 +1,29 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, vi } from "vitest";
+import { expect, type TestContext, vi } from "vitest";
 import type { Attempt, Delivery, DeliveryHandle, PushParams, SessionHandle } from "../../../client/index.ts";
 import { isTerminal } from "../../../protocol/delivery-progress.ts";
 import type { ScriptedModel } from "../../../provider/agent-dir.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { answer, type Reply } from "../../../provider/reply.ts";
 import type { Responder, Source } from "../../../provider/script.ts";
+import type { ScriptedProvider } from "../../../provider/server.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
+import type { CellResult } from "../../setup/matrix-reporter.ts";
 import { entriesOf } from "../../soak/transcripts.ts";
 import { type Barrier, Barriers } from "./barriers.ts";
 
-export type Api = "scripted" | "scripted-anthropic" | "scripted-google";
+/** The provider of a session's model: the scripted one by an API, or the one of the extension `soak-pi`. */
+export type Api = "scripted" | "scripted-anthropic" | "scripted-google" | "eager";
 
 export interface WorldOptions {
   /** Whether the daemon is a process of its own, of which `stage.restart()` is a kill. */
   readonly isKillable?: boolean;
   /** Names of fixture extensions that pi loads behind the helper. */
   readonly extensions?: readonly string[];
+  /** Further environment of pi. */
+  readonly env?: (provider: ScriptedProvider) => Readonly<Record<string, string>>;
   /** Settings of pi, beside those for tests. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Fields of every model. */
@@ -87,8 +92,13 @@ export class World implements AsyncDisposable {
       ...options.settings,
     };
     const models = Array.from({ length: modelCount }, (_, n) => ({ ...options.model, id: `model-${n}` }));
-    const start = options.isKillable === true ? startKillableStage : startStage;
-    const stage = await start({ provider: { otherwise: replies.respond }, agent: { settings, models } });
+    const { env, isKillable } = options;
+    const start = isKillable === true ? startKillableStage : startStage;
+    const stage = await start({
+      provider: { otherwise: replies.respond },
+      agent: { settings, models },
+      ...(env === undefined ? {} : { env }),
+    });
     const directory = join(stage.agentDir.path, "extensions");
     mkdirSync(directory);
     for (const name of options.extensions ?? []) {
@@ -275,6 +285,11 @@ export class Cell implements AsyncDisposable {
     if (this.#isDone) this.#release();
     else await this.session.close().catch(() => {});
   }
+}
+
+/** Leaves the result of a cell for the reporter that prints the matrix. */
+export function note({ meta }: Pick<TestContext["task"], "meta">, ...cells: readonly CellResult[]): void {
+  meta.cells = [...(meta.cells ?? []), ...cells];
 }
 
 /** State and reason: `parked run_failed`. */

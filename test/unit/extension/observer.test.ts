@@ -94,6 +94,8 @@ test.for([
   ["Connection error.", undefined],
   ["terminated after 500 bytes", undefined],
   ["200: fine", undefined],
+  ['{"error":{"code":503,"message":"No.","status":"UNAVAILABLE"}}', 503],
+  ['{"error":{"code":"503","message":"No."}}', undefined],
 ] as const)("the status in %j is %s", ([errorMessage, status]) => {
   const { observer, ctx, frames } = observed("d1");
   observer.offer([custom("d1")], ctx);
