@@ -9,10 +9,10 @@ import { type Heard, recorder } from "./core.ts";
 export interface Watcher extends AsyncDisposable {
   /** All of them, in order. */
   readonly heard: readonly Heard[];
-  /** Those of the requests to the provider. */
-  requests(): readonly Heard[];
+  /** Those of the requests to the provider, up to now: what the daemon has sent before this call is waited for. */
+  requests(): Promise<readonly Heard[]>;
   /** The same, in a few words each. */
-  story(): string[];
+  story(): Promise<string[]>;
   /** The first that fits, heard already or later. */
   until(fits: (heard: Heard) => boolean): Promise<Heard>;
   call(method: string, params: object): Promise<{ readonly result?: unknown; readonly error?: { data: unknown } }>;
@@ -43,11 +43,15 @@ export async function watch(daemon: DaemonFile, sessionId: string, params: objec
     return promise;
   };
   await call("session/subscribe", { sessionId, ...params });
-  const requests = (): Heard[] => log.heard.filter(({ method }) => method.startsWith("provider/"));
+  const requests = async (): Promise<Heard[]> => {
+    // An answer comes behind everything that was sent before it.
+    await call("daemon/info", {});
+    return log.heard.filter(({ method }) => method.startsWith("provider/"));
+  };
   return {
     heard: log.heard,
     requests,
-    story: () => requests().map(inWords),
+    story: async () => (await requests()).map(inWords),
     until: log.until,
     call,
     [Symbol.asyncDispose]: async () => {

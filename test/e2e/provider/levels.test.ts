@@ -12,8 +12,8 @@ const marked = "only-for-those-who-ask-7c1e";
 const tool = answer("I run it.", call("bash", { command: "true" }));
 
 /** The last request that a subscriber was told of. */
-function prepared(watcher: Watcher) {
-  return watcher.requests().findLast(({ method }) => method === "provider/requestPrepared")?.params;
+async function prepared(watcher: Watcher) {
+  return (await watcher.requests()).findLast(({ method }) => method === "provider/requestPrepared")?.params;
 }
 
 test("each subscriber gets what it asked for, and nothing of what another asked", async () => {
@@ -26,18 +26,18 @@ test("each subscriber gets what it asked for, and nothing of what another asked"
   await using messages = await watch(file, id, { provider: "messages" });
   await using payload = await watch(file, id, { provider: "payload" });
   await session.promptAndWait(marked);
-  for (const watcher of [none, off]) expect(watcher.requests()).toEqual([]);
+  for (const watcher of [none, off]) expect(await watcher.requests()).toEqual([]);
   const [, , last] = stage.provider.requests;
-  expect(JSON.stringify(summary.requests())).not.toContain(marked);
-  expect(prepared(summary)).not.toHaveProperty("messagesBytes");
-  expect(prepared(messages)).toMatchObject({ messages: expect.any(Array), messagesBytes: expect.any(Number) });
-  expect(prepared(messages)).not.toHaveProperty("payload");
-  expect(JSON.stringify(prepared(messages)?.messages)).toContain(marked);
-  expect(prepared(messages)?.messages).toHaveLength(prepared(messages)?.messageCount);
-  expect(prepared(payload)?.payload).toEqual(last?.body);
-  expect(prepared(payload)?.messages).toEqual(prepared(messages)?.messages);
-  for (const watcher of [messages, payload]) expect(watcher.story()).toEqual(summary.story());
-  expect(summary.story()).toHaveLength(6);
+  expect(JSON.stringify(await summary.requests())).not.toContain(marked);
+  expect(await prepared(summary)).not.toHaveProperty("messagesBytes");
+  expect(await prepared(messages)).toMatchObject({ messages: expect.any(Array), messagesBytes: expect.any(Number) });
+  expect(await prepared(messages)).not.toHaveProperty("payload");
+  expect(JSON.stringify((await prepared(messages))?.messages)).toContain(marked);
+  expect((await prepared(messages))?.messages).toHaveLength((await prepared(messages))?.messageCount);
+  expect((await prepared(payload))?.payload).toEqual(last?.body);
+  expect((await prepared(payload))?.messages).toEqual((await prepared(messages))?.messages);
+  for (const watcher of [messages, payload]) expect(await watcher.story()).toEqual(await summary.story());
+  expect(await summary.story()).toHaveLength(6);
   // What was left for the daemon is taken.
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });
@@ -64,11 +64,11 @@ test("requests of the past are not replayed", async () => {
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
-  expect(watcher.story()).toHaveLength(2);
+  expect(await watcher.story()).toHaveLength(2);
   await using late = await watch(stage.daemon.file, session.id, { provider: "summary", after: 0 });
   await session.promptAndWait("Hello again.");
-  expect(watcher.story()).toHaveLength(4);
-  expect(late.requests()).toEqual(watcher.requests().slice(2));
+  expect(await watcher.story()).toHaveLength(4);
+  expect(await late.requests()).toEqual((await watcher.requests()).slice(2));
 });
 
 test("subscribing again changes the level, and without one it stays", async () => {
@@ -76,13 +76,10 @@ test("subscribing again changes the level, and without one it stays", async () =
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   const told = async (params: object): Promise<unknown[]> => {
-    const before = watcher.requests().length;
+    const before = (await watcher.requests()).length;
     await watcher.call("session/subscribe", { sessionId: session.id, ...params });
     await session.promptAndWait("Hello.");
-    return watcher
-      .requests()
-      .slice(before)
-      .flatMap(({ params: { payload, messages } }) => [payload, messages]);
+    return (await watcher.requests()).slice(before).flatMap(({ params: { payload, messages } }) => [payload, messages]);
   };
   expect(await told({})).toEqual([undefined, undefined, undefined, undefined]);
   expect(await told({ provider: "payload" })).toEqual([expect.any(Object), expect.any(Array), undefined, undefined]);
@@ -102,8 +99,8 @@ test("who asks while a request is on its way hears of the next one first", async
   await using late = await watch(stage.daemon.file, session.id, { provider: "summary" });
   gate.open();
   await run;
-  expect(first.story()).toHaveLength(4);
-  expect(late.requests()).toEqual(first.requests().slice(2));
+  expect(await first.story()).toHaveLength(4);
+  expect(await late.requests()).toEqual((await first.requests()).slice(2));
 });
 
 test("a list and a payload that are too large are left out, and their sizes are told", async () => {
@@ -113,16 +110,16 @@ test("a list and a payload that are too large are left out, and their sizes are 
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "payload" });
   await using summary = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Small.");
-  expect(prepared(watcher)).not.toHaveProperty("truncated");
+  expect(await prepared(watcher)).not.toHaveProperty("truncated");
   // pi would make an image of a prompt smaller.
   const data = Buffer.alloc(4 * mebibyte, 7).toString("base64");
   const image = { type: "image", data, mimeType: "image/png" } as const;
   await session.push({ customType: "n", content: [{ type: "text", text: "Look." }, image] }).answered;
-  expect(prepared(watcher)).toMatchObject({ truncated: true, attempt: 1 });
-  expect(prepared(watcher)?.messagesBytes).toBeGreaterThan(data.length);
-  for (const left of ["messages", "payload"]) expect(prepared(watcher)).not.toHaveProperty(left);
-  expect(prepared(summary)).not.toHaveProperty("truncated");
-  expect(prepared(summary)?.payloadBytes).toBe(stage.provider.requests.at(-1)?.bodyBytes);
+  expect(await prepared(watcher)).toMatchObject({ truncated: true, attempt: 1 });
+  expect((await prepared(watcher))?.messagesBytes).toBeGreaterThan(data.length);
+  for (const left of ["messages", "payload"]) expect(await prepared(watcher)).not.toHaveProperty(left);
+  expect(await prepared(summary)).not.toHaveProperty("truncated");
+  expect((await prepared(summary))?.payloadBytes).toBe(stage.provider.requests.at(-1)?.bodyBytes);
 });
 
 test("an unknown level is refused by name, and HTTP has no subscriptions", async () => {

@@ -15,9 +15,9 @@ describe.for(apis)("a request to %s", (api) => {
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.promptAndWait("Hello, ä€😀 \u2028.");
-    const [prepared, delivered] = watcher.requests();
+    const [prepared, delivered] = await watcher.requests();
     const [request] = stage.provider.requests;
-    expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+    expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
     expect(prepared?.params).toEqual({
       sessionId: session.id,
       requestId: expect.any(String),
@@ -47,8 +47,13 @@ describe.for(apis)("a request to %s", (api) => {
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     const { attempts, deliveryId } = await session.push({ customType: "n", content: "Hello." }).answered;
-    const requests = watcher.requests().map(({ params }) => params);
-    expect(watcher.story()).toEqual(["prepared 1", "failed failed 529 retry", "prepared 2", "delivered headers 200"]);
+    const requests = (await watcher.requests()).map(({ params }) => params);
+    expect(await watcher.story()).toEqual([
+      "prepared 1",
+      "failed failed 529 retry",
+      "prepared 2",
+      "delivered headers 200",
+    ]);
     expect(requests.map(({ requestId }) => requestId)).toEqual(attempts.flatMap(({ requestId: id }) => [id, id]));
     expect(requests.map(({ deliveryIds }) => deliveryIds)).toEqual([[deliveryId], undefined, [deliveryId], undefined]);
     expect(requests[1]).toMatchObject({ status: 529, reason: "failed", willRetry: true, error: attempts[0]?.error });
@@ -93,13 +98,13 @@ describe.for(apis)("a request to %s", (api) => {
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.runUntilSettled("Hello.");
-    expect(watcher.story()).toEqual(story);
+    expect(await watcher.story()).toEqual(story);
     expect(stage.provider.requests).toHaveLength(story.filter((word) => word.startsWith("prepared")).length);
-    const prepared = watcher.requests().filter(({ method }) => method === "provider/requestPrepared");
+    const prepared = (await watcher.requests()).filter(({ method }) => method === "provider/requestPrepared");
     expect(prepared.map(({ params }) => params.payloadSha256)).toEqual(
       stage.provider.requests.map(({ bodySha256 }) => bodySha256),
     );
-    const ids = watcher.requests().map(({ params }) => params.requestId);
+    const ids = (await watcher.requests()).map(({ params }) => params.requestId);
     for (let i = 0; i < ids.length; i += 2) expect(ids[i]).toBe(ids[i + 1]);
     expect(new Set(ids).size).toBe(ids.length / 2);
   });
@@ -112,7 +117,7 @@ describe.for(apis)("a request to %s", (api) => {
     await stage.provider.waitForRequest();
     await session.abort();
     await watcher.until(({ method }) => method === "provider/requestFailed");
-    expect(watcher.story()).toEqual(["prepared 1", "failed aborted no retry"]);
+    expect(await watcher.story()).toEqual(["prepared 1", "failed aborted no retry"]);
   });
 
   test("that hangs in the middle of its answer was delivered, whatever an abort does", async () => {
@@ -123,7 +128,7 @@ describe.for(apis)("a request to %s", (api) => {
     await session.prompt("Hello.");
     await watcher.until(({ method }) => method === "provider/requestDelivered");
     await session.abort();
-    expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+    expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
   });
 
   test("that is open when pi is killed ends as unknown, and the next child's requests are told of too", async () => {
@@ -135,8 +140,8 @@ describe.for(apis)("a request to %s", (api) => {
     process.kill((await session.get()).pid ?? 0, "SIGKILL");
     await watcher.until(({ method }) => method === "provider/requestFailed");
     await session.promptAndWait("Are you there?");
-    expect(watcher.story()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
-    expect(watcher.requests()[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
+    expect(await watcher.story()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
+    expect((await watcher.requests())[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
   });
 
   test("that is open when its session is closed has an end", async () => {
@@ -146,7 +151,7 @@ describe.for(apis)("a request to %s", (api) => {
     await session.prompt("Hello.");
     await stage.provider.waitForRequest();
     await session.close();
-    expect(watcher.requests().map(({ method }) => method)).toEqual([
+    expect((await watcher.requests()).map(({ method }) => method)).toEqual([
       "provider/requestPrepared",
       "provider/requestFailed",
     ]);
@@ -161,7 +166,7 @@ describe.for(apis)("a request to %s", (api) => {
     await session.command({ type: "compact" });
     await session.promptAndWait("And now?");
     expect(stage.provider.requests.length).toBeGreaterThan(3);
-    expect(watcher.story()).toEqual(Array(3).fill(["prepared 1", "delivered headers 200"]).flat());
+    expect(await watcher.story()).toEqual(Array(3).fill(["prepared 1", "delivered headers 200"]).flat());
   });
 
   test("shows no secret in its headers", async () => {
@@ -182,7 +187,7 @@ describe.for(apis)("a request to %s", (api) => {
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "payload" });
     await session.promptAndWait("Hello.");
-    expect(watcher.requests()[1]?.params.headers).toMatchObject({
+    expect((await watcher.requests())[1]?.params.headers).toMatchObject({
       "x-request-id": "req-1",
       "set-cookie": "[redacted]",
       "x-api-key": "[redacted]",
@@ -200,8 +205,8 @@ test("a request to a provider without headers is believed by its start, and has 
   const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted-google/model-1" });
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
-  expect(watcher.story()).toEqual(["prepared 1", "delivered start"]);
-  expect(watcher.requests()[1]?.params).not.toHaveProperty("headers");
+  expect(await watcher.story()).toEqual(["prepared 1", "delivered start"]);
+  expect((await watcher.requests())[1]?.params).not.toHaveProperty("headers");
 });
 
 test("a context that is too long fails without a retry, and after the compaction the request is a new one", async () => {
@@ -214,7 +219,7 @@ test("a context that is too long fails without a retry, and after the compaction
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
   expect((await session.runUntilSettled("Much more.")).text).toBe("Understood.");
-  expect(watcher.story().slice(4)).toEqual([
+  expect((await watcher.story()).slice(4)).toEqual([
     ...["prepared 1", "failed failed 400 no retry", "prepared 1", "delivered headers 200"],
   ]);
 });
@@ -229,7 +234,7 @@ test("what an adapter tries again within itself is one request", async () => {
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
   expect(stage.provider.requests).toHaveLength(3);
-  expect(watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
+  expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
 });
 
 test("requests are told of behind a reload of pi's extensions", async () => {
@@ -245,5 +250,5 @@ test("requests are told of behind a reload of pi's extensions", async () => {
   await session.promptAndWait("Hello.");
   await session.prompt("/test-reload");
   await session.promptAndWait("Hello again.");
-  expect(watcher.story()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
+  expect(await watcher.story()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
 });
