@@ -32,6 +32,14 @@ export interface TrackerOptions {
   readonly onExpired?: (delivery: Delivery) => Promise<void> | void;
 }
 
+/** The open deliveries of one session, and the bytes of their pushes. */
+interface OpenOfSession {
+  readonly ids: Set<string>;
+  bytes: number;
+}
+
+const nothingOpen: OpenOfSession = { ids: new Set(), bytes: 0 };
+
 /** Why a push is taken back. */
 export type Withdrawal = Extract<DeliveryInput, { kind: "withdrawn" }>;
 
@@ -49,7 +57,7 @@ interface Tracked {
 export class DeliveryTracker {
   readonly #options: TrackerOptions;
   readonly #open = new Map<string, Tracked>();
-  readonly #bySession = new Map<string, Set<string>>();
+  readonly #bySession = new Map<string, OpenOfSession>();
   readonly #settled: LRUCache<string, StoredDelivery>;
   readonly #settling = new Map<string, StoredDelivery>();
   readonly #waiters = new Waiters();
@@ -296,19 +304,14 @@ export class DeliveryTracker {
   }
 
   #refuseOverload(sessionId: string, size: number): void {
-    const open = this.#of(sessionId);
+    const { ids, bytes } = this.#bySession.get(sessionId) ?? nothingOpen;
     const { maxOpenPerSession, maxOpenBytesPerSession } = this.#options;
-    const bytes = open.reduce((sum, { push }) => sum + sizeOf(push), size);
-    if (open.length < maxOpenPerSession && bytes <= maxOpenBytesPerSession) return;
-    throw new WireError(
-      "overloaded",
-      `The session has ${open.length} pushes on their way, which is what it may have.`,
-      {
-        retryAfterMs: 1_000,
-        maxOpenPerSession,
-        maxOpenBytesPerSession,
-      },
-    );
+    if (ids.size < maxOpenPerSession && bytes + size <= maxOpenBytesPerSession) return;
+    throw new WireError("overloaded", `The session has ${ids.size} pushes on their way, which is what it may have.`, {
+      retryAfterMs: 1_000,
+      maxOpenPerSession,
+      maxOpenBytesPerSession,
+    });
   }
 
   #find(deliveryId: string): StoredDelivery | undefined {
@@ -338,7 +341,7 @@ export class DeliveryTracker {
   }
 
   #of(sessionId: string): Tracked[] {
-    const ids = this.#bySession.get(sessionId) ?? [];
+    const { ids } = this.#bySession.get(sessionId) ?? nothingOpen;
     return Array.from(ids, (id) => this.#open.get(id)).filter((tracked) => tracked !== undefined);
   }
 
@@ -346,15 +349,20 @@ export class DeliveryTracker {
     const { deliveryId, sessionId } = tracked.delivery;
     this.#open.set(deliveryId, tracked);
     this.#expiry.watch(tracked.delivery);
-    const ids = this.#bySession.get(sessionId) ?? new Set();
-    this.#bySession.set(sessionId, ids.add(deliveryId));
+    const open = this.#bySession.get(sessionId) ?? { ids: new Set(), bytes: 0 };
+    open.ids.add(deliveryId);
+    open.bytes += sizeOf(tracked.push);
+    this.#bySession.set(sessionId, open);
   }
 
   #untrack({ deliveryId, sessionId }: Delivery): void {
+    const tracked = this.#open.get(deliveryId);
     this.#open.delete(deliveryId);
     this.#expiry.forget(deliveryId);
-    const ids = this.#bySession.get(sessionId);
-    ids?.delete(deliveryId);
-    if (ids?.size === 0) this.#bySession.delete(sessionId);
+    const open = this.#bySession.get(sessionId);
+    if (tracked === undefined || open === undefined) return;
+    open.ids.delete(deliveryId);
+    open.bytes -= sizeOf(tracked.push);
+    if (open.ids.size === 0) this.#bySession.delete(sessionId);
   }
 }
