@@ -177,7 +177,8 @@ export class ScriptedProvider {
       await play(reply, { exchange, dialect: route.dialect, answerId: `${this.#answerIdPrefix}_${entry.n}` });
     } catch (error) {
       if (this.#closing.signal.aborted) entry.recordEnd("hung");
-      else if (gone.signal.aborted || body.kind === "cutOff") entry.recordEnd("closed_by_client");
+      else if (gone.signal.aborted || body.kind === "cutOff" || isDisconnect(error))
+        entry.recordEnd("closed_by_client");
       else entry.recordFailure(error);
       response.destroy();
     }
@@ -194,4 +195,10 @@ export class ScriptedProvider {
       return status(400, { message });
     }
   }
+}
+
+/** A write can fail before the response says that its connection is closed. */
+function isDisconnect(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "EPIPE" || code === "ECONNRESET";
 }

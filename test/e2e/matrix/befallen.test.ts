@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { status } from "../../../provider/reply.ts";
 import { backingOff, compacting, inTool, streaming } from "./agents.ts";
@@ -108,7 +108,7 @@ const cancel =
 const expire = async (_cell: Cell, delivery: DeliveryHandle): Promise<void> => {
   const { expiresAt = Number.NaN } = await delivery.get();
   // Until its time is over, and whatever is done then has been done.
-  await expect.poll(() => Date.now(), { timeout: 20_000 }).toBeGreaterThan(expiresAt);
+  await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(expiresAt), { timeout: 20_000, interval: 15 });
   await delivery.get();
 };
 const expiry: Params = { expiresAfterMs: 400 };
