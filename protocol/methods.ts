@@ -1,8 +1,11 @@
 import type { Static } from "typebox";
+import { commandMethods } from "./command-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import type { MethodRow } from "./method-row.ts";
+import { promptMethods } from "./prompt-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
+import { subscriptionMethods } from "./subscription-methods.ts";
 
 /**
  * Every method, once. Types, validation, OpenRPC and the typed client derive from this table;
@@ -11,6 +14,9 @@ import { sessionMethods } from "./session-methods.ts";
 export const methods = {
   ...daemonMethods,
   ...sessionMethods,
+  ...subscriptionMethods,
+  ...promptMethods,
+  ...commandMethods,
   ...deliveryMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 

@@ -13,9 +13,12 @@ import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
+import { commandHandlers } from "./rpc/handlers/command.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
+import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
@@ -106,6 +109,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
+      ...subscriptionHandlers(registry),
+      ...promptHandlers(registry, tracker),
+      ...commandHandlers(registry, tracker),
       ...deliveryHandlers(registry, tracker),
     };
     const token = state.token();

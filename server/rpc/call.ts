@@ -25,3 +25,6 @@ export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => P
 
 /** One handler for each row of the method table. */
 export type Handlers = { readonly [M in MethodName]: Handler<M> };
+
+/** The handlers of some rows of the table. */
+export type HandlersOf<Rows extends object> = { readonly [M in keyof Rows & MethodName]: Handler<M> };
