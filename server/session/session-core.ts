@@ -1,5 +1,6 @@
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
+import type { StartPurpose } from "./child-life.ts";
 import type { SessionState } from "./session-state.ts";
 
 /** What the parts of a session see of it. */
@@ -17,7 +18,7 @@ export interface SessionCore {
    * The child; one is started if there is none. Throws what starting can throw, and `session_closed`. One that is started
    * for a prompt gets the held pushes without handing them over: the prompt goes first.
    */
-  awake(purpose?: "work" | "prompt"): Promise<Child>;
+  awake(purpose?: StartPurpose): Promise<Child>;
   /** Resolves when no start is under way, whatever came of it. */
   startOver(): Promise<void>;
   /** Notes that a run is on, and gives its id. One that is noted already stays. */

@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
@@ -10,6 +9,7 @@ import { readyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
+import { ChildLife, type StartPurpose } from "./child-life.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
@@ -17,12 +17,11 @@ import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
-import { Runs } from "./runs.ts";
 import type { SessionCore } from "./session-core.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
 import { SessionRecord } from "./session-record.ts";
-import { mayBecome, type SessionState } from "./session-state.ts";
+import type { SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
 import type { Subscriber } from "./subscriptions.ts";
 
@@ -38,6 +37,7 @@ export class Session implements SessionCore {
   readonly #record: SessionRecord;
   readonly #ledger: PromptLedger;
   readonly #provider: ProviderWatch;
+  readonly #life: ChildLife;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   readonly #readers: EventReaders = {
     runStarted: () => void this.runStarted(),
@@ -47,18 +47,8 @@ export class Session implements SessionCore {
       this.#record.take(said);
       this.#publish();
     },
-    answer: (command) => {
-      if (this.#state.kind === "idle" || this.#state.kind === "running") this.#state.child.post(command);
-    },
+    answer: (command) => this.#life.child?.post(command),
   };
-  #state: SessionState = { kind: "hibernated" };
-  #starting: Promise<Child> | undefined;
-  /** Resolves when nothing is left of the last child. */
-  #lastCleaned: Promise<void> = Promise.resolve();
-  #abandonStart = new AbortController();
-  readonly #runs = new Runs();
-  /** Why no child may be started any more. Set before anything is awaited. */
-  #ending: WireError | undefined;
   #closed: Promise<ChildExit | undefined> | undefined;
 
   constructor(options: SessionOptions) {
@@ -79,6 +69,17 @@ export class Session implements SessionCore {
     this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
     this.prompting = new Prompting(this, this.#ledger, this.pushing);
+    this.#life = new ChildLife({
+      start: (signal) => this.#start(signal),
+      onReady: (child) => this.#provider.attach(child),
+      resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
+      onEnded: (child, exit) => void this.#childEnded(child, exit),
+      onChange: () => {
+        this.#record.touch();
+        this.#publish();
+      },
+      log,
+    });
   }
 
   get sessionId(): string {
@@ -94,21 +95,21 @@ export class Session implements SessionCore {
   }
 
   get state(): SessionState {
-    return this.#state;
+    return this.#life.state;
   }
 
   get runId(): string | undefined {
-    return this.#state.kind === "running" ? this.#state.runId : undefined;
+    return this.#life.runId;
   }
 
   get runsStarted(): number {
-    return this.#runs.started;
+    return this.#life.runsStarted;
   }
 
   info(): SessionInfo {
     return sessionInfo({
       facts: this.#record.facts(),
-      state: this.#state,
+      state: this.#life.state,
       cursor: this.#journal.cursor,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
       lostPrompts: this.#ledger.lost,
@@ -129,39 +130,28 @@ export class Session implements SessionCore {
     this.#journal.say("delivery/updated", { delivery });
   }
 
-  awake(purpose: "work" | "prompt" = "work"): Promise<Child> {
-    const state = this.#state;
-    if (this.#ending !== undefined) return Promise.reject(this.#ending);
-    if (state.kind === "idle" || state.kind === "running") return Promise.resolve(state.child);
-    this.#starting ??= this.#start(purpose).finally(() => {
-      this.#starting = undefined;
-    });
-    return this.#starting;
+  awake(purpose: StartPurpose = "work"): Promise<Child> {
+    return this.#life.awake(purpose);
   }
 
-  async startOver(): Promise<void> {
-    await this.#starting?.catch(() => {});
+  startOver(): Promise<void> {
+    return this.#life.startOver();
   }
 
   runStarted(): string {
-    if (this.#state.kind === "running") return this.#state.runId;
-    const runId = uuidv7();
-    if (this.#state.kind !== "idle") return runId;
-    this.#runs.begin();
-    this.#become({ kind: "running", child: this.#state.child, runId });
-    return runId;
+    return this.#life.runStarted();
   }
 
   nextRun(): Promise<void> {
-    return this.#runs.next;
+    return this.#life.nextRun();
   }
 
   settled(): Promise<void> {
-    return this.#runs.settled;
+    return this.#life.settled();
   }
 
   cleaned(): Promise<void> {
-    return this.#lastCleaned;
+    return this.#life.cleaned();
   }
 
   /** Reads pi's state again after something that may have changed it. */
@@ -182,12 +172,10 @@ export class Session implements SessionCore {
 
   /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
-    await this.#endStart(new WireError("shutting_down", "The daemon is about to end."));
-    const state = this.#state;
-    if (state.kind !== "idle" && state.kind !== "running") return await this.#lastCleaned;
-    await state.child.stop();
-    await state.child.cleaned;
-    await removeIfEmpty(this.file);
+    await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
+    const { child } = this.#life;
+    await this.#life.endChild();
+    if (child !== undefined) await removeIfEmpty(this.file);
   }
 
   /** Ends the child and the session. Always the same promise. */
@@ -197,57 +185,27 @@ export class Session implements SessionCore {
   }
 
   async #close(): Promise<ChildExit | undefined> {
-    await this.#endStart(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
-    const state = this.#state;
-    this.#become({ kind: "closing" });
-    let exit: ChildExit | undefined;
-    if (state.kind === "idle" || state.kind === "running") {
-      exit = await state.child.stop();
-      await state.child.cleaned;
-    }
-    this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
-    this.#become({ kind: "closed" });
-    return exit;
+    await this.#refuseStarts(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
+    return await this.#life.close(() => {
+      this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
+    });
   }
 
-  async #endStart(why: WireError): Promise<void> {
-    this.#ending ??= why;
+  async #refuseStarts(why: WireError): Promise<void> {
     this.pushing.close();
-    this.#abandonStart.abort();
-    await this.#starting?.catch(() => {});
+    await this.#life.refuseStarts(why);
   }
 
-  async #start(purpose: "work" | "prompt"): Promise<Child> {
-    this.#become({ kind: "starting" });
+  async #start(signal: AbortSignal): Promise<Child> {
     const generation = this.#record.nextGeneration();
-    try {
-      this.#abandonStart = new AbortController();
-      const { child, ready } = await this.#options.start(this.#record.stored, {
-        signal: this.#abandonStart.signal,
-        onEvent: (record, event) => this.#event(generation, record, event),
-        onFrame: (frame) => this.#frame(generation, frame),
-        onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
-      });
-      this.#lastCleaned = child.cleaned;
-      if (this.#ending !== undefined) {
-        await child.stop();
-        throw this.#ending;
-      }
-      this.#record.take(ready);
-      this.#become({ kind: "idle", child });
-      this.#provider.attach(child);
-      void child.exited.then((exit) => this.#childEnded(child, exit));
-      await this.pushing.resume(child, purpose === "prompt" ? "later" : "now");
-      return child;
-    } catch (error) {
-      if (this.#state.kind === "starting") {
-        this.#become({
-          kind: "crashed",
-          ...(error instanceof WireError ? { exit: error.data["exit"] as ChildExit } : {}),
-        });
-      }
-      throw this.#ending ?? error;
-    }
+    const { child, ready } = await this.#options.start(this.#record.stored, {
+      signal,
+      onEvent: (record, event) => this.#event(generation, record, event),
+      onFrame: (frame) => this.#frame(generation, frame),
+      onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
+    });
+    this.#record.take(ready);
+    return child;
   }
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
@@ -258,15 +216,11 @@ export class Session implements SessionCore {
   }
 
   #runSettled(): void {
-    const state = this.#state;
-    if (state.kind !== "running") return;
-    this.#become({ kind: "idle", child: state.child });
-    this.#runs.end();
-    this.#settling.open();
+    if (this.#life.runSettled()) this.#settling.open();
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
-    if (generation === this.#record.stored.generation) this.#settling.pass(frame, this.#state.kind === "running");
+    if (generation === this.#record.stored.generation) this.#settling.pass(frame, this.runId !== undefined);
   }
 
   #take(frame: OutwardFrame): void {
@@ -282,11 +236,11 @@ export class Session implements SessionCore {
 
   /** A hello behind the first: the session inside pi was reloaded or replaced, and the helper's list with it. */
   #hello(hello: Hello): void {
-    const state = this.#state;
-    if (state.kind !== "idle" && state.kind !== "running") return;
+    const { child } = this.#life;
+    if (child === undefined) return;
     if (hello.sessionFile !== undefined && hello.sessionFile !== this.file) this.#replaced(hello, hello.sessionFile);
     this.scope
-      .run(() => this.pushing.resume(state.child, "now"))
+      .run(() => this.pushing.resume(child, "now"))
       .catch((error: unknown) => {
         this.#options.log.warn({ err: error }, "held pushes could not be brought to the reloaded helper");
       });
@@ -308,16 +262,11 @@ export class Session implements SessionCore {
   }
 
   async #childEnded(child: Child, exit: ChildExit): Promise<void> {
-    const state = this.#state;
-    if ((state.kind === "idle" || state.kind === "running") && state.child === child) {
-      this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
-    }
-    this.#runs.end();
     this.#settling.open();
     this.#provider.childEnded(child, exit.at);
     this.#journal.pending([]);
     await this.#recount(exit.at);
-    if (!exit.expected && this.#ending === undefined) this.pushing.afterCrash();
+    if (!exit.expected && !this.#life.isEnding) this.pushing.afterCrash();
   }
 
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
@@ -329,16 +278,6 @@ export class Session implements SessionCore {
     } catch (error) {
       this.#options.log.error({ err: error }, "what an ended child has left could not be counted");
     }
-  }
-
-  #become(state: SessionState): void {
-    if (!mayBecome(this.#state.kind, state.kind)) {
-      this.#options.log.error({ from: this.#state.kind, to: state.kind }, "a session may not go this way");
-      return;
-    }
-    this.#state = state;
-    this.#record.touch();
-    this.#publish();
   }
 
   #publish(lostPrompts?: readonly LostPrompt[]): void {
