@@ -9,6 +9,7 @@ import { requestLatency } from "./figures/request-latency.ts";
 import { requestLatencyPinned } from "./figures/request-latency-pinned.ts";
 import { residentMemory } from "./figures/resident-memory.ts";
 import { storeSize } from "./figures/store-size.ts";
+import { warmCreate } from "./figures/warm-create.ts";
 import type { Figure } from "./lib/figure.ts";
 
 /** Every figure by the name that the command line takes, in the order of a full run. */
@@ -19,6 +20,7 @@ export const figures = {
   "record-size": recordSize,
   "real-pi": realPiEvents,
   "cold-create": coldCreate,
+  "warm-create": warmCreate,
   memory: residentMemory,
   "push-accepted": pushAcceptance,
   "push-delivered": pushDelivered,

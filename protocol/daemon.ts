@@ -86,6 +86,10 @@ export const DaemonInfo = Type.Object(
     stateDir: Type.String(),
     pi: PiInfo,
     sessions: Type.Record(Type.String(), Type.Integer(), { description: "How many sessions are in each state." }),
+    warmChildren: Type.Integer({
+      minimum: 0,
+      description: "Children that are ready and that no session has yet; each costs what an idle pi costs.",
+    }),
     connections: Type.Integer(),
     residentBytes: Type.Integer({ description: "The daemon's own resident memory, without its children." }),
     store: Type.Optional(StoreInfo),

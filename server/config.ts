@@ -9,6 +9,8 @@ export const limits = {
   maxWaitingCalls: 256,
   /** How many pi start at a time; further ones wait. */
   maxParallelStarts: availableParallelism(),
+  /** Children that are ready before a session wants them. Each costs what an idle pi costs: 60 to 80 MiB. */
+  warm: { perKind: 1, maxWarm: 4, recentMs: 5 * 60 * 1_000, minFreeBytes: 1024 * 1024 * 1024 },
   /** What is kept of each session's notifications for those who come back. */
   maxRetainedEventBytes: 8 * 1024 * 1024,
   /** A request's message list or payload, as JSON, that subscribers are told of; a larger one is left out. */
@@ -61,4 +63,10 @@ export function stateDirectory(option: string | undefined, env: NodeJS.ProcessEn
 
 function nonEmpty(value: string | undefined): string | undefined {
   return value === "" ? undefined : value;
+}
+
+/** How many children of a kind are kept warm: `PI_RPCD_WARM_CHILDREN`, where it is a number of one digit. */
+export function warmChildren(env: NodeJS.ProcessEnv): number {
+  const chosen = env["PI_RPCD_WARM_CHILDREN"];
+  return chosen !== undefined && /^[0-9]$/.test(chosen) ? Number(chosen) : limits.warm.perKind;
 }

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
-import { limits, stateDirectory } from "./config.ts";
+import { limits, stateDirectory, warmChildren } from "./config.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
@@ -89,7 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       sessions: store.sessions,
       prompts,
       tracker,
-      limits,
+      limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });
     sessions.registry = registry;

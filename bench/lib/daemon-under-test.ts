@@ -31,7 +31,13 @@ export async function startDaemonUnderTest(
   mkdirSync(stateDir, { recursive: true });
   const command = [...under, process.execPath, ...nodeFlags, launcher, setting.dist, stateDir, pi];
   const child = spawn(command[0] ?? "", command.slice(1), {
-    env: { ...process.env, PI_CODING_AGENT_DIR: join(stateDir, "agent"), ...env },
+    env: {
+      ...process.env,
+      PI_CODING_AGENT_DIR: join(stateDir, "agent"),
+      // A figure that is about warm children says so.
+      PI_RPCD_WARM_CHILDREN: "0",
+      ...env,
+    },
     stdio: ["pipe", "pipe", "inherit"],
     // Ctrl-C is the figure's to act on: it ends the daemon in order.
     detached: true,

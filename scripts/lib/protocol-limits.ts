@@ -38,20 +38,22 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
     "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",
 };
 
-const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery" | "settled">, string>> = {
-  maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
-  maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
-  maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
-  maxRetainedEventBytes:
-    "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
-  maxProviderBodyBytes:
-    "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
-  keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
-  keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
-  sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
-  maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
-  maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
-};
+const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery" | "settled" | "warm">, string>> =
+  {
+    maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+    maxWaitingCalls:
+      "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
+    maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
+    maxRetainedEventBytes:
+      "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
+    maxProviderBodyBytes:
+      "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
+    keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
+    keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
+    sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
+    maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
+    maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
+  };
 
 const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxPushBytes: "One push as JSON. A larger one is answered with `too_large`.",
@@ -64,6 +66,15 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
 const settled: Readonly<Record<keyof typeof daemonLimits.settled, string>> = {
   maxSettled: "Settled deliveries in the store. Beyond, the oldest are forgotten: `delivery_not_found`.",
   maxSettledBytes: "Their bytes together, as JSON. As above.",
+};
+
+const warm: Readonly<Record<keyof typeof daemonLimits.warm, string>> = {
+  perKind:
+    "Children that are ready for sessions of the same directory and options. `PI_RPCD_WARM_CHILDREN` sets it; 0 turns it off.",
+  maxWarm: "Of all kinds together. Further ones are not kept.",
+  recentMs:
+    "A kind is kept warm when it was wanted twice within this time, and until nobody has wanted it for so long.",
+  minFreeBytes: "With less memory free, nothing more is kept warm.",
 };
 
 const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
@@ -81,6 +92,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits, daemon),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
+  ...described(daemonLimits.warm, warm),
   ...described(daemonLimits.child, child),
 ];
 

@@ -28,12 +28,20 @@ export interface ChildLimits extends StopTimes {
   readonly startTimeoutMs: number;
 }
 
-export interface ChildOptions {
+/** Who hears what a child reports, in the exact order in which pi reported. */
+export interface ChildSinks {
+  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
+  readonly onFrame: (frame: OutwardFrame) => void;
+  readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
+}
+
+export interface ChildOptions extends ChildSinks {
   readonly program: PiProgram;
   readonly helper: string;
   /** For the helper's configuration and large frames; 0700. */
   readonly runDirectory: string;
-  readonly sessionFile: string;
+  /** Default: none; the child is to be adopted by a session later. */
+  readonly sessionFile?: string | undefined;
   readonly cwd: string;
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;
@@ -41,10 +49,6 @@ export interface ChildOptions {
   /** Ends the start when nobody wants the child any more. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** In the exact order in which pi reported. */
-  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
-  readonly onFrame: (frame: OutwardFrame) => void;
-  readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
 }
 
 const dialogMethods: ReadonlySet<unknown> = new Set(["select", "confirm", "input", "editor"]);
@@ -61,6 +65,7 @@ export class Child {
   readonly #exited = deferred<ChildExit>();
   readonly #startupProblem = deferred<never>();
   readonly #cleaned: Promise<void>;
+  #sinks: ChildSinks;
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
   #extensionCommands: ReadonlySet<string> = new Set();
@@ -70,6 +75,7 @@ export class Child {
   constructor(options: ChildOptions, id: string, statusKey: string, stdio: ChildStdio) {
     this.id = id;
     this.#options = options;
+    this.#sinks = options;
     this.#stdio = stdio;
     this.#stderr = new TextRing(options.limits.maxStderrBytes);
     this.#commands = new Commands((line) => this.#write(line));
@@ -132,6 +138,11 @@ export class Child {
     return this.#end();
   }
 
+  /** From now on others hear what it reports. */
+  rebind(sinks: ChildSinks): void {
+    this.#sinks = sinks;
+  }
+
   /** Waits for the first answer and checks what must be true of a child before anybody uses it. */
   async becomeReady(): Promise<ReadyState> {
     const { startTimeoutMs } = this.#options.limits;
@@ -150,7 +161,7 @@ export class Child {
     const first = await this.#commands.send({ type: "get_state" });
     // The helper announces itself in session_start, which lies before pi's first answer.
     if (this.link.command === undefined) await this.#requireHello();
-    await this.#verifyCommand();
+    await this.verify();
     if (this.#options.pi.model !== undefined) await this.#verifyModel(this.#options.pi.model);
     return readyState(first.data);
   }
@@ -161,8 +172,11 @@ export class Child {
     if (hello.kind === "timeout") throw helperMissing(this.stderrTail);
   }
 
-  /** Were the name taken by another extension too, frames would go to the model as text. */
-  async #verifyCommand(): Promise<void> {
+  /**
+   * That the helper's command is there, and its own: were the name taken by another extension too, frames would go to the
+   * model as text. Throws `link_failed`.
+   */
+  async verify(): Promise<void> {
     const response = await this.#commands.send({ type: "get_commands" });
     const listed = isRecordObject(response.data) ? response.data["commands"] : undefined;
     const ofExtensions = (Array.isArray(listed) ? listed : [])
@@ -191,13 +205,14 @@ export class Child {
 
   #listen(): void {
     const { stdin, stdout, stderr } = this.#stdio;
-    const { onEvent, onDiagnostic, limits, log } = this.#options;
+    const { limits, log } = this.#options;
+    const onDiagnostic = (diagnostic: RecordDiagnostic): void => this.#sinks.onDiagnostic(diagnostic);
     const router = new Router({
       response: (response) => this.#commands.settle(response),
       status: (key, text) => this.link.receive(key, text),
       event: (record, event) => {
         if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#watchStartupDialog(event);
-        onEvent(record, event);
+        this.#sinks.onEvent(record, event);
       },
       diagnostic: onDiagnostic,
     });
@@ -241,10 +256,10 @@ export class Child {
   #frame(frame: OutwardFrame): void {
     // pi aborts its run when it is told to end, which is no abort of a user's and drops no push.
     if (this.#state.kind === "stopping" && (frame.kind === "dropped" || frame.kind === "settled")) return;
-    this.#options.onFrame(frame);
+    this.#sinks.onFrame(frame);
     if (frame.kind !== "hello" || this.#state.kind !== "ready") return;
     // The session inside pi was replaced or reloaded, and its extensions with it.
-    this.#verifyCommand().catch((error: unknown) => {
+    this.verify().catch((error: unknown) => {
       this.#options.log.error({ err: error }, "the helper extension was lost with a replaced session");
       void this.#end();
     });

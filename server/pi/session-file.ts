@@ -161,7 +161,8 @@ export function sessionRoot(env: NodeJS.ProcessEnv): string {
   return chosen === undefined || chosen === "" ? join(agentDirectory, "sessions") : expand(chosen, env);
 }
 
-function agentDirectoryOf(env: NodeJS.ProcessEnv): string {
+/** pi's own directory. */
+export function agentDirectoryOf(env: NodeJS.ProcessEnv): string {
   return expand(env["PI_CODING_AGENT_DIR"] ?? "~/.pi/agent", env);
 }
 

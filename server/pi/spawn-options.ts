@@ -17,7 +17,8 @@ export interface SpawnRequest {
   readonly helper: string;
   readonly helperConfig: string;
   readonly childId: string;
-  readonly sessionFile: string;
+  /** Default: a session in memory alone. */
+  readonly sessionFile?: string | undefined;
   readonly cwd: string;
   readonly options: PiOptions;
   readonly env: NodeJS.ProcessEnv;
@@ -41,8 +42,7 @@ export function planSpawn(request: SpawnRequest): SpawnPlan {
     "rpc",
     "--extension",
     request.helper,
-    "--session",
-    request.sessionFile,
+    ...(request.sessionFile === undefined ? ["--no-session"] : ["--session", request.sessionFile]),
     ...flag("--model", options.model),
     ...flag("--thinking", options.thinking),
     ...flag("--name", options.name),

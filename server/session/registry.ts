@@ -1,45 +1,32 @@
-import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import { Gate } from "../lib/gate.ts";
-import type { ChildLimits } from "../pi/child.ts";
-import type { PiProgram } from "../pi/locate.ts";
-import { createSessionFile, ensureSessionFile, removeIfEmpty } from "../pi/session-file.ts";
-import { startPi } from "../pi/start-pi.ts";
+import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
+import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { Session } from "./session.ts";
-import type { ChildSinks, SessionOptions } from "./session-options.ts";
 import { workingDirectory } from "./working-directory.ts";
 
-export interface RegistryOptions {
-  /** Looked for at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
-  readonly locate: () => Promise<PiProgram>;
-  readonly helper: string;
-  readonly runDirectory: string;
-  readonly env: NodeJS.ProcessEnv;
+export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly sessions: SessionStore;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
-  readonly limits: {
-    readonly child: ChildLimits;
+  readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
     readonly maxRetainedEventBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
-    readonly maxParallelStarts: number;
   };
-  readonly log: Logger;
 }
 
 /** All sessions that are not closed. */
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
-  readonly #starts: Gate;
+  readonly #children: ChildSource;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** Creations and closings that have not ended. */
@@ -48,7 +35,7 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    this.#starts = new Gate(options.limits.maxParallelStarts);
+    this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
 
@@ -92,6 +79,11 @@ export class Registry {
     return [...this.#sessions.values()].reverse();
   }
 
+  /** How many children wait for a session. */
+  get warmChildren(): number {
+    return this.#children.warm;
+  }
+
   /** Ends a session's child, forgets the session, and deletes its file if it never got a message. */
   async close(sessionId: string): Promise<ChildExit | undefined> {
     return await this.#track(this.#close(this.get(sessionId)));
@@ -105,7 +97,7 @@ export class Registry {
 
   async #shutDown(): Promise<void> {
     const hibernating = [...this.all(), ...this.#creating].map((session) => session.hibernate());
-    await Promise.allSettled([...hibernating, ...this.#underWay]);
+    await Promise.allSettled([...hibernating, ...this.#underWay, this.#children.close()]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -179,7 +171,7 @@ export class Registry {
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
-      start: (current, sinks) => this.#start(current, sinks, log),
+      start: (current, sinks) => this.#children.start(current, sinks, log),
       save: (current) => sessions.put(current),
       flush: () => sessions.flush(),
       prompts,
@@ -191,38 +183,15 @@ export class Registry {
     });
   }
 
-  async #start(stored: StoredSession, sinks: ChildSinks, log: Logger): ReturnType<SessionOptions["start"]> {
-    return await this.#starts.pass(async () => {
-      this.#refuseWhenEnding();
-      await workingDirectory(stored.cwd);
-      const now = new Date(stored.createdAt);
-      const isNew = await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
-      const { helper, runDirectory, env, limits } = this.#options;
-      // A file that has entries has the session's name.
-      const isNamed = isNew || stored.generation === 1;
-      return await startPi({
-        program: await this.#options.locate(),
-        helper,
-        runDirectory,
-        sessionFile: stored.file,
-        cwd: stored.cwd,
-        pi:
-          isNamed && stored.name !== undefined ? { ...stored.options, name: stored.name } : withoutName(stored.options),
-        env,
-        limits: limits.child,
-        log: log.child({ generation: stored.generation }),
-        ...sinks,
-      });
-    });
-  }
-
   #refuseWhenEnding(): void {
-    if (this.#shuttingDown !== undefined) throw new WireError("shutting_down", "The daemon is about to end.");
+    const why = this.#refusal();
+    if (why !== undefined) throw why;
   }
-}
 
-function withoutName({ name: _name, ...rest }: StoredSession["options"]): StoredSession["options"] {
-  return rest;
+  #refusal(): WireError | undefined {
+    if (this.#shuttingDown === undefined) return undefined;
+    return new WireError("shutting_down", "The daemon is about to end.");
+  }
 }
 
 function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {

@@ -1,20 +1,14 @@
 import type { Logger } from "pino";
-import type { OutwardFrame } from "../../protocol/link.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { Child } from "../pi/child.ts";
+import type { Child, ChildSinks } from "../pi/child.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
-import type { PiEvent } from "../pi/records.ts";
-import type { RecordDiagnostic } from "../pi/router.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
-/** What a session needs to hear from its child. */
-export interface ChildSinks {
+/** What a session hears from its child, and how it gives up waiting for one. */
+export interface StartSinks extends ChildSinks {
   /** Aborted when the session ends while its child starts. */
   readonly signal: AbortSignal;
-  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
-  readonly onFrame: (frame: OutwardFrame) => void;
-  readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
 }
 
 export interface SessionOptions {
@@ -22,7 +16,7 @@ export interface SessionOptions {
   /** Starts a pi for the session. */
   readonly start: (
     stored: StoredSession,
-    sinks: ChildSinks,
+    sinks: StartSinks,
   ) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
   /** Keeps what has changed of the session's record. */
   readonly save: (stored: StoredSession) => Promise<void>;

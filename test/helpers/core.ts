@@ -94,7 +94,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       sessions: new SessionStore(database),
       prompts: new PromptStore(database),
       tracker,
-      limits,
+      limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });
     return { database, tracker, registry };

@@ -20,6 +20,8 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "pi-rpcd-test-"));
   process.env["PI_RPCD_TEST_RUN"] = run;
   process.env["TMPDIR"] = directory;
+  // A spare child for each kind of session would double what the tests start; those about it turn it on.
+  process.env["PI_RPCD_WARM_CHILDREN"] = "0";
   // Code from a cache makes coverage less exact.
   if (!vitest.config.coverage.enabled) {
     process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");

@@ -36,6 +36,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     stateDir: facts.stateDir,
     pi: { path, version, source, capabilities },
     sessions,
+    warmChildren: registry.warmChildren,
     connections: facts.connections(),
     residentBytes: process.memoryUsage.rss(),
     store: facts.store(),

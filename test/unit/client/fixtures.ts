@@ -20,6 +20,7 @@ export function daemonInfo(changes: Partial<DaemonInfo> = {}): DaemonInfo {
     },
     sessions: {},
     connections: 1,
+    warmChildren: 0,
     residentBytes: 1,
     ...changes,
   };

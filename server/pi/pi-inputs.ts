@@ -1,0 +1,53 @@
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { agentDirectoryOf } from "./session-file.ts";
+
+/** What pi reads at its start, in its own directory and in the project's. */
+const inAgentDirectory = [
+  "settings.json",
+  "models.json",
+  "auth.json",
+  "mcp.json",
+  "SYSTEM.md",
+  "APPEND_SYSTEM.md",
+  "extensions",
+  "skills",
+  "prompts",
+];
+const maxEntries = 512;
+const maxDepth = 4;
+
+export interface PiInputsOf {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** Further files and directories, such as extensions that were named. */
+  readonly further: readonly string[];
+}
+
+/**
+ * What pi's start depends on beside its arguments, as a text that changes with it: names, sizes and times of its settings
+ * and extensions. `undefined` where there is too much to look at.
+ */
+export async function inputsOf({ cwd, env, further }: PiInputsOf): Promise<string | undefined> {
+  const agentDirectory = agentDirectoryOf(env);
+  const roots = [...inAgentDirectory.map((name) => join(agentDirectory, name)), join(cwd, ".pi"), ...further];
+  const found: string[] = [];
+  for (const root of roots) {
+    await look(root, 0, found);
+    if (found.length > maxEntries) return undefined;
+  }
+  return found.join("\n");
+}
+
+async function look(path: string, depth: number, found: string[]): Promise<void> {
+  if (found.length > maxEntries) return;
+  const facts = await stat(path).catch(() => undefined);
+  if (facts === undefined) return;
+  found.push(`${path} ${facts.ino} ${facts.size} ${facts.mtimeMs}`);
+  if (!facts.isDirectory() || depth >= maxDepth) return;
+  const names = await readdir(path).catch(() => []);
+  for (const name of names.toSorted()) {
+    // What is installed there changes with the manifest beside it.
+    if (name !== "node_modules" && name !== ".git") await look(join(path, name), depth + 1, found);
+  }
+}

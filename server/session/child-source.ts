@@ -1,0 +1,134 @@
+import type { Logger } from "pino";
+import type { WireError } from "../../protocol/errors.ts";
+import { Gate } from "../lib/gate.ts";
+import { adopt, isExactModel } from "../pi/adopt.ts";
+import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
+import type { PiProgram } from "../pi/locate.ts";
+import type { ReadyState } from "../pi/ready-state.ts";
+import { ensureSessionFile } from "../pi/session-file.ts";
+import { startPi } from "../pi/start-pi.ts";
+import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import type { StartSinks } from "./session-options.ts";
+import { workingDirectory } from "./working-directory.ts";
+
+export interface ChildSourceOptions {
+  /** Looked for at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
+  readonly locate: () => Promise<PiProgram>;
+  readonly helper: string;
+  readonly runDirectory: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly limits: {
+    readonly child: ChildLimits;
+    readonly maxParallelStarts: number;
+    readonly warm: WarmPoolLimits;
+  };
+  /** Why nothing may be started any more, if so. */
+  readonly refusal: () => WireError | undefined;
+  readonly log: Logger;
+}
+
+interface Started {
+  readonly child: Child;
+  readonly ready: ReadyState;
+}
+
+/** Where sessions get their children from: one that waits already, else a start, of which only so many run at a time. */
+export class ChildSource {
+  readonly #options: ChildSourceOptions;
+  readonly #starts: Gate;
+  readonly #pool: WarmPool;
+
+  constructor(options: ChildSourceOptions) {
+    this.#options = options;
+    const { limits, env, log } = options;
+    this.#starts = new Gate(limits.maxParallelStarts);
+    this.#pool = new WarmPool({
+      limits: limits.warm,
+      env,
+      log,
+      start: (kind, signal) => this.#starts.pass(() => this.#startWarm(kind, signal)),
+    });
+  }
+
+  /** How many children wait for a session. */
+  get warm(): number {
+    return this.#pool.size;
+  }
+
+  /** Throws what starting a pi can throw, and `cwd_invalid`; nothing is left behind then. */
+  async start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
+    this.#refuse();
+    await workingDirectory(stored.cwd);
+    const now = new Date(stored.createdAt);
+    const isNew = await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
+    // A file that has entries has the session's name.
+    const isNamed = (isNew || stored.generation === 1) && stored.name !== undefined;
+    const options = isNamed ? { ...stored.options, name: stored.name } : withoutName(stored.options);
+    const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
+    const started = (await this.#adopted(kind, stored.file, sinks)) ?? (await this.#cold(kind, stored, sinks, log));
+    this.#pool.wanted(kind);
+    return started;
+  }
+
+  /** Ends the children that wait. Resolves when nothing of them is left. */
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  async #adopted(kind: WarmKind, sessionFile: string, sinks: StartSinks): Promise<Started | undefined> {
+    const { model, thinking, name } = kind.options;
+    if (!isExactModel(model)) return undefined;
+    const child = await this.#pool.take(kind);
+    if (child === undefined) return undefined;
+    const abandon = (): void => void child.stop();
+    sinks.signal.addEventListener("abort", abandon, { once: true });
+    try {
+      if (sinks.signal.aborted) abandon();
+      return { child, ready: await adopt(child, { sessionFile, model, thinking, name, sinks }) };
+    } catch (error) {
+      this.#options.log.info({ err: error }, "a warm child could not be used; another one is started");
+      await child.stop();
+      await child.cleaned;
+      return undefined;
+    } finally {
+      sinks.signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  async #cold(kind: WarmKind, stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
+    return await this.#starts.pass(async () => {
+      this.#refuse();
+      return await startPi({
+        ...this.#of(kind),
+        sessionFile: stored.file,
+        log: log.child({ generation: stored.generation }),
+        ...sinks,
+      });
+    });
+  }
+
+  async #startWarm(kind: WarmKind, signal: AbortSignal): Promise<Child> {
+    this.#refuse();
+    const log = this.#options.log.child({ warm: true });
+    const { child } = await startPi({ ...this.#of(kind), log, signal, ...nobody });
+    return child;
+  }
+
+  #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
+    const { helper, runDirectory, env, limits } = this.#options;
+    return { program, cwd, pi: options, helper, runDirectory, env, limits: limits.child };
+  }
+
+  #refuse(): void {
+    const why = this.#options.refusal();
+    if (why !== undefined) throw why;
+  }
+}
+
+/** Before a session has taken it, nobody hears what a child reports; its extensions say it again with the session. */
+const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} };
+
+function withoutName({ name: _name, ...rest }: StoredSession["options"]): StoredSession["options"] {
+  return rest;
+}
