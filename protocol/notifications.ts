@@ -1,6 +1,6 @@
 import type { Static, TSchema } from "typebox";
 import { Delivery } from "./delivery.ts";
-import { Envelope } from "./event.ts";
+import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import { PendingItem } from "./pending.ts";
@@ -21,6 +21,11 @@ export const notifications = {
   "session/event": {
     summary: "Something pi reported, in the order in which pi reported it.",
     params: Envelope,
+    since: "0.1.0",
+  },
+  "session/gap": {
+    summary: "Numbers of the session's log that are not sent to this connection, in their place of the order.",
+    params: Type.Object({ sessionId: SessionId, ...Gap.properties }, { additionalProperties: false }),
     since: "0.1.0",
   },
   "session/updated": {

@@ -27,15 +27,16 @@ const layers: Readonly<Record<string, Layer>> = {
   "server/store": { files: ["server/store/"], imports: [...base, "server/config"] },
   "server/delivery": { files: ["server/delivery/"], imports: [...base, "server/config", "server/store"] },
   "server/pi": { files: ["server/pi/"], imports: [...base, "server/config"] },
+  "server/frames": { files: ["server/frames/"], imports: base },
   "server/session": {
     files: ["server/session/"],
-    imports: [...base, "server/config", "server/pi", "server/delivery", "server/store"],
+    imports: [...base, "server/config", "server/frames", "server/pi", "server/delivery", "server/store"],
   },
   "server/rpc": {
     files: ["server/rpc/"],
-    imports: [...base, "server/config", "server/session", "server/delivery"],
+    imports: [...base, "server/config", "server/frames", "server/session", "server/delivery"],
   },
-  "server/edge": { files: ["server/edge/"], imports: [...base, "server/config", "server/rpc"] },
+  "server/edge": { files: ["server/edge/"], imports: [...base, "server/config", "server/frames", "server/rpc"] },
   // The composition root: daemon.ts and what stands beside it.
   server: {
     files: ["server/*"],

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import type { RawData, WebSocket } from "ws";
+import type { Frame } from "../frames/frame.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import { answerText } from "./answer.ts";
@@ -58,8 +59,8 @@ export class Connection implements Peer {
     return this.#gone.signal;
   }
 
-  send(frame: Buffer): void {
-    this.#outbox.send(frame);
+  send({ bytes }: Frame): void {
+    this.#outbox.send(bytes);
   }
 
   /** Called at each interval: a peer that has said nothing since the ping before is half open. */

@@ -1,4 +1,5 @@
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
+import type { Frame } from "../frames/frame.ts";
 
 /** The peer behind a call, as far as handlers need it: somewhere to send notifications to while it lives. */
 export interface Peer {
@@ -7,10 +8,15 @@ export interface Peer {
   /** Aborted when the peer has gone. */
   readonly gone: AbortSignal;
   /**
-   * Queues one frame: UTF-8 JSON, a whole JSON-RPC notification. The buffer is shared between peers and is never
-   * changed. Never blocks and never throws; a peer that is gone or over its budget loses the frame (and is closed).
+   * Queues one frame, which is shared between peers. Never blocks and never throws; a peer that is gone or over its
+   * budget loses the frame (and is closed).
    */
-  send(frame: Buffer): void;
+  send(frame: Frame): void;
+  /**
+   * Resolves when what was sent has left so far that more can be sent at once, or when the peer has gone. Whoever sends
+   * much that lies ready (a replay) waits for it. Absent: there is no need to wait.
+   */
+  drained?(): Promise<void> | undefined;
 }
 
 /** What a handler knows of its call besides the params. */

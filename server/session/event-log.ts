@@ -1,5 +1,6 @@
 import type { Gap } from "../../protocol/event.ts";
 import type { NotificationName } from "../../protocol/notifications.ts";
+import type { Frame } from "../frames/frame.ts";
 import type { SeqNumbers } from "./seq-numbers.ts";
 
 export interface EventLogOptions {
@@ -11,7 +12,7 @@ export interface EventLogOptions {
 
 /** What can be replayed behind a cursor. */
 export interface Replay {
-  readonly frames: readonly Buffer[];
+  readonly frames: readonly Frame[];
   readonly cursor: number;
   readonly gap: Gap | undefined;
 }
@@ -58,7 +59,7 @@ export class EventLog {
   }
 
   /** Wraps a record of pi. The frame is valid as long as somebody holds it, and must not be changed. */
-  appendEvent(record: Buffer, generation: number): Buffer {
+  appendEvent(record: Buffer, generation: number, isDelta = false): Frame {
     const seq = this.#numbers.next();
     const size = this.#eventHead.length + middleBytes + record.length + tail.length;
     const segment = this.#room(size);
@@ -67,16 +68,16 @@ export class EventLog {
     at += bytes.write(`${seq},"at":${Date.now()},"generation":${generation},"event":`, at, "latin1");
     at += record.copy(bytes, at);
     at += tail.copy(bytes, at);
-    return this.#close(segment, at);
+    return this.#frame(this.#close(segment, at), isDelta);
   }
 
   /** Wraps a notification of the daemon's own. `params` gets `sessionId`, `seq` and `at` in front. */
-  append(method: NotificationName, params: Readonly<Record<string, unknown>>): Buffer {
+  append(method: NotificationName, params: Readonly<Record<string, unknown>>): Frame {
     const seq = this.#numbers.next();
     const rest = JSON.stringify(params).slice(1);
     const text = `${head(method, this.#sessionId)}${seq},"at":${Date.now()}${rest === "}" ? "" : ","}${rest}}`;
     const segment = this.#room(Buffer.byteLength(text));
-    return this.#close(segment, segment.end + segment.bytes.write(text, segment.end));
+    return this.#frame(this.#close(segment, segment.end + segment.bytes.write(text, segment.end)), false);
   }
 
   /** All frames behind a cursor, as far as they are still held. */
@@ -84,16 +85,21 @@ export class EventLog {
     const { cursor } = this;
     // A cursor of another log says nothing about this one: all of it is behind.
     if (after > cursor) return { ...this.since(0), gap: { from: 0, to: after, reason: "log_reset" } };
-    const frames: Buffer[] = [];
+    const frames: Frame[] = [];
     for (const { bytes, firstSeq, starts, end } of this.#segments) {
       for (let i = Math.max(0, after + 1 - firstSeq); i < starts.length; i += 1) {
-        frames.push(bytes.subarray(starts[i], starts[i + 1] ?? end));
+        const frame = bytes.subarray(starts[i], starts[i + 1] ?? end);
+        frames.push({ bytes: frame, sessionId: this.#sessionId, seq: firstSeq + i, isDelta: false });
       }
     }
     const oldest = this.#segments[0]?.firstSeq ?? cursor + 1;
     const gap: Gap | undefined =
       after + 1 < oldest ? { from: after + 1, to: oldest - 1, reason: "not_retained" } : undefined;
     return { frames, cursor, gap };
+  }
+
+  #frame(bytes: Buffer, isDelta: boolean): Frame {
+    return { bytes, sessionId: this.#sessionId, seq: this.cursor, isDelta };
   }
 
   /** A segment with room for a frame of at most `size` bytes. Segments grow, so that a quiet session costs little. */

@@ -27,8 +27,8 @@ export class Journal {
   }
 
   /** A record of pi, as the bytes that pi wrote. */
-  record(record: Buffer, generation: number): void {
-    this.#subscriptions.publish(this.#log.appendEvent(record, generation));
+  record(record: Buffer, generation: number, isDelta: boolean): void {
+    this.#subscriptions.publish(this.#log.appendEvent(record, generation, isDelta));
   }
 
   /** A notification of the daemon's own. */

@@ -209,7 +209,7 @@ export class Session implements SessionCore {
   }
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
-    this.#journal.record(record, generation);
+    this.#journal.record(record, generation, event === undefined);
     if (event === undefined) return;
     this.#provider.look(event);
     lookAt(event, this.#readers);

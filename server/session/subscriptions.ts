@@ -1,11 +1,12 @@
 import { highestLevel, type ProviderLevel } from "../../protocol/provider-level.ts";
+import { type Frame, unnumberedFrame } from "../frames/frame.ts";
 
 /** Whoever gets a session's frames. */
 export interface Subscriber {
   readonly id: string;
   readonly gone: AbortSignal;
   /** Queues a frame. Never blocks, never throws. */
-  send(frame: Buffer): void;
+  send(frame: Frame): void;
 }
 
 interface Order {
@@ -54,7 +55,7 @@ export class Subscriptions {
     return wasThere;
   }
 
-  publish(frame: Buffer): void {
+  publish(frame: Frame): void {
     for (const { subscriber } of this.#orders.values()) subscriber.send(frame);
   }
 
@@ -64,10 +65,10 @@ export class Subscriptions {
    */
   tell(frameOf: (level: ProviderLevel) => Buffer, only?: ReadonlySet<string>): Set<string> {
     const told = new Set<string>();
-    const frames = new Map<ProviderLevel, Buffer>();
+    const frames = new Map<ProviderLevel, Frame>();
     for (const [id, { subscriber, provider }] of this.#orders) {
       if (provider === "off" || only?.has(id) === false) continue;
-      const frame = frames.get(provider) ?? frameOf(provider);
+      const frame = frames.get(provider) ?? unnumberedFrame(frameOf(provider));
       frames.set(provider, frame);
       subscriber.send(frame);
       told.add(id);

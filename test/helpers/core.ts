@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
+import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { Registry } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
@@ -30,7 +31,7 @@ export interface Core extends AsyncDisposable {
 export interface Recorder {
   readonly id: string;
   readonly gone: AbortSignal;
-  send(frame: Buffer): void;
+  send(frame: Frame): void;
   readonly heard: readonly Heard[];
   /** The first notification that fits, heard already or later. */
   until(fits: (heard: Heard) => boolean): Promise<Heard>;
@@ -50,7 +51,7 @@ export function recorder(id = "recorder"): Recorder {
     gone: new AbortController().signal,
     heard,
     send: (frame) => {
-      const notification = JSON.parse(frame.toString("utf8")) as Heard;
+      const notification = JSON.parse(frame.bytes.toString("utf8")) as Heard;
       heard.push(notification);
       for (const { fits, resolve } of waiting) if (fits(notification)) resolve(notification);
     },

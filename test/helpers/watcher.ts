@@ -3,6 +3,7 @@ import { WebSocket } from "ws";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { WEBSOCKET_PATH } from "../../protocol/wire.ts";
+import { unnumberedFrame } from "../../server/frames/frame.ts";
 import { type Heard, recorder } from "./core.ts";
 
 /** A connection of its own that keeps every notification as it comes over the wire. */
@@ -31,7 +32,7 @@ export async function watch(daemon: DaemonFile, sessionId: string, params: objec
     const message = JSON.parse(data.toString("utf8"));
     if (message.method === undefined) return answers.get(message.id)?.(message as never);
     wrong.push(...validator.notification(message.method, message.params));
-    log.send(data);
+    log.send(unnumberedFrame(data));
   });
   await once(socket, "open");
   let calls = 0;

@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import type { Transport } from "../../../server/edge/admission.ts";
+import { type Frame, unnumberedFrame } from "../../../server/frames/frame.ts";
 import type { Call } from "../../../server/rpc/call.ts";
 import { deliveryId, openWebSocket, startEdge } from "../../helpers/edge.ts";
 
 const sessionId = "01920000-0000-7000-8000-000000000002";
 
-function frameOf(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value));
+function frameOf(value: unknown): Frame {
+  return unnumberedFrame(Buffer.from(JSON.stringify(value)));
 }
 
 describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) => {
@@ -32,7 +33,7 @@ describe.each<Transport>(["tcp", "unix"])("a connection over %s", (transport) =>
     const text = `{"method":"session/event","params":{"text":"${"ÿ€😀\\u0000\u2028".repeat(1_000)}"}}`;
     const shared = Buffer.from(text);
     const subscribe = (_params: unknown, { peer }: Call) => {
-      peer?.send(shared);
+      peer?.send(unnumberedFrame(shared));
       return { cursor: 0 };
     };
     await using edge = await startEdge({ handlers: { "session/subscribe": subscribe } });

@@ -2,6 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { Transport } from "../../../server/edge/admission.ts";
+import { unnumberedFrame } from "../../../server/frames/frame.ts";
 import type { Peer } from "../../../server/rpc/call.ts";
 import {
   deliveryId,
@@ -81,7 +82,9 @@ describe("a slow reader", () => {
   }
 
   async function flood(edge: TestEdge): Promise<number> {
-    const note = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "note", params: "x".repeat(50_000) }));
+    const note = unnumberedFrame(
+      Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "note", params: "x".repeat(50_000) })),
+    );
     let sent = 0;
     while (!edge.logged.some((line) => line.includes("does not read"))) {
       for (const peer of peers) peer.send(note);
@@ -157,7 +160,7 @@ describe.each<Transport>(["tcp", "unix"])("calls under way over %s", (transport)
     expect(signal.reason).toMatchObject({ kind: "cancelled" });
     expect(peer?.gone.aborted).toBe(true);
     expect(edge.edge.connections).toBe(0);
-    peer?.send(Buffer.from("{}"));
+    peer?.send(unnumberedFrame(Buffer.from("{}")));
   });
 
   it("are cancelled when their HTTP request's socket ends", async () => {
