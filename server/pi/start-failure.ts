@@ -34,9 +34,6 @@ export function spawnFailure(cause: NodeJS.ErrnoException, path: string): WireEr
   const advice: Readonly<Record<string, string>> = {
     ENOENT: "Check that the file is there, and the interpreter that it names.",
     EACCES: "Check that it may be executed.",
-    EAGAIN: "The system has no more processes for this user; try again later.",
-    EMFILE: "The daemon has no more file descriptors (ulimit -n).",
-    ENOMEM: "The system has no memory left; try again later.",
   };
   const code = cause.code ?? "unknown";
   return new WireError(

@@ -3,6 +3,7 @@ import type { WireError } from "../../protocol/errors.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
+import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
@@ -56,8 +57,21 @@ export class ChildSource {
     return this.#pool.size;
   }
 
-  /** Throws what starting a pi can throw, and `cwd_invalid`; nothing is left behind then. */
+  /** Throws what starting a pi can throw, `cwd_invalid` and `overloaded`; nothing is left behind then. */
   async start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
+    try {
+      return await this.#start(stored, sinks, log);
+    } catch (error) {
+      throw exhaustion(error) ?? error;
+    }
+  }
+
+  /** Ends the children that wait. Resolves when nothing of them is left. */
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  async #start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     this.#refuse();
     await workingDirectory(stored.cwd);
     const now = new Date(stored.createdAt);
@@ -69,11 +83,6 @@ export class ChildSource {
     const started = (await this.#adopted(kind, stored.file, sinks)) ?? (await this.#cold(kind, stored, sinks, log));
     this.#pool.wanted(kind);
     return started;
-  }
-
-  /** Ends the children that wait. Resolves when nothing of them is left. */
-  close(): Promise<void> {
-    return this.#pool.close();
   }
 
   async #adopted(kind: WarmKind, sessionFile: string, sinks: StartSinks): Promise<Started | undefined> {

@@ -3,6 +3,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
+import { exhaustion } from "../pi/exhaustion.ts";
 import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
@@ -120,17 +121,15 @@ export class Registry {
   }
 
   async #create(params: Params<"session/create">): Promise<Session> {
-    const cwd = await workingDirectory(params.cwd);
+    const cwd = await workingDirectory(params.cwd).catch((error: unknown) => {
+      throw exhaustion(error) ?? error;
+    });
     const now = new Date();
     const sessionId = uuidv7();
     const file = await createSessionFile({ sessionId, cwd, env: this.#options.env, now }).catch(
       (cause: NodeJS.ErrnoException) => {
-        throw new WireError(
-          "start_failed",
-          `pi's session file could not be created (${cause.code}): ${cause.message}.`,
-          {},
-          { cause },
-        );
+        const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+        throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
       },
     );
     const { model, thinking, name, tools, excludeTools, approve } = params;

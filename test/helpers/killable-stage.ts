@@ -16,7 +16,12 @@ export interface KillableStage extends Omit<Stage, "daemon" | "restart"> {
   restart(): Promise<void>;
 }
 
-export async function startKillableStage(options: Omit<StageOptions, "helper"> = {}): Promise<KillableStage> {
+export interface KillableStageOptions extends Omit<StageOptions, "helper"> {
+  /** A command that runs the daemon, with its arguments. */
+  readonly prefix?: readonly string[];
+}
+
+export async function startKillableStage(options: KillableStageOptions = {}): Promise<KillableStage> {
   const root = mkdtempSync(join(tmpdir(), "e2e-"));
   const cwd = join(root, "cwd");
   const stateDir = join(root, "state");
@@ -43,7 +48,7 @@ export async function startKillableStage(options: Omit<StageOptions, "helper"> =
     rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   };
   const start = async (): Promise<Stage["client"]> => {
-    await lives.start();
+    await lives.start(options.prefix);
     return await connect({ stateDir, validateResults: true });
   };
   let client = await start().catch(async (error: unknown) => {

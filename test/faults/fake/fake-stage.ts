@@ -1,0 +1,72 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Client, SessionHandle } from "../../../client/index.ts";
+import { readDaemonFile } from "../../../client/index.ts";
+import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
+import { Witness } from "../../helpers/witness.ts";
+
+export const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
+
+/** A daemon as a process of its own, and programs that stand in for pi, each with its own misbehaviours. */
+export interface FakeStage extends AsyncDisposable {
+  readonly root: string;
+  readonly client: Client;
+  /** A session whose child misbehaves so, followed from its beginning. */
+  session(...behaviours: string[]): Promise<Followed>;
+  /** The daemon's resident memory now, and the most that it had, in MiB. */
+  memory(): Promise<{ readonly now: number; readonly peak: number }>;
+  /** From now on the most counts anew. */
+  forgetPeak(): Promise<void>;
+  /** How many file descriptors the daemon has open. */
+  descriptors(): Promise<number>;
+}
+
+export interface Followed {
+  readonly handle: SessionHandle;
+  readonly witness: Witness;
+}
+
+export interface FakeStageOptions {
+  /** Default: the one that takes orders. */
+  readonly pi?: string;
+  /** A command that runs the daemon, with its arguments. */
+  readonly prefix?: readonly string[];
+}
+
+export async function startFakeStage({ pi = fakePi, prefix = [] }: FakeStageOptions = {}): Promise<FakeStage> {
+  const stage: KillableStage = await startKillableStage({ pi, prefix });
+  const witnesses: Witness[] = [];
+  let sessions = 0;
+  const pid = async (): Promise<number> => (await readDaemonFile(stage.stateDir)).pid;
+  return {
+    root: stage.root,
+    get client() {
+      return stage.client;
+    },
+    session: async (...behaviours) => {
+      sessions += 1;
+      const cwd = join(stage.cwd, `s${sessions}`);
+      mkdirSync(cwd);
+      writeFileSync(join(cwd, ".fake-pi"), behaviours.join(","));
+      const handle = await stage.client.createSession({ cwd });
+      const witness = new Witness(handle.id);
+      witnesses.push(witness);
+      await witness.follow(await readDaemonFile(stage.stateDir));
+      return { handle, witness };
+    },
+    memory: async () => {
+      const status = readFileSync(`/proc/${await pid()}/status`, "utf8");
+      const mebibytes = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024;
+      return { now: mebibytes("VmRSS"), peak: mebibytes("VmHWM") };
+    },
+    forgetPeak: async () => writeFileSync(`/proc/${await pid()}/clear_refs`, "5"),
+    descriptors: async () => readdirSync(`/proc/${await pid()}/fd`).length,
+    [Symbol.asyncDispose]: async () => {
+      const violations = witnesses.flatMap((witness) => witness.violations);
+      for (const witness of witnesses) await witness.leave();
+      await stage[Symbol.asyncDispose]();
+      if (violations.length > 0)
+        throw new Error(`The log's numbers do not add up: ${violations.slice(0, 5).join("; ")}`);
+    },
+  };
+}
