@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
@@ -89,6 +90,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       sessions: store.sessions,
       prompts,
       tracker,
+      taker: { daemonId: randomUUID(), stateDir: state.path },
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });

@@ -4,6 +4,7 @@ import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
 import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
@@ -15,6 +16,8 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly sessions: SessionStore;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
+  /** The daemon, as it takes leases of session files. */
+  readonly taker: LeaseTaker;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
     readonly maxRetainedEventBytes: number;
@@ -113,7 +116,6 @@ export class Registry {
   async #close(session: Session): Promise<ChildExit | undefined> {
     const exit = await session.close();
     this.#sessions.delete(session.sessionId);
-    await removeIfEmpty(session.file);
     const { sessions, prompts } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     await Promise.allSettled([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
@@ -166,7 +168,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, limits } = this.#options;
+    const { sessions, prompts, tracker, taker, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
@@ -175,6 +177,7 @@ export class Registry {
       flush: () => sessions.flush(),
       prompts,
       tracker,
+      taker,
       maxRetainedEventBytes: limits.maxRetainedEventBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
@@ -23,6 +24,8 @@ export interface SessionOptions {
   /** Brings to disk, now, what was saved. */
   readonly flush: () => void;
   readonly prompts: PromptStore;
+  /** The daemon, as it takes leases of session files. */
+  readonly taker: LeaseTaker;
   readonly tracker: DeliveryTracker;
   readonly maxRetainedEventBytes: number;
   /** One message list or payload that subscribers are told of. */

@@ -10,6 +10,7 @@ import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
+import { Custody } from "./custody.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
@@ -38,6 +39,7 @@ export class Session implements SessionCore {
   readonly #ledger: PromptLedger;
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
+  readonly #custody: Custody;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   readonly #readers: EventReaders = {
     runStarted: () => void this.runStarted(),
@@ -62,6 +64,7 @@ export class Session implements SessionCore {
     });
     const { maxProviderBodyBytes: maxBodyBytes, log } = options;
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
+    this.#custody = new Custody({ taker: options.taker, log });
     this.scope = new SerialQueue({
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
@@ -173,9 +176,8 @@ export class Session implements SessionCore {
   /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
-    const { child } = this.#life;
-    await this.#life.endChild();
-    if (child !== undefined) await removeIfEmpty(this.file);
+    if (this.#life.child === undefined) await this.#life.endChild();
+    else await this.#leave(() => this.#life.endChild());
   }
 
   /** Ends the child and the session. Always the same promise. */
@@ -186,9 +188,16 @@ export class Session implements SessionCore {
 
   async #close(): Promise<ChildExit | undefined> {
     await this.#refuseStarts(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
-    return await this.#life.close(() => {
-      this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
-    });
+    return await this.#leave(() =>
+      this.#life.close(() => {
+        this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
+      }),
+    );
+  }
+
+  /** Ends the child by `end`. A file that never got a message goes with it. */
+  #leave<T>(end: () => Promise<T>): Promise<T> {
+    return this.#custody.with(this.file, this.#record.stored.generation, end, () => removeIfEmpty(this.file));
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
@@ -197,15 +206,23 @@ export class Session implements SessionCore {
   }
 
   async #start(signal: AbortSignal): Promise<Child> {
+    await this.#custody.holdForChild(this.file, this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
-    const { child, ready } = await this.#options.start(this.#record.stored, {
-      signal,
-      onEvent: (record, event) => this.#event(generation, record, event),
-      onFrame: (frame) => this.#frame(generation, frame),
-      onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
-    });
-    this.#record.take(ready);
-    return child;
+    try {
+      const { child, ready } = await this.#options.start(this.#record.stored, {
+        signal,
+        onEvent: (record, event) => this.#event(generation, record, event),
+        onFrame: (frame) => this.#frame(generation, frame),
+        onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
+      });
+      void child.cleaned.then(() => this.#custody.letGo());
+      void this.#custody.noteChild(child.id, generation);
+      this.#record.take(ready);
+      return child;
+    } catch (error) {
+      await this.#custody.letGo();
+      throw error;
+    }
   }
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
