@@ -94,6 +94,10 @@ export type InwardFrame =
       readonly bodyPrefix: string;
       readonly maxBodyBytes: number;
     }
+  /**
+   * Which entries does this pi know behind `since`, or in all if it does not know that one? Reply: {@link EntriesReply}.
+   */
+  | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
   /**
@@ -132,6 +136,13 @@ export interface ReleaseReply {
 export interface CarryReply {
   /** Whether a run was started. False also where it is done later. */
   readonly started: boolean;
+}
+
+export interface EntriesReply {
+  /** In their order; at most the 10,000 newest. */
+  readonly ids: readonly string[];
+  /** Where the branch ends that the next entry follows. Absent: nowhere yet. */
+  readonly leafId?: string;
 }
 
 export interface PingReply {

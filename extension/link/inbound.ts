@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { CarryReply, HeldPush, HoldReply, InwardFrame, PingReply, ReleaseReply } from "../../protocol/link.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { messageOf } from "../pi-types.ts";
+import { entriesBehind } from "./entries.ts";
 import { FrameError, parseInwardFrame, whatIsWrongWith } from "./inward-frame.ts";
 import { readLargeFrame } from "./large-frame.ts";
 import type { Outbound } from "./outbound.ts";
@@ -55,6 +56,8 @@ export class Inbound {
       case "watch":
         this.#handlers.watch(frame);
         return {};
+      case "entries":
+        return entriesBehind(ctx.sessionManager, frame.since);
       case "ping":
         return this.#handlers.ping(ctx);
       case "file":

@@ -66,6 +66,8 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
       ? undefined
       : "A watch frame needs its maxBodyBytes.";
   },
+  entries: ({ since }) =>
+    since === undefined || isName(since, maxIdLength) ? undefined : "An entries frame has a wrong since.",
   ping: () => undefined,
   file: ({ path, bytes, sha256: hash }) => {
     if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";
