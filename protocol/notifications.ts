@@ -1,4 +1,5 @@
 import type { Static, TSchema } from "typebox";
+import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
@@ -39,6 +40,21 @@ export const notifications = {
         lostPrompts: Type.Optional(
           Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
         ),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "session/foreignWrite": {
+    summary: "Another program has written to the session's file.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        seq: Seq,
+        at: Timestamp,
+        write: ForeignWrite,
+        action: ForeignWriteAction,
+        to: Type.Optional({ ...SessionId, description: "With `forked`: the session that goes on with its branch." }),
       },
       { additionalProperties: false },
     ),

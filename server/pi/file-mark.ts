@@ -42,6 +42,8 @@ export const noFile: FileMark = { size: 0, inode: 0, mtimeMs: 0, read: 0, tailSu
 
 /** So many bytes before the mark are compared. */
 const tailBytes = 256;
+/** As much of the end is looked at for the last entry. */
+const endBytes = 64 * 1024;
 const chunkBytes = 256 * 1024;
 /** A longer entry's place in the tree is not known; it is passed over, and its child is taken for a branch. */
 const maxEntryBytes = 64 * 1024 * 1024;
@@ -70,6 +72,35 @@ export async function changeSince(file: string, mark: FileMark): Promise<FileCha
       kind: isGrown ? "grown" : "rewritten",
       entries,
     };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The file as it is now. Only its end is read, unless the last entry is a very large one. */
+export async function markOf(file: string): Promise<FileMark> {
+  const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (handle === undefined) return noFile;
+  try {
+    const { size, ino: inode, mtimeMs } = await handle.stat();
+    if (size === 0) return noFile;
+    const length = Math.min(size, endBytes);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
+    const end = buffer.subarray(0, bytesRead);
+    const whole = end.lastIndexOf(0x0a) + 1;
+    const lines = end
+      .subarray(0, whole)
+      .toString("latin1")
+      .split("\n")
+      .slice(length < size ? 1 : 0);
+    const lastId = lines.map((line) => headOf(Buffer.from(line, "latin1"))).findLast((head) => head !== undefined)?.id;
+    if (lastId === undefined && length < size) return (await changeSince(file, noFile))?.mark ?? noFile;
+    const read = size - length + whole;
+    const tailSum = await sumBefore(handle, read);
+    return { size, inode, mtimeMs, read, tailSum, ...(lastId === undefined ? {} : { lastId }) };
   } finally {
     await handle.close();
   }
@@ -114,7 +145,8 @@ async function headsFrom(file: string, from: number, to: number): Promise<{ entr
 }
 
 /** How pi writes entries: what says where one stands comes first, so that the rest need not be parsed. */
-const headPattern = /^\{"type":"(?!session")[a-z_]{1,64}","id":"([^"\\]{1,128})","parentId":(?:"([^"\\]{1,128})"|null)[,}]/;
+const headPattern =
+  /^\{"type":"(?!session")[a-z_]{1,64}","id":"([^"\\]{1,128})","parentId":(?:"([^"\\]{1,128})"|null)[,}]/;
 const headBytes = 512;
 
 function headOf(line: Buffer): EntryHead | undefined {

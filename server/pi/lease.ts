@@ -60,11 +60,14 @@ export class Lease {
   readonly file: string;
   readonly #path: string;
   #facts: LeaseFacts;
+  /** Of the file as we have written it: while that is the same, the lease need not be read. */
+  #stamp: string;
 
-  private constructor(file: string, facts: LeaseFacts) {
+  private constructor(file: string, facts: LeaseFacts, stamp: string) {
     this.file = file;
     this.#path = leasePath(file);
     this.#facts = facts;
+    this.#stamp = stamp;
   }
 
   /** Throws `session_in_use` with the owner, `session_file_unusable` with the reason. */
@@ -75,21 +78,23 @@ export class Lease {
     const facts: LeaseFacts = { lease: 1, id: randomUUID(), holder, daemonId, stateDir, generation, at: Date.now() };
     try {
       await take(leasePath(file), facts, maxGuards);
+      return new Lease(file, facts, await stampOf(leasePath(file)));
     } catch (error) {
       throw named(error, file);
     }
-    return new Lease(file, facts);
   }
 
   /** Whether the lease is still there. One that was deleted is taken again; gives who holds it when it is another's. */
   async confirm(): Promise<
     { readonly kind: "held" | "retaken" } | { readonly kind: "lost"; readonly error: WireError }
   > {
-    const found = await read(this.#path);
-    if (found.kind === "lease" && found.facts.id === this.#facts.id) return { kind: "held" };
     try {
-      await take(this.#path, this.#facts, maxGuards);
-      return { kind: "retaken" };
+      if ((await stampOf(this.#path)) === this.#stamp) return { kind: "held" };
+      const found = await read(this.#path);
+      const isOurs = found.kind === "lease" && found.facts.id === this.#facts.id;
+      if (!isOurs) await take(this.#path, this.#facts, maxGuards);
+      this.#stamp = await stampOf(this.#path);
+      return { kind: isOurs ? "held" : "retaken" };
     } catch (error) {
       return { kind: "lost", error: named(error, this.file) };
     }
@@ -101,6 +106,7 @@ export class Lease {
     const found = await read(this.#path);
     if (found.kind !== "lease" || found.facts.id !== this.#facts.id) return;
     await replace(this.#path, this.#facts);
+    this.#stamp = await stampOf(this.#path);
   }
 
   /** Gives it up. A lease that is another's by now stays. */
@@ -179,6 +185,17 @@ async function endChildOf(childId: string): Promise<void> {
   const deadline = Date.now() + childEndsWithinMs;
   while ((await marked(childId)).length > 0 && Date.now() < deadline) await delay(triesEveryMs);
   await endMarked(childId);
+}
+
+/** Tells a file from any other of the same name; the number of a deleted one is soon used again. */
+async function stampOf(path: string): Promise<string> {
+  return await stat(path).then(
+    ({ ino, mtimeMs }) => `${ino} ${mtimeMs}`,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return "none";
+      throw error;
+    },
+  );
 }
 
 async function replace(path: string, facts: LeaseFacts): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
-import { WireError } from "../../protocol/errors.ts";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
 import { Runs } from "./runs.ts";
@@ -156,7 +156,8 @@ export class ChildLife {
     } catch (error) {
       if (this.#state.kind === "starting") {
         const exit = error instanceof WireError ? (error.data["exit"] as ChildExit | undefined) : undefined;
-        this.#become({ kind: "crashed", exit });
+        // Where the session's file is another's there was nothing that could crash.
+        this.#become({ kind: error instanceof WireError && refusals.has(error.kind) ? "hibernated" : "crashed", exit });
       }
       throw this.#ending ?? error;
     }
@@ -177,6 +178,8 @@ export class ChildLife {
     this.#options.onChange();
   }
 }
+
+const refusals: ReadonlySet<ErrorName> = new Set(["session_in_use", "session_file_unusable", "foreign_write"]);
 
 async function endAll(child: Child): Promise<ChildExit> {
   const exit = await child.stop();

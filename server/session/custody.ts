@@ -1,90 +1,190 @@
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
 import type { Logger } from "pino";
-import { Lease, type LeaseTaker, unusable } from "../pi/lease.ts";
+import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { Child } from "../pi/child.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
+import { FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
+import { LeaseHold } from "./lease-hold.ts";
+
+/** A foreign write and what was done about it, for the session's subscribers. */
+export interface ForeignWriteNotice {
+  readonly write: Omit<Finding, "ownLeaf" | "canReload">;
+  readonly action: ForeignWriteAction;
+  /** The session that goes on with this one's own branch. */
+  readonly to?: string;
+}
 
 export interface CustodyOptions {
+  readonly file: string;
   readonly taker: LeaseTaker;
+  readonly mark: OwnMark | undefined;
+  readonly policy: () => OnForeignWrite;
+  /** Keeps the mark in the session's record. */
+  readonly keep: (mark: OwnMark | undefined) => void;
+  readonly tell: (notice: ForeignWriteNotice) => void;
+  /** Makes a session of the branch that ends with this entry, and gives its id. */
+  readonly branchOff: (leafId: string) => Promise<string>;
   readonly log: Logger;
 }
 
-/**
- * One session's hold on pi's session file: the lease, for as long as anything of ours may write the file. It has as many
- * holders as there are children that are not gone yet, and who deletes the file is one too.
- */
+/** One session's hold on pi's session file: the lease on it, and an eye on what others write to it. */
 export class Custody {
   readonly #options: CustodyOptions;
-  #lease: Lease | undefined;
-  #holders = 0;
-  /** Taking and giving up, one after the other. */
+  readonly #lease: LeaseHold;
+  readonly #watch: FileWatch;
+  /** Seen behind a run, and not decided yet. */
+  #found: Finding | undefined;
+  /** The refusal that was told last: one that lasts is told once. */
+  #refused = "";
+  /** Looks at the file, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: CustodyOptions) {
     this.#options = options;
-  }
-
-  /** Throws `session_in_use` and `session_file_unusable`. Each hold is given up once, by {@link letGo}. */
-  hold(file: string, generation: number): Promise<void> {
-    return this.#next(async () => {
-      this.#lease ??= await Lease.take({ ...this.#options.taker, file, generation });
-      this.#holders += 1;
-    });
-  }
-
-  /** As {@link hold}, for a child that is about to be started; makes the file's directory if it is gone. */
-  async holdForChild(file: string, generation: number): Promise<void> {
-    await mkdir(dirname(file), { recursive: true }).catch((error: NodeJS.ErrnoException) => {
-      throw unusable(file, "directory_unwritable", `has no directory, and none can be made (${error.code})`, error);
-    });
-    await this.hold(file, generation);
+    this.#lease = new LeaseHold({ taker: options.taker, log: options.log });
+    this.#watch = new FileWatch(options.mark);
   }
 
   /**
-   * Does the work with the file in hand, behind what the work ends: nobody else has the file in between. Without the file,
-   * which another daemon may have, the work is done and `last` is not.
+   * Before a child is started: takes the lease, and looks whether others have written. Throws `session_in_use`,
+   * `session_file_unusable`, `foreign_write`; otherwise {@link started} or {@link notStarted} must follow.
    */
-  async with<T>(file: string, generation: number, work: () => Promise<T>, last: () => Promise<unknown>): Promise<T> {
-    const isHeld = await this.hold(file, generation).then(
+  async begin(generation: number): Promise<void> {
+    await this.#lease.holdForChild(this.#options.file, generation);
+    try {
+      await this.#next(async () => {
+        const finding = await this.#watch.beforeStart(this.#options.file);
+        if (finding !== undefined) {
+          const decided = await this.#decide(finding);
+          if (typeof decided === "object") throw refusal(finding, decided.to);
+          await this.#watch.accept(this.#options.file);
+        }
+        this.#found = undefined;
+        this.#options.keep(this.#watch.mark);
+      });
+    } catch (error) {
+      await this.#lease.letGo();
+      throw error;
+    }
+  }
+
+  started(child: Child, generation: number): void {
+    void this.#lease.noteChild(child.id, generation);
+    void child.cleaned.then(() => this.#gone());
+  }
+
+  async notStarted(): Promise<void> {
+    await this.#gone();
+  }
+
+  /**
+   * Before a run. Gives that the child has to be ended first: for the file to be loaded again, or for good, with what the
+   * caller is to be told. Throws `foreign_write`.
+   */
+  async check(child: Child): Promise<"ready" | "reload" | WireError> {
+    const lost = await this.#lease.confirm();
+    if (lost !== undefined) return lost;
+    return await this.#next(async () => {
+      const found = (await this.#watch.look(this.#options.file, child, "idle")) ?? this.#found;
+      this.#found = found;
+      if (found === undefined) return "ready";
+      const decided = await this.#decide(found);
+      this.#found = undefined;
+      if (decided === "allowed") return "ready";
+      return decided === "reloaded" ? "reload" : refusal(found, decided.to);
+    });
+  }
+
+  /** Behind a run: another may have written during it. */
+  settled(child: Child): void {
+    void this.#next(async () => {
+      const finding = await this.#watch.look(this.#options.file, child, "run");
+      if (finding !== undefined) this.#notice(finding);
+    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
+  }
+
+  /**
+   * Ends the session's child by `work`, with the file in hand until `last` has seen to it; nobody else has it in between.
+   * Where another daemon has the file, the work is done and `last` is not.
+   */
+  async with<T>(generation: number, work: () => Promise<T>, last: () => Promise<unknown>): Promise<T> {
+    const isHeld = await this.#lease.hold(this.#options.file, generation).then(
       () => true,
       () => false,
     );
     try {
       return await work();
     } finally {
+      await this.idle();
       if (isHeld) {
         await last();
-        await this.letGo();
+        await this.#lease.letGo();
       }
     }
   }
 
-  /** A child has been started on the file. Its descendants are known by its id to whoever takes over after our death. */
-  noteChild(childId: string, generation: number): Promise<void> {
-    return this.#next(async () => {
-      try {
-        await this.#lease?.note(childId, generation);
-      } catch (error) {
-        this.#options.log.warn({ err: error }, "the lease of the session's file could not be brought up to date");
-      }
-    });
+  /** The file is taken as it will be found next, whoever has written to it. */
+  forget(): void {
+    this.#found = undefined;
+    this.#watch.forget();
+    this.#options.keep(undefined);
   }
 
-  /** Never rejects: a lease that cannot be deleted is one of a dead owner as soon as this daemon has ended. */
-  letGo(): Promise<void> {
-    return this.#next(async () => {
-      this.#holders -= 1;
-      if (this.#holders === 0) await this.#giveUp();
-    });
+  async #gone(): Promise<void> {
+    await this.#next(async () => {
+      const finding = await this.#watch.ended(this.#options.file);
+      if (finding !== undefined) this.#tell(finding, "noticed");
+      this.#options.keep(this.#watch.mark);
+    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
+    await this.#lease.letGo();
   }
 
-  async #giveUp(): Promise<void> {
-    const lease = this.#lease;
-    this.#lease = undefined;
+  /** Resolves when what was begun here is done. */
+  async idle(): Promise<void> {
+    await this.#next(async () => {});
+    await this.#lease.idle();
+  }
+
+  #notice(finding: Finding): void {
+    this.#tell(finding, "noticed");
+    // Our own branch has the last word: the next start finds it, and pi has it in memory as it is.
+    const isOurs = finding.kind === "grown" && finding.lastEntryId === finding.ownLeaf;
+    if (!isOurs || this.#options.policy() === "refuse") this.#found = finding;
+  }
+
+  /** What the policy says. Throws `foreign_write` where the session must not go on. */
+  async #decide(finding: Finding): Promise<"reloaded" | "allowed" | { readonly to: string }> {
+    const policy = this.#options.policy();
+    if (policy === "allow") return this.#tell(finding, "allowed");
+    if (policy === "reload" && finding.canReload) return this.#tell(finding, "reloaded");
+    const to = policy === "fork" && finding.ownLeaf !== undefined ? await this.#fork(finding.ownLeaf) : undefined;
+    if (to !== undefined) {
+      this.#tell(finding, "forked", to);
+      return { to };
+    }
+    const text = JSON.stringify(finding);
+    if (text !== this.#refused) this.#tell(finding, "refused");
+    this.#refused = text;
+    throw refusal(finding);
+  }
+
+  async #fork(leafId: string): Promise<string | undefined> {
     try {
-      await lease?.release();
+      const to = await this.#options.branchOff(leafId);
+      // This session goes on with the file as the others have made it.
+      this.forget();
+      return to;
     } catch (error) {
-      this.#options.log.warn({ err: error }, "the lease of the session's file could not be given up");
+      this.#options.log.warn({ err: error }, "the session's own branch could not go on in a file of its own");
+      return undefined;
     }
+  }
+
+  #tell<A extends ForeignWriteAction>(finding: Finding, action: A, to?: string): A {
+    const { ownLeaf: _leaf, canReload: _can, ...write } = finding;
+    this.#options.log.warn({ write, action, to }, "another program has written to the session's file");
+    this.#options.tell({ write, action, ...(to === undefined ? {} : { to }) });
+    return action;
   }
 
   #next<T>(work: () => Promise<T>): Promise<T> {
@@ -92,4 +192,17 @@ export class Custody {
     this.#turn = done.catch(() => {});
     return done;
   }
+}
+
+function refusal({ ownLeaf: _leaf, canReload: _can, ...write }: Finding, to?: string): WireError {
+  const what =
+    write.kind === "removed" ? "removed the session's file" : `written ${write.entries} entries to the session's file`;
+  const then =
+    to === undefined
+      ? "session/reload goes on with the file as it is now."
+      : `The session's own branch goes on as the session ${to}.`;
+  return new WireError("foreign_write", `Another program has ${what}. ${then}`, {
+    write,
+    ...(to === undefined ? {} : { to }),
+  });
 }

@@ -134,7 +134,7 @@ export class Registry {
         throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
       },
     );
-    const { model, thinking, name, tools, excludeTools, approve } = params;
+    const { model, thinking, name, tools, excludeTools, approve, onForeignWrite } = params;
     const session = this.#session({
       sessionId,
       cwd,
@@ -143,6 +143,7 @@ export class Registry {
       generation: 0,
       reservedSeq: 0,
       options: defined({ model, thinking, name, tools, excludeTools, approve }),
+      ...defined({ onForeignWrite }),
       createdAt: now.getTime(),
       updatedAt: now.getTime(),
     });
@@ -178,6 +179,9 @@ export class Registry {
       prompts,
       tracker,
       taker,
+      branchOff: async () => {
+        throw new Error("not yet");
+      },
       maxRetainedEventBytes: limits.maxRetainedEventBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,

@@ -26,6 +26,8 @@ export interface SessionOptions {
   readonly prompts: PromptStore;
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
+  /** Makes a session of the branch of this one that ends with the entry, and gives its id. */
+  readonly branchOff: (leafId: string) => Promise<string>;
   readonly tracker: DeliveryTracker;
   readonly maxRetainedEventBytes: number;
   /** One message list or payload that subscribers are told of. */

@@ -64,7 +64,16 @@ export class Session implements SessionCore {
     });
     const { maxProviderBodyBytes: maxBodyBytes, log } = options;
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
-    this.#custody = new Custody({ taker: options.taker, log });
+    this.#custody = new Custody({
+      file: this.file,
+      taker: options.taker,
+      mark: options.stored.fileMark,
+      policy: () => this.#record.stored.onForeignWrite ?? "reload",
+      keep: (mark) => this.#record.markFile(mark),
+      tell: (notice) => this.#journal.say("session/foreignWrite", { ...notice }),
+      branchOff: options.branchOff,
+      log,
+    });
     this.scope = new SerialQueue({
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
@@ -133,8 +142,14 @@ export class Session implements SessionCore {
     this.#journal.say("delivery/updated", { delivery });
   }
 
-  awake(purpose: StartPurpose = "work"): Promise<Child> {
-    return this.#life.awake(purpose);
+  async awake(purpose: StartPurpose = "work"): Promise<Child> {
+    const { child } = this.#life;
+    if (child !== undefined && this.runId === undefined) {
+      const found = await this.#custody.check(child);
+      if (found !== "ready") await this.#life.endChild();
+      if (found instanceof WireError) throw found;
+    }
+    return await this.#life.awake(purpose);
   }
 
   startOver(): Promise<void> {
@@ -176,8 +191,9 @@ export class Session implements SessionCore {
   /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
-    if (this.#life.child === undefined) await this.#life.endChild();
-    else await this.#leave(() => this.#life.endChild());
+    if (this.#life.child !== undefined) return void (await this.#leave(() => this.#life.endChild()));
+    await this.#life.endChild();
+    await this.#custody.idle();
   }
 
   /** Ends the child and the session. Always the same promise. */
@@ -197,7 +213,9 @@ export class Session implements SessionCore {
 
   /** Ends the child by `end`. A file that never got a message goes with it. */
   #leave<T>(end: () => Promise<T>): Promise<T> {
-    return this.#custody.with(this.file, this.#record.stored.generation, end, () => removeIfEmpty(this.file));
+    return this.#custody.with(this.#record.stored.generation, end, async () => {
+      if (await removeIfEmpty(this.file)) this.#custody.forget();
+    });
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
@@ -206,7 +224,7 @@ export class Session implements SessionCore {
   }
 
   async #start(signal: AbortSignal): Promise<Child> {
-    await this.#custody.holdForChild(this.file, this.#record.stored.generation + 1);
+    await this.#custody.begin(this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
     try {
       const { child, ready } = await this.#options.start(this.#record.stored, {
@@ -215,12 +233,11 @@ export class Session implements SessionCore {
         onFrame: (frame) => this.#frame(generation, frame),
         onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
       });
-      void child.cleaned.then(() => this.#custody.letGo());
-      void this.#custody.noteChild(child.id, generation);
+      this.#custody.started(child, generation);
       this.#record.take(ready);
       return child;
     } catch (error) {
-      await this.#custody.letGo();
+      await this.#custody.notStarted();
       throw error;
     }
   }
@@ -233,7 +250,10 @@ export class Session implements SessionCore {
   }
 
   #runSettled(): void {
-    if (this.#life.runSettled()) this.#settling.open();
+    if (!this.#life.runSettled()) return;
+    this.#settling.open();
+    const { child } = this.#life;
+    if (child !== undefined) this.#custody.settled(child);
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
