@@ -56,8 +56,16 @@ export interface HeldPush {
   readonly parked?: boolean;
 }
 
-/** Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. */
-export type InwardFrame =
+/**
+ * Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. One that is meant for a session which is
+ * not in this pi any more is refused.
+ */
+export type InwardFrame = InwardBody & {
+  /** pi's session that it is meant for, as the last `hello` has named it. */
+  readonly session?: string;
+};
+
+type InwardBody =
   /**
    * Hold these pushes and hand each over at its moment. Idempotent: one that is held already stays as it is, one that
    * stands on the active branch is answered as `inserted`. Reply: {@link HoldReply}.

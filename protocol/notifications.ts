@@ -45,6 +45,20 @@ export const notifications = {
     ),
     since: "0.1.0",
   },
+  "session/replaced": {
+    summary: "Another session has taken over this one's pi: by a fork or clone, or because an extension replaced it.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        seq: Seq,
+        at: Timestamp,
+        from: { ...SessionId, description: "This session. It goes on as one that has hibernated." },
+        to: { ...SessionId, description: "The session that is in the pi now." },
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
   "session/foreignWrite": {
     summary: "Another program has written to the session's file.",
     params: Type.Object(

@@ -19,6 +19,7 @@ import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
@@ -111,6 +112,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
+      ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker),

@@ -37,6 +37,10 @@ export class Inbound {
       let frame = parseInwardFrame(text);
       rid = frame.rid;
       if (frame.kind === "file") frame = readLargeFrame(frame);
+      // pi may have gone to another session since the frame was written.
+      if (frame.session !== undefined && frame.session !== ctx.sessionManager.getSessionId()) {
+        throw new FrameError("Another session is in this pi by now.", rid);
+      }
       this.#outbound.send({ kind: "reply", rid, ok: true, data: this.#act(frame, ctx) });
     } catch (thrown) {
       this.#refuse(thrown instanceof FrameError ? (thrown.rid ?? rid) : rid, thrown);

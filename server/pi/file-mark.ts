@@ -149,7 +149,7 @@ const headPattern =
   /^\{"type":"(?!session")[a-z_]{1,64}","id":"([^"\\]{1,128})","parentId":(?:"([^"\\]{1,128})"|null)[,}]/;
 const headBytes = 512;
 
-function headOf(line: Buffer): EntryHead | undefined {
+export function headOf(line: Buffer): EntryHead | undefined {
   const head = headPattern.exec(line.toString("latin1", 0, headBytes));
   if (head?.[1] !== undefined && line[line.length - 1] === 0x7d) return { id: head[1], parentId: head[2] ?? null };
   try {

@@ -31,6 +31,8 @@ export class ChildLife {
   #starting: Promise<Child> | undefined;
   /** Resolves when nothing is left of the last child. */
   #lastCleaned: Promise<void> = Promise.resolve();
+  /** Children that are other sessions' by now. */
+  readonly #given = new WeakSet<Child>();
   #abandonStart = new AbortController();
   /** Why no child may be started any more. Set before anything is awaited. */
   #ending: WireError | undefined;
@@ -138,6 +140,30 @@ export class ChildLife {
     return exit;
   }
 
+  /** The child is another session's from now on. Here it is as one that has ended in order. */
+  giveAway(child: Child): void {
+    if (this.child !== child) return;
+    this.#given.add(child);
+    this.#lastCleaned = Promise.resolve();
+    this.#become({ kind: "hibernated" });
+    this.#runs.end();
+  }
+
+  /** Whether a child of another session can be taken over. */
+  get canTake(): boolean {
+    return this.#ending === undefined && (this.#state.kind === "hibernated" || this.#state.kind === "crashed");
+  }
+
+  /** Takes over a child of another session. Only where {@link canTake} says so. */
+  take(child: Child): void {
+    this.#become({ kind: "starting" });
+    this.#lastCleaned = child.cleaned;
+    this.#become({ kind: "idle", child });
+    this.#options.onReady(child);
+    // One that comes back is waited for already.
+    if (!this.#given.delete(child)) void child.exited.then((exit) => this.#ended(child, exit));
+  }
+
   async #start(purpose: StartPurpose): Promise<Child> {
     this.#become({ kind: "starting" });
     try {
@@ -164,6 +190,7 @@ export class ChildLife {
   }
 
   #ended(child: Child, exit: ChildExit): void {
+    if (this.#given.has(child)) return;
     if (this.child === child) this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
     this.#runs.end();
     this.#options.onEnded(child, exit);

@@ -1,10 +1,14 @@
+import { rm } from "node:fs/promises";
 import type { Logger } from "pino";
 import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Child } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
+import type { Journal } from "./journal.ts";
 import { LeaseHold } from "./lease-hold.ts";
+import type { SessionOptions } from "./session-options.ts";
+import type { SessionRecord } from "./session-record.ts";
 
 /** A foreign write and what was done about it, for the session's subscribers. */
 export interface ForeignWriteNotice {
@@ -32,6 +36,8 @@ export class Custody {
   readonly #options: CustodyOptions;
   readonly #lease: LeaseHold;
   readonly #watch: FileWatch;
+  /** The children that may write the file. */
+  readonly #writers = new Set<Child>();
   /** Seen behind a run, and not decided yet. */
   #found: Finding | undefined;
   /** The refusal that was told last: one that lasts is told once. */
@@ -69,12 +75,44 @@ export class Custody {
   }
 
   started(child: Child, generation: number): void {
+    this.#writers.add(child);
     void this.#lease.noteChild(child.id, generation);
-    void child.cleaned.then(() => this.#gone());
+    void child.cleaned.then(() => this.gaveAway(child));
   }
 
   async notStarted(): Promise<void> {
     await this.#gone();
+  }
+
+  /** The child writes the file no more. */
+  gaveAway(child: Child): void {
+    if (this.#writers.delete(child)) void this.#gone();
+  }
+
+  /** A child of another session has this one's file in hand. Throws as {@link begin} does. */
+  async tookOver(child: Child, generation: number): Promise<void> {
+    // It has loaded the file as it is.
+    this.#watch.forget();
+    await this.begin(generation);
+    this.started(child, generation);
+  }
+
+  /**
+   * Makes sure of the file, and gives what deletes it. Throws `session_in_use` and `session_file_unusable` where it may not
+   * be deleted.
+   */
+  async toRemove(generation: number): Promise<() => Promise<void>> {
+    await this.#lease.hold(this.#options.file, generation).catch((error: unknown) => {
+      // Without a directory there is nothing to make sure of.
+      if (!(error instanceof WireError && error.data["reason"] === "directory_missing")) throw error;
+      return this.#lease.holdNothing();
+    });
+    return async () => {
+      await rm(this.#options.file, { force: true }).catch((error: unknown) =>
+        this.#options.log.error({ err: error }, "the session's file could not be deleted"),
+      );
+      await this.#lease.letGo();
+    };
   }
 
   /**
@@ -204,5 +242,27 @@ function refusal({ ownLeaf: _leaf, canReload: _can, ...write }: Finding, to?: st
   return new WireError("foreign_write", `Another program has ${what}. ${then}`, {
     write,
     ...(to === undefined ? {} : { to }),
+  });
+}
+
+interface SessionParts {
+  readonly options: SessionOptions;
+  readonly record: SessionRecord;
+  readonly journal: Journal;
+  readonly branchOff: (leafId: string) => Promise<string>;
+}
+
+/** The custody of a session's file, with what the session has to do with it. */
+export function custodyOf({ options, record, journal, branchOff }: SessionParts): Custody {
+  const { file, fileMark: mark } = record.stored;
+  return new Custody({
+    file,
+    taker: options.taker,
+    mark,
+    policy: () => record.stored.onForeignWrite ?? "reload",
+    keep: (kept) => record.markFile(kept),
+    tell: (notice) => journal.say("session/foreignWrite", { ...notice }),
+    branchOff,
+    log: options.log,
   });
 }

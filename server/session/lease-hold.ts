@@ -32,6 +32,13 @@ export class LeaseHold {
     });
   }
 
+  /** As {@link hold}, where there is no file that could be another's. */
+  holdNothing(): Promise<void> {
+    return this.#next(async () => {
+      this.#holders += 1;
+    });
+  }
+
   /** As {@link hold}, for a child that is about to be started; makes the file's directory if it is gone. */
   async holdForChild(file: string, generation: number): Promise<void> {
     await mkdir(dirname(file), { recursive: true }).catch((error: NodeJS.ErrnoException) => {

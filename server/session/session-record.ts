@@ -85,12 +85,6 @@ export class SessionRecord {
     void this.#save(this.#stored);
   }
 
-  /** The session goes on in another file. */
-  follow(file: string): void {
-    this.#stored = { ...this.#stored, file };
-    this.take({});
-  }
-
   /** Takes what pi says of itself, as far as it is given. */
   take(said: Partial<ReadyState>): void {
     if ("model" in said) this.#model = said.model;

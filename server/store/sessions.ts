@@ -8,6 +8,8 @@ export interface StoredSession {
   readonly sessionId: string;
   readonly cwd: string;
   readonly file: string;
+  /** The file was there before the session: it stays, whatever is in it. */
+  readonly isOpened?: boolean;
   readonly name?: string;
   readonly generation: number;
   /** The highest number that the session's log may have given. */
