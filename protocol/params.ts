@@ -26,6 +26,9 @@ export const childErrors = [
   "link_failed",
   "overloaded",
   "shutting_down",
+  "session_in_use",
+  "session_file_unusable",
+  "foreign_write",
 ] as const satisfies readonly ErrorName[];
 export const message = {
   sessionId: SessionId,

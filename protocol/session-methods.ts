@@ -1,3 +1,4 @@
+import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
@@ -30,6 +31,7 @@ export const sessionMethods = {
       approve: Type.Optional(
         Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
       ),
+      onForeignWrite: Type.Optional(OnForeignWrite),
       idempotencyKey,
     }),
     result: SessionInfo,

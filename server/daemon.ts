@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
@@ -18,6 +19,7 @@ import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
@@ -89,6 +91,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       sessions: store.sessions,
       prompts,
       tracker,
+      taker: { daemonId: randomUUID(), stateDir: state.path },
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });
@@ -109,6 +112,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
+      ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker),

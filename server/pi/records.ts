@@ -61,9 +61,9 @@ export const daemonOnlyCommands: ReadonlyMap<string, string> = new Map([
   ["abort", "session/abort"],
   ["clear_queue", "session/clearQueue"],
   ["new_session", "session/create"],
-  ["switch_session", "session/create"],
-  ["fork", "no method yet"],
-  ["clone", "no method yet"],
+  ["switch_session", "session/open"],
+  ["fork", "session/fork"],
+  ["clone", "session/clone"],
   ["extension_ui_response", "no method yet"],
 ]);
 

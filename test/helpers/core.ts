@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,6 +96,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       sessions: new SessionStore(database),
       prompts: new PromptStore(database),
       tracker,
+      taker: { daemonId: randomUUID(), stateDir: root },
       limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });
