@@ -37,6 +37,9 @@ export interface CallOptions {
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/event",
   "session/updated",
+  "prompt/updated",
+  "run/started",
+  "run/ended",
   "delivery/updated",
   "provider/requestPrepared",
   "provider/requestDelivered",
@@ -205,6 +208,11 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return isObject(params.event) && typeof params.event.type === "string";
     case "session/updated":
       return isObject(params.session);
+    case "prompt/updated":
+      return isObject(params.prompt) && typeof params.prompt.promptId === "string";
+    case "run/started":
+    case "run/ended":
+      return typeof params.runId === "string" && Array.isArray(params.promptIds);
     case "delivery/updated":
       return isObject(params.delivery) && Array.isArray(params.delivery.history);
     case "pending/updated":

@@ -6,7 +6,8 @@ export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } fr
 export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
 export type { Gap } from "../protocol/event.ts";
 export type { MethodName, Params, Result } from "../protocol/methods.ts";
-export type { PromptResult, SessionInfo } from "../protocol/session.ts";
+export type { Prompt, PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
+export type { SessionInfo } from "../protocol/session.ts";
 export type { ConnectionEnd } from "./channel.ts";
 export type { Client } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";

@@ -1,4 +1,5 @@
-import type { PromptResult, SessionInfo } from "../protocol/session.ts";
+import type { PromptResult } from "../protocol/prompt.ts";
+import type { SessionInfo } from "../protocol/session.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { RunInterruptedError } from "./local-errors.ts";
 import { isAgentSettled, isMessageEnd, type PiEvent, type PiMessage, textOf } from "./pi-events.ts";

@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Params, Result } from "../protocol/methods.ts";
-import type { PromptResult, SessionInfo } from "../protocol/session.ts";
+import type { PromptResult } from "../protocol/prompt.ts";
+import type { SessionInfo } from "../protocol/session.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
 import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";

@@ -44,6 +44,13 @@ export const errorCatalogue = {
   model_not_found: row(-32019, 400, false, "pi does not know this model."),
   refused_by_pi: row(-32020, 409, false, "pi answered the command with a failure; data has its words."),
   unsupported_by_pi: row(-32021, 501, false, "This pi lacks what the method needs."),
+  prompt_not_found: row(-32022, 404, false, "No prompt has this id, or it was forgotten."),
+  prompt_lost: row(
+    -32023,
+    409,
+    false,
+    "pi ended and lost the prompt, or never got it; it is not sent again by itself.",
+  ),
   delivery_not_found: row(-32030, 404, false, "No delivery has this id."),
   conflict: row(-32031, 409, false, "The id was used before with other content."),
   deadline_exceeded: row(-32032, 504, true, "The state was not reached in time; nothing was cancelled."),

@@ -103,9 +103,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
     };
-    const { keepSettledDeliveriesMs, keepLostPromptsMs, sweepStoreEveryMs: everyMs, maxShrinkPages } = limits;
-    const kept = { keepSettledDeliveriesMs, keepLostPromptsMs, everyMs, shrinkPages: maxShrinkPages };
-    resources.add(new Retention({ database, deliveries, prompts, idempotency, ...kept, log }), (on) => on.close());
+    const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
+    const kept = { ...limits, everyMs, shrinkPages };
+    resources.add(new Retention({ ...kept, database, deliveries, prompts, idempotency, log }), (on) => on.close());
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),

@@ -5,7 +5,7 @@ import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
-import type { PromptStore } from "../store/prompts.ts";
+import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { Session } from "./session.ts";
@@ -73,6 +73,12 @@ export class Registry {
 
   find(sessionId: string): Session | undefined {
     return this.#sessions.get(sessionId);
+  }
+
+  /** A prompt of a session that is not closed. */
+  findPrompt(promptId: string): StoredPrompt | undefined {
+    const stored = this.#options.prompts.get(promptId);
+    return stored === undefined ? undefined : this.find(stored.sessionId)?.prompts.ledger.find(promptId);
   }
 
   /** The newest first. */

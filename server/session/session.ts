@@ -13,13 +13,13 @@ import { ChildLife, type StartPurpose } from "./child-life.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
-import { PromptLedger } from "./prompt-ledger.ts";
-import { Prompting } from "./prompting.ts";
+import type { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
 import type { SessionCore } from "./session-core.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
+import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
@@ -31,18 +31,22 @@ import type { Subscriber } from "./subscriptions.ts";
 export class Session implements SessionCore {
   readonly scope: SerialQueue;
   readonly pushing: Pushing;
-  readonly prompting: Prompting;
+  readonly prompts: SessionPrompts;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
-  readonly #ledger: PromptLedger;
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   readonly #readers: EventReaders = {
-    runStarted: () => void this.runStarted(),
-    runSettled: () => this.#runSettled(),
-    messageEnded: (event) => this.#ledger.messageEnded(event),
+    runStarted: () => {
+      this.runStarted();
+      this.prompts.runs.agentIs("active");
+    },
+    agentEnded: () => this.prompts.runs.agentIs("done"),
+    runSettled: (event) => this.prompts.settled(this.#life.child, event, (aborted) => this.#runSettled(aborted)),
+    compacting: (isOn) => this.prompts.compacting(isOn),
+    messageEnded: (event) => this.prompts.messageEnded(event),
     learned: (said) => {
       this.#record.take(said);
       this.#publish();
@@ -65,11 +69,14 @@ export class Session implements SessionCore {
     this.scope = new SerialQueue({
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
+      onEmpty: () => this.prompts.idleness.changed(),
     });
-    this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
-    this.prompting = new Prompting(this, this.#ledger, this.pushing);
+    const { prompts: store } = options;
+    const onLost = (lost: readonly LostPrompt[]): void => this.#publish(lost);
+    this.prompts = new SessionPrompts({ core: this, journal: this.#journal, store, pushing: this.pushing, onLost });
     this.#life = new ChildLife({
+      runs: this.prompts.runs,
       start: (signal) => this.#start(signal),
       onReady: (child) => this.#provider.attach(child),
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
@@ -77,9 +84,14 @@ export class Session implements SessionCore {
       onChange: () => {
         this.#record.touch();
         this.#publish();
+        this.prompts.idleness.changed();
       },
       log,
     });
+  }
+
+  get prompting(): Prompting {
+    return this.prompts.prompting;
   }
 
   get sessionId(): string {
@@ -112,7 +124,7 @@ export class Session implements SessionCore {
       state: this.#life.state,
       cursor: this.#journal.cursor,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
-      lostPrompts: this.#ledger.lost,
+      lostPrompts: this.prompts.ledger.lost,
     });
   }
 
@@ -128,6 +140,7 @@ export class Session implements SessionCore {
   /** Tells the session's subscribers of a delivery. */
   deliveryChanged(delivery: object): void {
     this.#journal.say("delivery/updated", { delivery });
+    this.prompts.idleness.changed();
   }
 
   awake(purpose: StartPurpose = "work"): Promise<Child> {
@@ -138,8 +151,14 @@ export class Session implements SessionCore {
     return this.#life.startOver();
   }
 
-  runStarted(): string {
-    return this.#life.runStarted();
+  runStarted(promptId?: string): string {
+    const runId = this.#life.runStarted(this.prompts.starter(promptId));
+    if (promptId !== undefined) this.prompts.runs.took(promptId);
+    return runId;
+  }
+
+  abortSent(): void {
+    this.prompts.runs.abortSent();
   }
 
   nextRun(): Promise<void> {
@@ -162,6 +181,7 @@ export class Session implements SessionCore {
 
   /** A daemon has ended and another began: what the child of the former had not written is lost. */
   async recover(): Promise<void> {
+    this.prompts.recover();
     await this.#recount(Date.now());
   }
 
@@ -185,7 +205,9 @@ export class Session implements SessionCore {
   }
 
   async #close(): Promise<ChildExit | undefined> {
-    await this.#refuseStarts(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
+    const why = new WireError("session_closed", `The session ${this.sessionId} is closed.`);
+    this.prompts.close(why);
+    await this.#refuseStarts(why);
     return await this.#life.close(() => {
       this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
     });
@@ -215,8 +237,8 @@ export class Session implements SessionCore {
     lookAt(event, this.#readers);
   }
 
-  #runSettled(): void {
-    if (this.#life.runSettled()) this.#settling.open();
+  #runSettled(aborted: boolean | undefined): void {
+    if (this.#life.runSettled(aborted)) this.#settling.open();
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
@@ -226,7 +248,7 @@ export class Session implements SessionCore {
   #take(frame: OutwardFrame): void {
     this.#options.tracker.receive(this.sessionId, frame);
     this.#provider.receive(frame);
-    if (frame.kind === "settled" && !frame.aborted) this.#ledger.runSettled();
+    if (frame.kind === "settled" && !frame.aborted) this.prompts.queueSettled();
     if (frame.kind === "fault") {
       this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
     }
@@ -273,8 +295,7 @@ export class Session implements SessionCore {
   async #recount(at: number): Promise<void> {
     try {
       this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at });
-      const lost = await this.#ledger.childEnded(this.file);
-      if (lost.length > 0) this.#publish(lost);
+      await this.prompts.childEnded();
     } catch (error) {
       this.#options.log.error({ err: error }, "what an ended child has left could not be counted");
     }
