@@ -56,6 +56,7 @@ export const errorCatalogue = {
   deadline_exceeded: row(-32032, 504, true, "The state was not reached in time; nothing was cancelled."),
   too_large: row(-32033, 413, false, "The content, frame or body exceeds its limit."),
   wrong_state: row(-32035, 409, false, "The delivery's state does not allow it; data has the delivery."),
+  outcome_unknown: row(-32036, 409, false, "The daemon ended while the call was under way; it may have taken effect."),
   cancelled: row(-32034, 499, true, "The caller cancelled the call with $/cancelRequest, or went away."),
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
   store_failed: row(-32042, 503, true, "The store could not be written; nothing was accepted."),

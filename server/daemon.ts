@@ -20,6 +20,7 @@ import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
+import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
@@ -116,7 +117,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     const token = state.token();
     const dispatcher = createDispatcher({
-      handlers: idempotent(handlers, idempotency),
+      handlers: idempotent(handlers, idempotency, subjectMethods(registry)),
       validator: createValidator(),
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

@@ -80,6 +80,11 @@ export class PromptLedger {
     return this.#presumed === undefined ? undefined : this.#open.get(this.#presumed);
   }
 
+  /** Whether pi is given the prompt, or has it, and it is not over. */
+  isOpen(promptId: string): boolean {
+    return this.#open.has(promptId);
+  }
+
   /** A prompt of this session that is not forgotten. */
   find(promptId: string): StoredPrompt | undefined {
     return this.#open.get(promptId) ?? this.#recent.get(promptId) ?? this.#options.store.get(promptId);

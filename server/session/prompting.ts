@@ -47,7 +47,7 @@ export class Prompting {
   readonly #ledger: PromptLedger;
   readonly #companion: PromptCompanion;
   /** Those that pi has not answered yet. */
-  readonly #known = new Map<string, { readonly hash: string; readonly result: Promise<PromptResult> }>();
+  readonly #known = new Map<string, UnderWay>();
 
   constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
     this.#core = core;
@@ -62,7 +62,9 @@ export class Prompting {
    */
   async prompt(request: PromptRequest): Promise<PromptResult> {
     const { promptId = uuidv7(), signal, text, images, ifRunning } = request;
-    const known = request.promptId === undefined ? undefined : this.#known.get(promptId);
+    const underWay = request.promptId === undefined ? undefined : this.#known.get(promptId);
+    // One whose caller has gone before its turn will not be written.
+    const known = underWay?.isDropped() === true ? undefined : underWay;
     const hash = canonicalHash({ text, images: images ?? [], ifRunning });
     if (known !== undefined && known.hash !== hash) throw conflict(promptId);
     const stored = known === undefined && request.promptId !== undefined ? this.#ledger.find(promptId) : undefined;
@@ -140,7 +142,9 @@ export class Prompting {
   async #first(request: NewRequest): Promise<PromptResult> {
     const { promptId, hash, signal } = request;
     const result = this.#core.scope.run(() => this.#begin(request), signal).then(({ outcome }) => outcome);
-    this.#known.set(promptId, { hash, result });
+    const isDropped = (): boolean => signal?.aborted === true && !this.#ledger.isOpen(promptId);
+    const underWay: UnderWay = { hash, result, isDropped };
+    this.#known.set(promptId, underWay);
     try {
       const taken = await result;
       if (taken.disposition === "handled") void this.#companion.handOver();
@@ -149,7 +153,7 @@ export class Prompting {
       if (error instanceof WireError && error.kind !== "child_exited") void this.#companion.handOver();
       throw error;
     } finally {
-      this.#known.delete(promptId);
+      if (this.#known.get(promptId) === underWay) this.#known.delete(promptId);
     }
   }
 
@@ -172,6 +176,7 @@ export class Prompting {
     const isCommand = child.isExtensionCommand(text);
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
+    request.signal?.throwIfAborted();
     await this.#ledger.store({ promptId, text, hash, ...(by === undefined ? {} : { by }) });
     try {
       await reserved;
@@ -268,6 +273,13 @@ export class Prompting {
 interface QueuedTexts {
   readonly steering: string[];
   readonly followUp: string[];
+}
+
+interface UnderWay {
+  readonly hash: string;
+  readonly result: Promise<PromptResult>;
+  /** Whether it will not be written. */
+  readonly isDropped: () => boolean;
 }
 
 interface NewRequest extends PromptRequest {

@@ -51,16 +51,21 @@ export class Registry {
     await Promise.all(waiting.map(({ pushing }) => pushing.handOver()));
   }
 
-  /** Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. */
-  async create(params: Params<"session/create">): Promise<Session> {
+  /**
+   * Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
+   * session that has the id already is given as it is: the call was made before.
+   */
+  async create(params: Params<"session/create">, sessionId: string = uuidv7()): Promise<Session> {
     this.#refuseWhenEnding();
+    const existing = this.#sessions.get(sessionId);
+    if (existing !== undefined) return existing;
     const { maxSessions } = this.#options.limits;
     if (this.#sessions.size + this.#creating.size >= maxSessions) {
       throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
         retryAfterMs: 10_000,
       });
     }
-    return await this.#track(this.#create(params));
+    return await this.#track(this.#create(params, sessionId));
   }
 
   /** Throws `session_not_found`. */
@@ -78,7 +83,12 @@ export class Registry {
   /** A prompt of a session that is not closed. */
   findPrompt(promptId: string): StoredPrompt | undefined {
     const stored = this.#options.prompts.get(promptId);
-    return stored === undefined ? undefined : this.find(stored.sessionId)?.prompts.ledger.find(promptId);
+    // It may be on its way to the disk.
+    const session =
+      stored === undefined
+        ? this.all().find(({ prompts }) => prompts.ledger.isOpen(promptId))
+        : this.find(stored.sessionId);
+    return session?.prompts.ledger.find(promptId);
   }
 
   /** The newest first. */
@@ -126,12 +136,11 @@ export class Registry {
     return exit;
   }
 
-  async #create(params: Params<"session/create">): Promise<Session> {
+  async #create(params: Params<"session/create">, sessionId: string): Promise<Session> {
     const cwd = await workingDirectory(params.cwd).catch((error: unknown) => {
       throw exhaustion(error) ?? error;
     });
     const now = new Date();
-    const sessionId = uuidv7();
     const file = await createSessionFile({ sessionId, cwd, env: this.#options.env, now }).catch(
       (cause: NodeJS.ErrnoException) => {
         const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;

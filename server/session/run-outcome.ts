@@ -6,7 +6,7 @@ import { textOf } from "./user-entries.ts";
 export interface RunFacts {
   /** `aborted` of pi's `agent_settled`; undefined where pi is too old to say it. */
   readonly settledAborted: boolean | undefined;
-  /** Whether a client's abort was written to pi during the run. */
+  /** Whether a client's abort was written to pi during the run, and no message was finished behind it. */
   readonly abortWasSent: boolean;
   /** The last assistant message that was complete. */
   readonly last: AssistantEnd | undefined;
@@ -26,15 +26,14 @@ const maxErrorLength = 2_000;
 
 /**
  * How a run ended that pi has settled. pi's own word for an abort comes first; an older pi has none, and there the last
- * message says it, or the abort that was sent, if no message was finished behind it. `failed`: the last message is an
- * error, and pi tries no more.
+ * message says it, or the abort that was sent: an abort in the midst of a tool ends there with an error (0.87.1). `failed`:
+ * the last message is an error, and pi tries no more.
  */
 export function outcomeOf({ settledAborted, abortWasSent, last }: RunFacts): Exclude<RunOutcome, "interrupted"> {
   const stopReason = last?.stopReason;
   if (settledAborted === true || stopReason === "aborted") return "aborted";
-  if (stopReason === "error") return "failed";
-  const isUnfinished = last === undefined || stopReason === "toolUse";
-  return settledAborted === undefined && abortWasSent && isUnfinished ? "aborted" : "settled";
+  if (settledAborted === undefined && abortWasSent) return "aborted";
+  return stopReason === "error" ? "failed" : "settled";
 }
 
 /** The end of an assistant's message, as `message_end` brings it; undefined for a message of anybody else. */

@@ -102,7 +102,11 @@ export class Runs {
   }
 
   assistantEnded(last: AssistantEnd): void {
-    if (this.#run !== undefined) this.#run.last = last;
+    const run = this.#run;
+    if (run === undefined) return;
+    run.last = last;
+    // The agent has finished all the same: the abort came too late.
+    if (last.stopReason === "stop" || last.stopReason === "length") run.abortWasSent = false;
   }
 
   /** A client's abort is written to pi. */

@@ -53,8 +53,11 @@ export class SessionPrompts {
       sessionId,
       store: store.runs,
       receipts,
-      onStarted: ({ runId, promptIds, by }) =>
-        receipts.tell(undefined, () => journal.say("run/started", { ...signed(by), runId, promptIds })),
+      onStarted: ({ runId, promptIds, by }) => {
+        receipts.tell(undefined, () => journal.say("run/started", { ...signed(by), runId, promptIds }));
+        const { presumed } = this.ledger;
+        if (presumed !== undefined) this.ledger.accepted(presumed.promptId, "started", runId);
+      },
       onEnded: (end) => this.ledger.runEnded(end),
       sayEnded: ({ by, text: _text, textTruncated: _truncated, ...end }) =>
         journal.say("run/ended", { ...signed(by), ...end }),

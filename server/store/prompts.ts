@@ -39,6 +39,8 @@ export class PromptStore {
   readonly #database: Database;
   /** Ids that are on their way to the disk. */
   readonly #adding = new Set<string>();
+  /** Ids that are free again, before the disk says so. */
+  readonly #forgetting = new Set<string>();
   readonly #put;
   readonly #delete;
   readonly #get;
@@ -80,7 +82,7 @@ export class PromptStore {
   /** Resolves when a new prompt's text is on disk. Rejects with `store_failed`, or `conflict`: then nothing is stored. */
   async add(prompt: StoredPrompt): Promise<void> {
     const { promptId } = prompt;
-    if (this.#adding.has(promptId) || this.#get.get(promptId) !== undefined) {
+    if (this.#adding.has(promptId) || this.get(promptId) !== undefined) {
       throw new WireError("conflict", `The id "${promptId}" was used before for another prompt.`, { promptId });
     }
     this.#adding.add(promptId);
@@ -97,12 +99,17 @@ export class PromptStore {
   }
 
   /** For a prompt that pi has refused: its id may be used again. */
-  forget(promptId: string): Promise<void> {
-    return this.#database.keep(`prompt ${promptId}`, this.#delete, promptId);
+  async forget(promptId: string): Promise<void> {
+    this.#forgetting.add(promptId);
+    try {
+      await this.#database.keep(`prompt ${promptId}`, this.#delete, promptId);
+    } finally {
+      this.#forgetting.delete(promptId);
+    }
   }
 
   get(promptId: string): StoredPrompt | undefined {
-    const row = this.#get.get(promptId);
+    const row = this.#forgetting.has(promptId) ? undefined : this.#get.get(promptId);
     return row === undefined ? undefined : promptOf(row);
   }
 

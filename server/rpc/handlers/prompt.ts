@@ -12,10 +12,19 @@ const defaultListed = 100;
 
 export function promptHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof promptMethods> {
   const prompt = async (params: Params<"session/steer">, ifRunning: IfRunning, call: Call): Promise<PromptResult> => {
-    const { sessionId, promptId, text, images, wait, timeoutMs = defaultWaitMs } = params;
+    const { sessionId, text, images, wait, timeoutMs = defaultWaitMs } = params;
     const { prompting, ledger } = registry.get(sessionId).prompts;
-    const { signal } = call;
-    const taken = await prompting.prompt({ promptId, text, images, ifRunning, signal });
+    const { signal, by, subject } = call;
+    const promptId = params.promptId ?? subject?.id;
+    const taken = await prompting.prompt({
+      promptId,
+      text,
+      images,
+      ifRunning,
+      signal,
+      by,
+      reserved: subject?.reserved,
+    });
     if (wait === undefined || taken.disposition === "handled") return taken;
     const waited = await ledger.over(taken.promptId, timeoutMs, signal);
     const { end } = waited;
@@ -38,10 +47,10 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       const underWay = tracker.underWay(sessionId);
       return { aborted: await session.prompting.abort(signal), deliveries: tracker.effects(underWay) };
     },
-    "session/clearQueue": async ({ sessionId }) => {
+    "session/clearQueue": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
       const { prompting, pushing } = registry.get(sessionId);
-      const cleared = await prompting.clearQueue();
+      const cleared = await prompting.clearQueue(by);
       await pushing.clear();
       return { ...cleared, deliveries: tracker.effects(underWay) };
     },

@@ -6,7 +6,7 @@ import type { HandlersOf } from "../call.ts";
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
-    "session/create": async (params) => (await registry.create(params)).info(),
+    "session/create": async (params, { subject }) => (await registry.create(params, subject?.id)).info(),
     "session/list": async ({ cwd }) => {
       // Sessions know their directory without links.
       const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);

@@ -87,7 +87,7 @@ describe("Retention", () => {
     await add("new", "lost", 29);
     await add("handled", "handled", 2);
     await add("withdrawn", "withdrawn", 0.5);
-    await idempotency.put("m", "k", { paramsHash: "h", result: "{}" });
+    await idempotency.finish("m", "k", { paramsHash: "h", subject: "s", result: "{}" });
     await retention.sweep(now);
     expect(prompts.open("s").map(({ promptId }) => promptId)).toEqual(["queued", "new"]);
     expect(["handled", "withdrawn"].map((id) => prompts.get(id)?.state)).toEqual([undefined, "withdrawn"]);
