@@ -56,7 +56,6 @@ export * from "./local-errors.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
-export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
@@ -66,3 +65,4 @@ export type {
   PushParams,
   SessionHandle,
 } from "./session-handle.ts";
+export type { PromptCall, SettledRun } from "./settled-run.ts";

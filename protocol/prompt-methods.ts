@@ -116,6 +116,15 @@ export const promptMethods = {
     since: "0.1.0",
     errors: ["prompt_not_found"],
   },
+  "prompt/wait": {
+    summary: "Answers when the prompt and its run are over, as `wait` does. The end of the wait cancels nothing.",
+    params: params({ promptId: PromptId, timeoutMs }),
+    result: PromptResult,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["prompt_not_found", "session_closed", "deadline_exceeded"],
+  },
   "prompt/list": {
     summary: "A session's prompts, the newest first, with the beginnings of their texts.",
     params: params({

@@ -2,7 +2,7 @@ import type { Params } from "../../../protocol/methods.ts";
 import { type IfRunning, type PromptResult, PromptState } from "../../../protocol/prompt.ts";
 import type { promptMethods } from "../../../protocol/prompt-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { promptNotFound, shown } from "../../session/prompt-ledger.ts";
+import { type PromptLedger, promptNotFound, shown } from "../../session/prompt-ledger.ts";
 import { resultOf } from "../../session/prompting.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
@@ -26,16 +26,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       reserved: subject?.reserved,
     });
     if (wait === undefined || taken.disposition === "handled") return taken;
-    const waited = await ledger.over(taken.promptId, timeoutMs, signal);
-    const { end } = waited;
-    return {
-      ...resultOf(waited.prompt),
-      disposition: taken.disposition,
-      // A prompt that was lost with its pi has had no run, or an interrupted one.
-      ...(waited.prompt.state === "lost" ? { outcome: "interrupted" as const } : {}),
-      ...(end?.text === undefined ? {} : { text: end.text }),
-      ...(end?.textTruncated === true ? { textTruncated: true } : {}),
-    };
+    const settled = await over(ledger, taken.promptId, timeoutMs, signal);
+    return { ...settled, disposition: taken.disposition };
   };
 
   return {
@@ -65,11 +57,33 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       if (known === undefined) throw promptNotFound(promptId);
       return shown(known, true);
     },
+    "prompt/wait": async ({ promptId, timeoutMs = defaultWaitMs }, { signal }) => {
+      const prompt = registry.findPrompt(promptId);
+      if (prompt === undefined) throw promptNotFound(promptId);
+      return await over(registry.get(prompt.sessionId).prompts.ledger, promptId, timeoutMs, signal);
+    },
     "prompt/list": ({ sessionId, states = PromptState.enum, limit = defaultListed }) => ({
       prompts: registry
         .get(sessionId)
         .prompts.ledger.list(states, limit)
         .map((known) => shown(known)),
     }),
+  };
+}
+
+/** What has become of a prompt, when it and its run are over. */
+async function over(
+  ledger: PromptLedger,
+  promptId: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<PromptResult> {
+  const { prompt, end } = await ledger.over(promptId, timeoutMs, signal);
+  return {
+    ...resultOf(prompt),
+    // A prompt that was lost with its pi has had no run, or an interrupted one.
+    ...(prompt.state === "lost" ? { outcome: "interrupted" as const } : {}),
+    ...(end?.text === undefined ? {} : { text: end.text }),
+    ...(end?.textTruncated === true ? { textTruncated: true } : {}),
   };
 }

@@ -17,13 +17,13 @@ describe("a call whose answer was lost", () => {
     expect(observing.filter((name) => !again.includes(name))).toEqual(["session/subscribe", "session/unsubscribe"]);
   });
 
-  it("is made again at the same daemon if its method takes an idempotency key, and gets one if it has none", () => {
+  it("is made again if its method takes an idempotency key, and gets one if it has none", () => {
     const keyed = rows.filter(([, row]) => propertiesOf(row).includes("idempotencyKey")).map(([name]) => name);
     expect(keyed).toEqual(["session/create", "session/prompt", "session/steer", "session/followUp"]);
     for (const name of keyed) {
       expect(repeatable(name, params, () => "k")).toEqual({
         params: { ...params, idempotencyKey: "k" },
-        repeat: "same_daemon",
+        repeat: "always",
       });
       const own = { ...params, idempotencyKey: "mine" };
       expect(repeatable(name, own, () => "k")).toEqual({ params: own, repeat: "always" });
