@@ -10,6 +10,8 @@ export interface ConnectToOptions {
   readonly url: string;
   /** A token of the daemon's. It travels as a WebSocket subprotocol, never in the URL. */
   readonly token: string;
+  /** What this program calls itself, for people: shown with what follows from its calls. At most 64 characters. */
+  readonly name?: string;
   /** Gives connecting up; does nothing to the client once there is one. */
   readonly signal?: AbortSignal;
   /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
@@ -29,6 +31,7 @@ export async function connectTo(options: ConnectToOptions): Promise<Client> {
   return Client.open(
     {
       dial: (channelOptions, signal) => Channel.open(browserSocket({ url, token, signal }), channelOptions),
+      name: options.name,
       connectTimeoutMs,
       reconnect: reconnectPolicy(options.reconnect),
       onDiagnostic,
@@ -37,6 +40,8 @@ export async function connectTo(options: ConnectToOptions): Promise<Client> {
   );
 }
 
+export type { By } from "../protocol/client-identity.ts";
+export type { Control, ControlPolicy } from "../protocol/control.ts";
 export type { DaemonInfo } from "../protocol/daemon.ts";
 export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
 export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
@@ -59,6 +64,7 @@ export type { ReconnectOptions } from "./reconnect-policy.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
+  ControlOptions,
   MessageOptions,
   PiCommand,
   PromptOptions,

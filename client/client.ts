@@ -30,6 +30,11 @@ export class Client {
     return new Client(await DaemonPeer.open(options, signal));
   }
 
+  /** What the daemon knows this client by, over all its connections: `by.clientId` of what follows from its calls. */
+  get id(): string {
+    return this.#peer.clientId;
+  }
+
   /**
    * Resolves, and never rejects, when it is over for good, with how it ended: by `close()`, or because a lost connection
    * was not made again. `error` is then what pending calls were rejected with.

@@ -1,6 +1,6 @@
 import { WireError } from "../protocol/errors.ts";
 import type { Channel, ChannelOptions, ConnectionEnd } from "./channel.ts";
-import { greet } from "./greeting.ts";
+import { type ClientIdentity, greet, introduce } from "./greeting.ts";
 import { ConnectionClosedError, ReconnectFailedError, TimeoutError, WaitingOverflowError } from "./local-errors.ts";
 import { pause } from "./pause.ts";
 import { isFinal, nextTry, type ReconnectPolicy, stableAfterMs } from "./reconnect-policy.ts";
@@ -20,6 +20,7 @@ export type ConnectionEvent =
 export type Dial = (options: ChannelOptions, signal: AbortSignal) => Promise<Channel>;
 
 export interface ConnectionOptions {
+  readonly client: ClientIdentity;
   readonly dial: Dial;
   /** Bound of each try. */
   readonly connectTimeoutMs: number;
@@ -193,7 +194,9 @@ export class Connection {
         { onNotification, onDiagnostic, onEnd: (end, error) => this.#ended(channel, end, error) },
         either,
       );
-      return { channel, daemon: await greet(channel, either) };
+      const daemon = await greet(channel, either);
+      introduce(channel, this.#options.client);
+      return { channel, daemon };
     } catch (error) {
       await channel?.close();
       if (error !== deadline.reason || !deadline.aborted) throw error;

@@ -19,6 +19,8 @@ export interface Checks {
 }
 
 export interface PeerOptions {
+  /** What the client calls itself, for people. */
+  readonly name?: string | undefined;
   readonly dial: Dial;
   /** Bound of each try to connect. */
   readonly connectTimeoutMs: number;
@@ -37,6 +39,7 @@ export interface CallOptions {
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/event",
   "session/updated",
+  "session/controlChanged",
   "prompt/updated",
   "run/started",
   "run/ended",
@@ -49,6 +52,7 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
 
 /** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
 export class DaemonPeer {
+  readonly clientId = uuidv7();
   readonly deliveries = new KnownDeliveries();
   readonly diagnose: (diagnostic: Diagnostic) => void;
   readonly #checks: Checks;
@@ -125,9 +129,13 @@ export class DaemonPeer {
     this.#feeds.get(sessionId)?.closeSession();
   }
 
-  async #connect({ dial, connectTimeoutMs, reconnect }: PeerOptions, signal: AbortSignal | undefined): Promise<void> {
+  async #connect(
+    { dial, connectTimeoutMs, reconnect, name }: PeerOptions,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     this.#connection = await Connection.open(
       {
+        client: { id: this.clientId, ...(name === undefined ? {} : { name }) },
         dial,
         connectTimeoutMs,
         reconnect,
@@ -208,6 +216,8 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return isObject(params.event) && typeof params.event.type === "string";
     case "session/updated":
       return isObject(params.session);
+    case "session/controlChanged":
+      return isObject(params.control);
     case "prompt/updated":
       return isObject(params.prompt) && typeof params.prompt.promptId === "string";
     case "run/started":

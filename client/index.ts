@@ -1,5 +1,7 @@
 /** pi-rpcd's client for Node: finds the running daemon and talks to it. `browser.ts` is the entry for browsers. */
 
+export type { By } from "../protocol/client-identity.ts";
+export type { Control, ControlPolicy } from "../protocol/control.ts";
 export type { DaemonInfo } from "../protocol/daemon.ts";
 export type { DaemonFile } from "../protocol/daemon-file.ts";
 export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
@@ -28,6 +30,7 @@ export type { ReconnectOptions } from "./reconnect-policy.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
+  ControlOptions,
   MessageOptions,
   PiCommand,
   PromptOptions,

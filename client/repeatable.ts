@@ -39,6 +39,11 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "delivery/cancel": "delivery_id",
   // Where the first call has begun a run, the second would be a `wrong_state`.
   "delivery/resend": "never",
+  // What a connection says of itself ends with it.
+  "daemon/hello": "never",
+  // By the time it is made again, another client may have the lease.
+  "session/acquireControl": "never",
+  "session/releaseControl": "never",
   "rpc.discover": "read",
 };
 

@@ -9,6 +9,7 @@ import type { SessionEnvelope } from "./pi-events.ts";
 export type SessionNotification =
   | { readonly name: "session/event"; readonly params: SessionEnvelope }
   | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
+  | { readonly name: "session/controlChanged"; readonly params: NotificationParams<"session/controlChanged"> }
   | { readonly name: "prompt/updated"; readonly params: NotificationParams<"prompt/updated"> }
   | { readonly name: "run/started"; readonly params: NotificationParams<"run/started"> }
   | { readonly name: "run/ended"; readonly params: NotificationParams<"run/ended"> }

@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from "uuid";
+import type { Control } from "../protocol/control.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { Prompt } from "../protocol/prompt.ts";
 import type { SessionInfo } from "../protocol/session.ts";
@@ -14,6 +15,7 @@ import { type PromptCall, promptCall, type SettledRun } from "./settled-run.ts";
 export type MessageOptions = Omit<Params<"session/steer">, "sessionId" | "text"> & CallOptions;
 export type PromptOptions = Omit<Params<"session/prompt">, "sessionId" | "text"> & CallOptions;
 export type PushParams = Omit<Params<"delivery/push">, "sessionId">;
+export type ControlOptions = Omit<Params<"session/acquireControl">, "sessionId"> & CallOptions;
 /** One of pi's RPC commands without `id` (docs/rpc-commands.md of pi). */
 export interface PiCommand {
   readonly type: string;
@@ -141,6 +143,19 @@ export class SessionHandle {
     ...rest
   }: { readonly timeoutMs?: number } & CallOptions = {}): Promise<Result<"session/waitForIdle">> {
     return this.#peer.call("session/waitForIdle", { sessionId: this.id, ...rest }, callOptions(signal));
+  }
+
+  /**
+   * Makes this client the session's controller for `ttlMs` (default: 60000), or renews that; with `policy: "exclusive"`
+   * nobody else may change anything then. Rejects with `not_controller` while another has it, unless `takeOver` is true.
+   */
+  acquireControl({ signal, ...rest }: ControlOptions = {}): Promise<Control> {
+    return this.#peer.call("session/acquireControl", { ...rest, sessionId: this.id }, callOptions(signal));
+  }
+
+  /** Gives the control up, or hands it over to the connected client `to`. */
+  releaseControl({ signal, ...rest }: { readonly to?: string } & CallOptions = {}): Promise<Control> {
+    return this.#peer.call("session/releaseControl", { ...rest, sessionId: this.id }, callOptions(signal));
   }
 
   /** A prompt as it is now, with its whole text as long as that stands nowhere else: a lost one can be sent again. */

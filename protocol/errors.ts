@@ -51,6 +51,8 @@ export const errorCatalogue = {
     false,
     "pi ended and lost the prompt, or never got it; it is not sent again by itself.",
   ),
+  not_controller: row(-32024, 409, false, "Another client controls the session, or nobody does; data says who."),
+  client_not_found: row(-32025, 404, false, "No client with this id is connected."),
   delivery_not_found: row(-32030, 404, false, "No delivery has this id."),
   conflict: row(-32031, 409, false, "The id was used before with other content."),
   deadline_exceeded: row(-32032, 504, true, "The state was not reached in time; nothing was cancelled."),

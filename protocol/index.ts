@@ -1,6 +1,7 @@
 /** The wire protocol of pi-rpcd: schemas, types, the method table and the error catalogue. PROTOCOL.md explains it. */
 export * from "./client-identity.ts";
 export * from "./content.ts";
+export * from "./control.ts";
 export * from "./daemon.ts";
 export * from "./daemon-file.ts";
 export * from "./delivery.ts";

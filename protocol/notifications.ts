@@ -1,5 +1,6 @@
 import type { Static, TSchema } from "typebox";
 import { By } from "./client-identity.ts";
+import { Control, ControlChange } from "./control.ts";
 import { Delivery } from "./delivery.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
@@ -43,6 +44,14 @@ export const notifications = {
           Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
         ),
       },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "session/controlChanged": {
+    summary: "Who controls the session, or whether that matters, has changed.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), control: Control, change: ControlChange },
       { additionalProperties: false },
     ),
     since: "0.1.0",

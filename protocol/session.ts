@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { Control } from "./control.ts";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
@@ -55,6 +56,7 @@ export const SessionInfo = Type.Object(
     runId: Type.Optional(RunId),
     cursor: Seq,
     pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
+    control: Type.Optional({ ...Control, description: "Absent: everyone may act, and nobody has the lease." }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
     exit: Type.Optional(ChildExit),
     createdAt: Timestamp,

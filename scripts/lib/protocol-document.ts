@@ -1,6 +1,7 @@
 import type { TSchema } from "typebox";
 import { By, ClientId } from "../../protocol/client-identity.ts";
 import { Content, ImageBlock, TextBlock } from "../../protocol/content.ts";
+import { Control, ControlChange, ControlPolicy } from "../../protocol/control.ts";
 import { DaemonInfo, PiInfo } from "../../protocol/daemon.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "../../protocol/delivery.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
@@ -22,6 +23,7 @@ const objects: Readonly<Record<string, TSchema>> = {
   PromptResult,
   Prompt,
   By,
+  Control,
   LostPrompt,
   PendingItem,
   ChildExit,
@@ -46,6 +48,8 @@ const others: Readonly<Record<string, TSchema>> = {
   PromptState,
   Disposition,
   RunOutcome,
+  ControlPolicy,
+  ControlChange,
   DeliveryState,
   Evidence,
   Content,

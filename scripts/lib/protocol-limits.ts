@@ -58,6 +58,7 @@ const daemon: Readonly<
   keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
   keepSettledPromptsMs: "How long a prompt that is over and not lost can be asked for: a day.",
   maxSettledPrompts: "Prompts of all sessions that are over. Beyond, the oldest are forgotten: `prompt_not_found`.",
+  controlGraceMs: "How long a session's controller may be without a connection. Then its lease ends.",
   sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",

@@ -81,13 +81,13 @@ export class Prompting {
    * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
    * ignores the abort.
    */
-  async abort(signal?: AbortSignal): Promise<boolean> {
+  async abort(signal?: AbortSignal, by?: By): Promise<boolean> {
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const given = signal === undefined ? waiting : AbortSignal.any([waiting, signal]);
     const turn = this.#core.scope.overtake(async () => {
       const { state } = this.#core;
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
-      this.#core.abortSent();
+      this.#core.abortSent(by);
       const response = state.child.send({ type: "abort" });
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
       // What waits for its turn finds the session idle, unless the abort takes long.

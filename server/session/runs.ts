@@ -5,7 +5,7 @@ import type { OpenRun, RunStore } from "../store/runs.ts";
 import type { Receipts } from "./receipts.ts";
 import { type AssistantEnd, outcomeOf } from "./run-outcome.ts";
 
-/** How a run ended. */
+/** How a run ended; `by` is whose abort did it. */
 export interface RunEnd extends OpenRun {
   readonly outcome: RunOutcome;
   readonly stopReason?: string;
@@ -36,6 +36,8 @@ interface Run {
   readonly settled: Deferred<void>;
   last: AssistantEnd | undefined;
   abortWasSent: boolean;
+  /** Whose abort that was. */
+  abortedBy: By | undefined;
   /** Whether pi's agent is at work: between `agent_start` and `agent_end`. */
   isActive: boolean;
 }
@@ -80,7 +82,14 @@ export class Runs {
     const by = starter?.by;
     const facts: OpenRun = { runId, startedAt: Date.now(), promptIds, ...(by === undefined ? {} : { by }) };
     this.#started += 1;
-    this.#run = { facts, settled: deferred(), last: undefined, abortWasSent: false, isActive: false };
+    this.#run = {
+      facts,
+      settled: deferred(),
+      last: undefined,
+      abortWasSent: false,
+      abortedBy: undefined,
+      isActive: false,
+    };
     void store.put(sessionId, facts);
     onStarted(facts);
     this.#next.resolve();
@@ -110,8 +119,10 @@ export class Runs {
   }
 
   /** A client's abort is written to pi. */
-  abortSent(): void {
-    if (this.#run !== undefined) this.#run.abortWasSent = true;
+  abortSent(by?: By): void {
+    if (this.#run === undefined) return;
+    this.#run.abortWasSent = true;
+    this.#run.abortedBy = by;
   }
 
   /** pi has settled; `aborted` is its own word. */
@@ -129,15 +140,18 @@ export class Runs {
 
   /** Runs that a former daemon has left on have ended with it. */
   recover(): void {
-    for (const facts of this.#options.store.of(this.#options.sessionId))
-      this.#tell({ ...facts, outcome: "interrupted" });
+    for (const { by: _starter, ...run } of this.#options.store.of(this.#options.sessionId)) {
+      this.#tell({ ...run, outcome: "interrupted" });
+    }
   }
 
-  #end({ facts, last, settled }: Run, outcome: RunOutcome): void {
+  #end({ facts, last, settled, abortedBy }: Run, outcome: RunOutcome): void {
     this.#run = undefined;
+    const { by: _starter, ...run } = facts;
     this.#tell({
-      ...facts,
+      ...run,
       outcome,
+      ...(outcome === "aborted" && abortedBy !== undefined ? { by: abortedBy } : {}),
       ...(last?.stopReason === undefined ? {} : { stopReason: last.stopReason }),
       ...(last?.error === undefined ? {} : { error: last.error }),
       ...(last === undefined ? {} : { text: last.text }),

@@ -1,4 +1,3 @@
-import type { By } from "../../protocol/client-identity.ts";
 import type { WireError } from "../../protocol/errors.ts";
 import type { LostPrompt } from "../../protocol/session.ts";
 import { limits } from "../config.ts";
@@ -15,6 +14,7 @@ import { assistantEnd } from "./run-outcome.ts";
 import { type RunStarter, Runs } from "./runs.ts";
 import type { SessionCore } from "./session-core.ts";
 import { checkSettled } from "./settled-check.ts";
+import { signed } from "./signed.ts";
 
 export interface SessionPromptsOptions {
   readonly core: SessionCore;
@@ -126,8 +126,4 @@ export class SessionPrompts {
     const isQuiet = state.kind === "idle" || state.kind === "hibernated" || state.kind === "crashed";
     return isQuiet && !this.#isCompacting && scope.isEmpty && this.ledger.isQuiet && !pushing.wantsChild;
   }
-}
-
-function signed(by: By | undefined): { by?: By } {
-  return by === undefined ? {} : { by };
 }

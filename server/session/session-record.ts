@@ -1,3 +1,4 @@
+import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
@@ -76,6 +77,12 @@ export class SessionRecord {
       return this.#save(this.#stored);
     };
     return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
+  }
+
+  /** Who may act in the session. */
+  governedBy(control: ControlPolicy): void {
+    this.#stored = { ...this.#stored, control };
+    void this.#save(this.#stored);
   }
 
   /** The session goes on in another file. */

@@ -1,7 +1,10 @@
+import type { By } from "../../protocol/client-identity.ts";
+import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
+import { limits } from "../config.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
@@ -10,6 +13,7 @@ import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
+import { Control } from "./control.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
@@ -23,6 +27,7 @@ import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
+import { signed } from "./signed.ts";
 import type { Subscriber } from "./subscriptions.ts";
 
 /**
@@ -32,6 +37,7 @@ export class Session implements SessionCore {
   readonly scope: SerialQueue;
   readonly pushing: Pushing;
   readonly prompts: SessionPrompts;
+  readonly control: Control;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
@@ -53,6 +59,8 @@ export class Session implements SessionCore {
     },
     answer: (command) => this.#life.child?.post(command),
   };
+  /** Whose calls change the session at this moment. */
+  readonly #actors: { readonly by: By | undefined }[] = [];
   #closed: Promise<ChildExit | undefined> | undefined;
 
   constructor(options: SessionOptions) {
@@ -70,6 +78,13 @@ export class Session implements SessionCore {
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
       onEmpty: () => this.prompts.idleness.changed(),
+    });
+    this.control = new Control({
+      sessionId,
+      policy: options.stored.control ?? "shared",
+      onPolicy: (policy) => this.#record.governedBy(policy),
+      say: (control, change, by) => this.#journal.say("session/controlChanged", { ...signed(by), control, change }),
+      graceMs: limits.controlGraceMs,
     });
     this.pushing = new Pushing(this, options.tracker, options.log);
     const { prompts: store } = options;
@@ -124,6 +139,7 @@ export class Session implements SessionCore {
       state: this.#life.state,
       cursor: this.#journal.cursor,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
+      control: this.control.state,
       lostPrompts: this.prompts.ledger.lost,
     });
   }
@@ -138,8 +154,10 @@ export class Session implements SessionCore {
   }
 
   /** Tells the session's subscribers of a delivery. */
-  deliveryChanged(delivery: object): void {
-    this.#journal.say("delivery/updated", { delivery });
+  deliveryChanged(delivery: Delivery): void {
+    const step = delivery.history.at(-1);
+    const by = step?.at === delivery.updatedAt ? step.by : undefined;
+    this.#journal.say("delivery/updated", { ...signed(by), delivery });
     this.prompts.idleness.changed();
   }
 
@@ -151,14 +169,28 @@ export class Session implements SessionCore {
     return this.#life.startOver();
   }
 
+  /** What changes in the session while `work` goes on follows from this client's call, unless several are at it. */
+  async acting<T>(by: By | undefined, work: () => Promise<T>): Promise<T> {
+    const actor = { by };
+    this.#actors.push(actor);
+    try {
+      return await work();
+    } finally {
+      this.#actors.splice(this.#actors.indexOf(actor), 1);
+    }
+  }
+
   runStarted(promptId?: string): string {
-    const runId = this.#life.runStarted(this.prompts.starter(promptId));
+    const starter = this.prompts.starter(promptId);
+    this.#actors.push({ by: starter?.by });
+    const runId = this.#life.runStarted(starter);
+    this.#actors.pop();
     if (promptId !== undefined) this.prompts.runs.took(promptId);
     return runId;
   }
 
-  abortSent(): void {
-    this.prompts.runs.abortSent();
+  abortSent(by?: By): void {
+    this.prompts.runs.abortSent(by);
   }
 
   nextRun(): Promise<void> {
@@ -207,6 +239,7 @@ export class Session implements SessionCore {
   async #close(): Promise<ChildExit | undefined> {
     const why = new WireError("session_closed", `The session ${this.sessionId} is closed.`);
     this.prompts.close(why);
+    this.control.close();
     await this.#refuseStarts(why);
     return await this.#life.close(() => {
       this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
@@ -304,6 +337,11 @@ export class Session implements SessionCore {
   #publish(lostPrompts?: readonly LostPrompt[]): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    this.#journal.say("session/updated", { session, ...(lostPrompts === undefined ? {} : { lostPrompts }) });
+    const by = this.#actors.length === 1 ? this.#actors[0]?.by : undefined;
+    this.#journal.say("session/updated", {
+      ...signed(by),
+      session,
+      ...(lostPrompts === undefined ? {} : { lostPrompts }),
+    });
   }
 }

@@ -1,3 +1,4 @@
+import type { ControlPolicy } from "../../protocol/control.ts";
 import type { Database } from "./database.ts";
 import type { SessionList } from "./session-list.ts";
 import { isSound, sumOf } from "./sums.ts";
@@ -20,6 +21,8 @@ export interface StoredSession {
     readonly excludeTools?: readonly string[];
     readonly approve?: boolean;
   };
+  /** Where it is not shared by all clients. */
+  readonly control?: ControlPolicy;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

@@ -34,10 +34,10 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
     "session/steer": (params, call) => prompt(params, "steer", call),
     "session/followUp": (params, call) => prompt(params, "followUp", call),
-    "session/abort": async ({ sessionId }, { signal }) => {
+    "session/abort": async ({ sessionId }, { signal, by }) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
-      return { aborted: await session.prompting.abort(signal), deliveries: tracker.effects(underWay) };
+      return { aborted: await session.prompting.abort(signal, by), deliveries: tracker.effects(underWay) };
     },
     "session/clearQueue": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);

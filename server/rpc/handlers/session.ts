@@ -14,9 +14,9 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
       return { sessions: sessions.map((session) => session.info()) };
     },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
-    "session/close": async ({ sessionId }) => {
+    "session/close": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
-      const exit = await registry.close(sessionId);
+      const exit = await registry.get(sessionId).acting(by, () => registry.close(sessionId));
       return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
     },
   };
