@@ -54,6 +54,11 @@ export function checkCommand(command: PiCommand, confirmShared: boolean): void {
   }
 }
 
+/** Whether a command changes what the session says of itself. */
+export function changesSession({ type }: PiCommand): boolean {
+  return changesState.has(type) || type === "set_session_name";
+}
+
 /** Sends a command that was checked, and gives pi's data. */
 export async function sendCommand(session: Session, command: PiCommand): Promise<{ data?: unknown }> {
   const child = await session.awake();

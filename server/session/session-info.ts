@@ -1,3 +1,4 @@
+import type { Control } from "../../protocol/control.ts";
 import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import type { SessionFacts } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
@@ -7,11 +8,12 @@ export interface InfoParts {
   readonly state: SessionState;
   readonly cursor: number;
   readonly pendingDeliveries: number;
+  readonly control: Control;
   readonly lostPrompts: readonly LostPrompt[];
 }
 
 /** A session as clients see it. */
-export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPrompts }: InfoParts): SessionInfo {
+export function sessionInfo({ facts, state, cursor, pendingDeliveries, control, lostPrompts }: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
   return {
     ...facts,
@@ -20,6 +22,7 @@ export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPromp
     ...(state.kind === "running" ? { runId: state.runId } : {}),
     cursor,
     pendingDeliveries,
+    ...(control.policy === "shared" && control.controller === undefined ? {} : { control }),
     lostPrompts: [...lostPrompts],
     ...(exit === undefined ? {} : { exit }),
   };

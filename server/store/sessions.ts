@@ -1,3 +1,4 @@
+import type { ControlPolicy } from "../../protocol/control.ts";
 import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { Database } from "./database.ts";
 import type { SessionList } from "./session-list.ts";
@@ -35,6 +36,8 @@ export interface StoredSession {
     readonly lastId?: string;
     readonly isOpen: boolean;
   };
+  /** Where it is not shared by all clients. */
+  readonly control?: ControlPolicy;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

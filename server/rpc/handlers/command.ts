@@ -1,15 +1,17 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { checkCommand, sendCommand } from "../../session/client-command.ts";
+import { changesSession, checkCommand, sendCommand } from "../../session/client-command.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 
 export function commandHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof commandMethods> {
   return {
-    "session/command": async ({ sessionId, command, confirmShared }) => {
+    "session/command": async ({ sessionId, command, confirmShared }, { by }) => {
       checkCommand(command, confirmShared === true);
       const underWay = tracker.underWay(sessionId);
-      const result = await sendCommand(registry.get(sessionId), command);
+      const session = registry.get(sessionId);
+      const send = () => sendCommand(session, command);
+      const result = await (changesSession(command) ? session.acting(by, send) : send());
       return command.type === "compact" ? { ...result, deliveries: tracker.effects(underWay) } : result;
     },
   };
