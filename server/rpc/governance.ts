@@ -19,6 +19,7 @@ export type SessionParam = (typeof sessionParams)[number];
 /** Those that change something, and nothing in a session that is there; or that are about control itself. */
 const ungoverned: ReadonlySet<string> = new Set<MethodName>([
   "session/create",
+  "session/open",
   "session/acquireControl",
   "session/releaseControl",
 ]);

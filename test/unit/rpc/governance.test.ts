@@ -45,7 +45,12 @@ describe("in a session that another client controls alone", () => {
 
   test("only creating a session and what is about control itself is not governed, of all that changes something", () => {
     const free = rows.filter(([name, { capability }]) => capability !== "observe" && !isGoverned(name));
-    expect(free.map(([name]) => name)).toEqual(["session/create", "session/acquireControl", "session/releaseControl"]);
+    expect(free.map(([name]) => name)).toEqual([
+      "session/create",
+      "session/open",
+      "session/acquireControl",
+      "session/releaseControl",
+    ]);
   });
 
   test("every governed method says which session it is about, by a param that is looked at", () => {
