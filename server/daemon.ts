@@ -7,6 +7,7 @@ import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { limits, stateDirectory, warmChildren } from "./config.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
+import type { EdgeLimits } from "./edge/limits.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { packageVersion } from "./package-version.ts";
@@ -48,6 +49,8 @@ export interface DaemonOptions {
   readonly helper?: string | undefined;
   /** What children inherit. */
   readonly env: NodeJS.ProcessEnv;
+  /** Other bounds of the edge than its own. */
+  readonly edgeLimits?: Partial<EdgeLimits> | undefined;
   readonly log: Logger;
 }
 
@@ -141,7 +144,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, token, log, allowedOrigins: options.allowedOrigins }),
+      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
       (listening) => listening.close(),
     );
     edges.edge = edge;
