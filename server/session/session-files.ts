@@ -169,6 +169,7 @@ export class SessionFiles {
     if (session === undefined) {
       throw new WireError("link_failed", `pi has not said what session the ${command.type} has made.`);
     }
+    await session.succession.taken;
     await this.#settleIn(session, from);
     const text = isRecordObject(data) ? data["text"] : undefined;
     return { session, ...(typeof text === "string" ? { text } : {}) };
@@ -182,9 +183,7 @@ export class SessionFiles {
     const { sessionId, cwd, file } = session;
     await session.scope
       .run(async () => {
-        if (session.state.kind !== "idle") return;
-        await session.refresh(session.state.child);
-        if (existsSync(file)) return;
+        if (existsSync(file) || session.state.kind !== "idle") return;
         const now = new Date().toISOString();
         const header = { type: "session", version: 3, id: sessionId, timestamp: now, cwd, parentSession: from.file };
         await mkdir(dirname(file), { recursive: true });

@@ -85,6 +85,9 @@ test("with `refuse` nothing runs behind a foreign write until session/reload; wi
   await lax.promptAndWait("two");
   expect(toldLax.named("session/foreignWrite").map(({ params }) => params["action"])).toEqual(["allowed"]);
   expect(forks(await fileOf(lax))).toBe(1);
+  expect((await strict.reload()).state).toBe("hibernated");
+  await strict.promptAndWait("three");
+  expect(stage.provider.requests.at(-1)?.countText("from the terminal", { roles: ["user"] })).toBe(1);
   expect(forks(await fileOf(strict))).toBe(0);
 });
 
