@@ -44,7 +44,7 @@ export class Retention {
         prompts.limit(options.maxSettledPrompts),
         idempotency.expire(now),
       ]);
-      database.shrink(options.shrinkPages);
+      await database.shrink(options.shrinkPages);
     } catch (error) {
       log.warn({ err: error }, "what has been kept for long enough could not be forgotten");
     }
