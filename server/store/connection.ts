@@ -1,7 +1,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 /** What is bound to a statement. */
-export type Parameters = readonly (string | number | null)[];
+export type Parameters = readonly (string | number | null | Uint8Array)[];
 
 /** Opens a connection. Throws what SQLite throws. */
 export type Connect = (path: string) => DatabaseSync;
