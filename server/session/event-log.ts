@@ -244,8 +244,7 @@ export class EventLog {
   /** Reads what is stored, up to what is held in memory. Gives whether it came so far. */
   #readStored(reading: Reading, held: number, maxBytes: number): boolean {
     const { spans, isEnd } = this.#options.store.read(this.#sessionId, reading.next - 1, maxBytes);
-    for (const { firstSeq, lastSeq, gap, frames } of spans) {
-      if (firstSeq >= held) break;
+    for (const { firstSeq, lastSeq, gap, frames } of spans.filter((span) => span.firstSeq < held)) {
       reading.skipTo(firstSeq, "not_retained");
       const upTo = Math.min(lastSeq + 1, held);
       if (gap !== undefined) {
@@ -260,7 +259,8 @@ export class EventLog {
       }
       reading.skipTo(upTo, "not_retained", true);
     }
-    if (reading.next < held && !isEnd) return false;
+    const isBehind = isEnd || spans.some(({ lastSeq }) => lastSeq >= held - 1);
+    if (reading.next < held && !isBehind) return false;
     if (this.#lost !== undefined && reading.next < held) {
       reading.skipTo(Math.min(this.#lost.from, held), "not_retained");
       reading.skipTo(Math.min(this.#lost.to + 1, held), this.#lost.reason);

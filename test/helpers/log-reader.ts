@@ -55,10 +55,12 @@ export class LogReader {
 
   /** Connects, reads for a while, and breaks the connection. Nothing is counted where no daemon answers. */
   async cutOne(daemon: DaemonFile): Promise<void> {
-    const toRead = this.#random.chance(0.5) ? this.#random.integer(1, 40) : Number.POSITIVE_INFINITY;
+    const inStream = this.#random.chance(0.6);
+    const toRead = inStream || this.#random.chance(0.5) ? this.#random.integer(1, 40) : Number.POSITIVE_INFINITY;
     const before = this.counts.envelopes;
-    const isEnough = (): boolean => this.counts.envelopes - before >= toRead;
-    const reached = await this.#connected(daemon, this.#random.integer(5, 120), isEnough);
+    const isEnough = (): boolean =>
+      this.counts.envelopes - before >= toRead && (!inStream || this.#streaming !== undefined);
+    const reached = await this.#connected(daemon, this.#random.integer(5, inStream ? 400 : 120), isEnough);
     if (!reached) {
       this.counts.refused += 1;
       return;
