@@ -19,6 +19,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   // A subscription is one connection's: the feeds renew theirs by themselves.
   "session/subscribe": "never",
   "session/unsubscribe": "never",
+  "session/events": "read",
   "session/prompt": "idempotency_key",
   "session/steer": "idempotency_key",
   "session/followUp": "idempotency_key",

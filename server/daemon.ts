@@ -28,9 +28,12 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
+import { Logs } from "./session/logs.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
+import { EventTail } from "./store/event-tail.ts";
+import { EventStore } from "./store/events.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
@@ -82,6 +85,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const sessions: { registry?: Registry } = {};
     const deliveries = new DeliveryStore(database, limits.settled);
     const prompts = new PromptStore(database);
+    const events = new EventStore(database, limits.storedEvents);
+    await Logs.recover(events, state.path);
+    const tail = new EventTail(state.path, (error) => log.warn({ err: error }, "the tail of the logs was not written"));
+    const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
+    resources.defer(() => logs.close());
     const idempotency = new IdempotencyStore(database);
     const tracker = new DeliveryTracker({
       store: deliveries,
@@ -100,6 +108,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
+      logs,
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });
@@ -116,7 +125,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
     const kept = { ...limits, everyMs, shrinkPages };
-    resources.add(new Retention({ ...kept, database, deliveries, prompts, idempotency, log }), (on) => on.close());
+    resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
+      on.close(),
+    );
     const clients = new Clients({
       onLeft: (clientId) => {
         for (const { control } of registry.all()) control.left(clientId);

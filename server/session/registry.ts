@@ -9,6 +9,7 @@ import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
+import type { Logs } from "./logs.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import { workingDirectory } from "./working-directory.ts";
@@ -19,9 +20,11 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly tracker: DeliveryTracker;
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
+  readonly logs: Logs;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
-    readonly maxRetainedEventBytes: number;
+    readonly maxRefillBytes: number;
+    readonly maxSnapshotBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
   };
@@ -145,9 +148,11 @@ export class Registry {
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
-    const { sessions, prompts } = this.#options;
+    const { sessions, prompts, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
-    await Promise.allSettled([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
+    session.journal.close();
+    const { sessionId } = session;
+    await Promise.allSettled([sessions.delete(sessionId), prompts.deleteOf(sessionId), logs.delete(sessionId)]);
     return exit;
   }
 
@@ -204,7 +209,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, taker, limits } = this.#options;
+    const { sessions, prompts, tracker, taker, logs, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
@@ -216,7 +221,9 @@ export class Registry {
       taker,
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
       succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
-      maxRetainedEventBytes: limits.maxRetainedEventBytes,
+      logs,
+      maxRefillBytes: limits.maxRefillBytes,
+      maxSnapshotBytes: limits.maxSnapshotBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
       log,

@@ -7,10 +7,12 @@ import { limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
+import { Logs } from "../../server/session/logs.ts";
 import { Registry } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
+import { EventStore } from "../../server/store/events.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
 import { SessionStore } from "../../server/store/sessions.ts";
 
@@ -99,6 +101,10 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       env,
       sessions: new SessionStore(database),
       prompts: new PromptStore(database),
+      logs: new Logs(new EventStore(database, limits.storedEvents), {
+        maxRetainedBytes: limits.maxRetainedEventBytes,
+        ...limits.log,
+      }),
       tracker,
       taker: { daemonId: randomUUID(), stateDir: root },
       limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },

@@ -9,7 +9,7 @@ async function session(core: Core, ...behaviours: string[]): Promise<{ session: 
   core.behave(...behaviours);
   const created = await core.registry.create({ cwd: core.cwd });
   const heard = recorder();
-  created.subscribe(heard, 0);
+  created.subscribe(heard, { after: 0 });
   return { session: created, heard };
 }
 
@@ -202,7 +202,7 @@ describe("a run", () => {
     await core.kill();
     const again = core.registry.get(created.sessionId);
     const later = recorder();
-    again.subscribe(later, 0);
+    again.subscribe(later, { after: 0 });
     expect(later.heard.filter(isEnd).map(({ params }) => params)).toMatchObject([{ runId, outcome: "interrupted" }]);
     expect((await over(again, promptId)).prompt).toMatchObject({ state: "inserted", outcome: "interrupted" });
   });
