@@ -12,6 +12,7 @@ import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
@@ -41,6 +42,7 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly prompts: SessionPrompts;
   readonly control: Control;
+  readonly attribution = new Attribution();
   readonly succession: Succession;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
@@ -67,8 +69,6 @@ export class Session implements SessionCore {
     },
     answer: (command) => this.#life.child?.post(command),
   };
-  /** Whose calls change the session at this moment. */
-  readonly #actors: { readonly by: By | undefined }[] = [];
   #closed: Promise<ChildExit | undefined> | undefined;
   /** Resolves when everything is told of the last child's end. */
   #lastEnded: Promise<void> = Promise.resolve();
@@ -205,9 +205,7 @@ export class Session implements SessionCore {
 
   /** Tells the session's subscribers of a delivery. */
   deliveryChanged(delivery: Delivery): void {
-    const step = delivery.history.at(-1);
-    const by = step?.at === delivery.updatedAt ? step.by : undefined;
-    this.#journal.say("delivery/updated", { ...signed(by), delivery });
+    this.#journal.say("delivery/updated", { ...signed(changedBy(delivery)), delivery });
     this.prompts.idleness.changed();
   }
 
@@ -225,22 +223,9 @@ export class Session implements SessionCore {
     return this.#life.startOver();
   }
 
-  /** What changes in the session while `work` goes on follows from this client's call, unless several are at it. */
-  async acting<T>(by: By | undefined, work: () => Promise<T>): Promise<T> {
-    const actor = { by };
-    this.#actors.push(actor);
-    try {
-      return await work();
-    } finally {
-      this.#actors.splice(this.#actors.indexOf(actor), 1);
-    }
-  }
-
   runStarted(promptId?: string): string {
     const starter = this.prompts.starter(promptId);
-    this.#actors.push({ by: starter?.by });
-    const runId = this.#life.runStarted(starter);
-    this.#actors.pop();
+    const runId = this.attribution.during(starter?.by, () => this.#life.runStarted(starter));
     if (promptId !== undefined) this.prompts.runs.took(promptId);
     return runId;
   }
@@ -445,11 +430,7 @@ export class Session implements SessionCore {
   #publish(lostPrompts?: readonly LostPrompt[]): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    const by = this.#actors.length === 1 ? this.#actors[0]?.by : undefined;
-    this.#journal.say("session/updated", {
-      ...signed(by),
-      session,
-      ...(lostPrompts === undefined ? {} : { lostPrompts }),
-    });
+    const lost = lostPrompts === undefined ? {} : { lostPrompts };
+    this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...lost });
   }
 }

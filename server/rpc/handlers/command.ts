@@ -11,7 +11,7 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
       const underWay = tracker.underWay(sessionId);
       const session = registry.get(sessionId);
       const send = () => sendCommand(session, command);
-      const result = await (changesSession(command) ? session.acting(by, send) : send());
+      const result = await (changesSession(command) ? session.attribution.acting(by, send) : send());
       return command.type === "compact" ? { ...result, deliveries: tracker.effects(underWay) } : result;
     },
   };

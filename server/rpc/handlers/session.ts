@@ -16,7 +16,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
     "session/close": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
-      const exit = await registry.get(sessionId).acting(by, () => registry.close(sessionId));
+      const exit = await registry.get(sessionId).attribution.acting(by, () => registry.close(sessionId));
       return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
     },
   };

@@ -87,6 +87,6 @@ test("in any interleaving of prompts, aborts, compactions and crashes every call
         expect(await race(on, numbered(rows))).toEqual([]);
       },
     ),
-    { numRuns: 40, endOnFailure: true },
+    { numRuns: 20, endOnFailure: true },
   );
 }, 120_000);
