@@ -300,8 +300,9 @@ export class Session implements SessionCore {
     this.control.close();
     await this.#refuseStarts(why);
     return await this.#leave(() =>
-      this.#life.close(() => {
+      this.#life.close(async () => {
         this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
+        await this.#options.tracker.told();
       }),
     );
   }

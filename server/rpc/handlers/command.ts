@@ -12,7 +12,7 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
       const session = registry.get(sessionId);
       const send = () => sendCommand(session, command);
       const result = await (changesSession(command) ? session.attribution.acting(by, send) : send());
-      return command.type === "compact" ? { ...result, deliveries: tracker.effects(underWay) } : result;
+      return command.type === "compact" ? { ...result, deliveries: await tracker.effects(underWay) } : result;
     },
   };
 }

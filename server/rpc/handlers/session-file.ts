@@ -22,7 +22,7 @@ export function sessionFileHandlers(
     "session/delete": async ({ sessionId }) => {
       const underWay = tracker.underWay(sessionId);
       const exit = await registry.files.delete(sessionId);
-      return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
+      return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
 }

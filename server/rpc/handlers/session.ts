@@ -17,7 +17,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
     "session/close": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
       const exit = await registry.get(sessionId).attribution.acting(by, () => registry.close(sessionId));
-      return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
+      return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
 }

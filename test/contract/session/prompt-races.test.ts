@@ -13,7 +13,7 @@ async function course(seed: number): Promise<Racecourse & AsyncDisposable> {
   core.behave("keep-running", "queue", "write", `lag-${seed}`);
   const session = await core.registry.create({ cwd: core.cwd });
   const heard = recorder();
-  session.subscribe(heard, 0);
+  session.subscribe(heard, { after: 0 });
   const command = (type: string) => {
     checkCommand({ type }, false);
     return sendCommand(session, { type });
