@@ -244,6 +244,7 @@ export class Session implements SessionCore {
   async recover(): Promise<void> {
     this.prompts.recover();
     await this.#recount(Date.now());
+    if (this.#record.stored.fileMark?.isOpen === true) await this.#leave(() => this.#custody.orphaned());
   }
 
   /** Resolves when the session's record is on disk. */
