@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
@@ -51,6 +52,9 @@ describe("the names in the documents", () => {
       RequestFailed.properties.reason,
       ProviderLevel,
       SessionState,
+      OnForeignWrite,
+      ForeignWriteAction,
+      SessionFileReason,
     ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
     expect(spansOf(prose)).toEqual(expect.arrayContaining(values));
   });
@@ -62,6 +66,8 @@ describe("the names in the documents", () => {
       ...Gap.properties.reason.enum,
       "rpcd_diagnostic",
       // Kinds of it.
+      ...SessionFileReason.enum,
+      "cancelled_by_extension",
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
     ];
     const ofPi = [
