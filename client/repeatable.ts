@@ -28,7 +28,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/command": "never",
   "session/clearQueue": "never",
   "session/close": "never",
-  "session/open": "idempotency_key",
+  // One that is open already is given again.
+  "session/open": "read",
   "session/fork": "never",
   "session/clone": "never",
   "session/reload": "never",

@@ -4,6 +4,7 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { idempotencyKey, params, sessionIdOnly, toolPattern } from "./params.ts";
 import { ChildExit, SessionInfo, ThinkingLevel } from "./session.ts";
+import { StoredSessionInfo } from "./stored-session.ts";
 
 /** Rows of the method table about the life of sessions. */
 export const sessionMethods = {
@@ -54,8 +55,31 @@ export const sessionMethods = {
     summary: "All sessions that are not closed, the newest first.",
     params: params({
       cwd: Type.Optional(Type.String({ minLength: 1, description: "Only sessions of this directory." })),
+      stored: Type.Optional(
+        Type.Boolean({ description: "List pi's stored sessions too, which `session/open` takes. Default: false." }),
+      ),
+      storedAfter: Type.Optional(
+        Type.String({ maxLength: 8192, description: "`next` of an earlier page of stored sessions." }),
+      ),
+      storedLimit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 500, description: "Stored sessions in one page. Default: 100." }),
+      ),
     }),
-    result: Type.Object({ sessions: Type.Array(SessionInfo) }, { additionalProperties: false }),
+    result: Type.Object(
+      {
+        sessions: Type.Array(SessionInfo),
+        stored: Type.Optional(
+          Type.Object(
+            {
+              sessions: Type.Array(StoredSessionInfo, { description: "The last written first." }),
+              next: Type.Optional(Type.String({ description: "Where the next page begins; absent on the last one." })),
+            },
+            { additionalProperties: false },
+          ),
+        ),
+      },
+      { additionalProperties: false },
+    ),
     scope: "none",
     capability: "observe",
     since: "0.1.0",

@@ -163,6 +163,11 @@ export class Custody {
     }
   }
 
+  /** A former daemon ended with the session's child: what has been written by now is the child's own. */
+  async orphaned(): Promise<void> {
+    await this.#next(() => this.#lookAtLast());
+  }
+
   /** The file is taken as it will be found next, whoever has written to it. */
   forget(): void {
     this.#found = undefined;
@@ -171,12 +176,18 @@ export class Custody {
   }
 
   async #gone(): Promise<void> {
-    await this.#next(async () => {
+    await this.#next(() => this.#lookAtLast());
+    await this.#lease.letGo();
+  }
+
+  async #lookAtLast(): Promise<void> {
+    try {
       const finding = await this.#watch.ended(this.#options.file);
       if (finding !== undefined) this.#tell(finding, "noticed");
       this.#options.keep(this.#watch.mark);
-    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
-    await this.#lease.letGo();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "the session's file could not be looked at");
+    }
   }
 
   /** Resolves when what was begun here is done. */

@@ -5,10 +5,11 @@ import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
+import { createSessionFile, removeIfEmpty, type SessionFileRequest, sessionFilePath } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
+import { CreatedFiles } from "./created-files.ts";
 import type { Logs } from "./logs.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
@@ -35,6 +36,7 @@ export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
   readonly #children: ChildSource;
+  readonly #created: CreatedFiles;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** Creations and closings that have not ended. */
@@ -45,7 +47,8 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { env, log } = options;
+    const { env, taker, log } = options;
+    this.#created = new CreatedFiles(taker, log);
     this.files = new SessionFiles({ house: this.#house(), env, log });
     this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
     for (const stored of options.sessions.all()) this.#add(stored);
@@ -53,6 +56,7 @@ export class Registry {
 
   /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
   async recover(): Promise<void> {
+    await this.#created.sweep((sessionId) => this.#sessions.has(sessionId));
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
@@ -161,12 +165,21 @@ export class Registry {
       throw exhaustion(error) ?? error;
     });
     const now = new Date();
-    const file = await createSessionFile({ sessionId, cwd, env: this.#options.env, now }).catch(
-      (cause: NodeJS.ErrnoException) => {
-        const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-        throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-      },
-    );
+    const request = { sessionId, cwd, env: this.#options.env, now };
+    await this.#created.begin(sessionId, sessionFilePath(request));
+    try {
+      return await this.#createWith(params, request);
+    } finally {
+      await this.#created.end(sessionId);
+    }
+  }
+
+  async #createWith(params: Params<"session/create">, request: SessionFileRequest): Promise<Session> {
+    const { sessionId, cwd, now } = request;
+    const file = await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
+      const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+      throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
+    });
     const { model, thinking, name, tools, excludeTools, approve, onForeignWrite } = params;
     return await this.#begin({
       sessionId,

@@ -257,6 +257,7 @@ export class Session implements SessionCore {
     this.prompts.recover();
     await this.#recount(Date.now());
     if (this.#journal.lost !== undefined) await this.#refill.run(this.file);
+    if (this.#record.stored.fileMark?.isOpen === true) await this.#leave(() => this.#custody.orphaned());
   }
 
   /** Resolves when the session's record is on disk. */

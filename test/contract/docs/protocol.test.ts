@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
+import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
@@ -57,6 +58,9 @@ describe("the names in the documents", () => {
       RunOutcome,
       ControlPolicy,
       ControlChange,
+      OnForeignWrite,
+      ForeignWriteAction,
+      SessionFileReason,
     ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
     expect(spansOf(prose)).toEqual(expect.arrayContaining(values));
   });
@@ -69,6 +73,8 @@ describe("the names in the documents", () => {
       ...ControlChange.enum,
       "rpcd_diagnostic",
       // Kinds of it.
+      ...SessionFileReason.enum,
+      "cancelled_by_extension",
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
     ];
     const ofPi = [

@@ -148,12 +148,20 @@ test("a session that a terminal pi has made is opened by its id or its file, goe
     await using terminal = await startForeignPi(stage, file);
     await terminal.prompt("from the terminal");
   }
+  const listed = await stage.client.call("session/list", { stored: true, cwd: stage.cwd });
+  expect(listed).toMatchObject({
+    sessions: [],
+    stored: { sessions: [{ sessionId: made.id, file, cwd: stage.cwd, firstMessage: "one" }] },
+  });
+  const elsewhere = await stage.client.call("session/list", { stored: true, cwd: stage.root });
+  expect(elsewhere.stored).toEqual({ sessions: [] });
   const [byId, byFile] = await Promise.all([
     stage.client.openSession({ sessionId: made.id }),
     stage.client.openSession({ file }),
   ]);
   expect([byId.id, byFile.id]).toEqual([made.id, made.id]);
   expect(await stage.client.listSessions()).toHaveLength(1);
+  expect((await stage.client.call("session/list", { stored: true })).stored).toEqual({ sessions: [] });
   const info = await byId.get();
   expect(info).toMatchObject({ state: "idle", file: realpathSync(file), cwd: realpathSync(stage.cwd), generation: 1 });
   await byId.promptAndWait("two");
