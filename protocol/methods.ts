@@ -5,6 +5,7 @@ import { deliveryMethods } from "./delivery-methods.ts";
 import type { MethodRow } from "./method-row.ts";
 import { promptMethods } from "./prompt-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
+import { settingsMethods } from "./settings-methods.ts";
 import { subscriptionMethods } from "./subscription-methods.ts";
 
 /**
@@ -17,6 +18,7 @@ export const methods = {
   ...subscriptionMethods,
   ...promptMethods,
   ...commandMethods,
+  ...settingsMethods,
   ...deliveryMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 

@@ -1,7 +1,7 @@
 import { DeliveryEffects } from "./delivery.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { idempotencyKey, params, sessionIdOnly, toolPattern } from "./params.ts";
+import { idempotencyKey, params, sessionIdOnly, sessionName, toolPattern } from "./params.ts";
 import { ChildExit, SessionInfo, ThinkingLevel } from "./session.ts";
 
 /** Rows of the method table about the life of sessions. */
@@ -17,12 +17,7 @@ export const sessionMethods = {
         }),
       ),
       thinking: Type.Optional(ThinkingLevel),
-      name: Type.Optional(
-        Type.String({
-          pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$",
-          description: "A name for lists, also in pi's own.",
-        }),
-      ),
+      name: Type.Optional(sessionName),
       tools: Type.Optional(Type.Array(toolPattern(), { maxItems: 256, description: "The tools the model may call." })),
       excludeTools: Type.Optional(
         Type.Array(toolPattern(), { maxItems: 256, description: "Tools the model may not call." }),

@@ -18,6 +18,7 @@ import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { Registry } from "./session/registry.ts";
@@ -112,6 +113,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...subscriptionHandlers(registry),
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker),
+      ...settingsHandlers(registry),
       ...deliveryHandlers(registry, tracker),
     };
     const token = state.token();

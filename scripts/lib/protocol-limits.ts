@@ -38,22 +38,22 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
     "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",
 };
 
-const daemon: Readonly<Record<Exclude<keyof typeof daemonLimits, "child" | "delivery" | "settled" | "warm">, string>> =
-  {
-    maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
-    maxWaitingCalls:
-      "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
-    maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
-    maxRetainedEventBytes:
-      "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
-    maxProviderBodyBytes:
-      "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
-    keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
-    keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
-    sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
-    maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
-    maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
-  };
+const daemon: Readonly<
+  Record<Exclude<keyof typeof daemonLimits, "calls" | "child" | "delivery" | "settled" | "warm">, string>
+> = {
+  maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
+  maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
+  maxRetainedEventBytes:
+    "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
+  maxProviderBodyBytes:
+    "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
+  keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
+  keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
+  sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
+  maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
+  maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
+};
 
 const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxPushBytes: "One push as JSON. A larger one is answered with `too_large`.",
@@ -61,6 +61,12 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxOpenBytesPerSession: "Their bytes together. Further ones are answered with `overloaded`.",
   maxSettledInMemory: "Settled deliveries in memory. Others are read from the store; nothing is lost.",
   maxSettledBytesInMemory: "Their bytes together. As above.",
+};
+
+const calls: Readonly<Record<keyof typeof daemonLimits.calls, string>> = {
+  maxUnansweredCommands: "Commands to one session's pi that it has not answered. Further ones are `overloaded`.",
+  maxWaitingBash: "Shell commands of one session that wait for the one that runs. Further ones are `overloaded`.",
+  maxExportBytes: "The page that `session/export` gives. A larger one is `too_large`.",
 };
 
 const settled: Readonly<Record<keyof typeof daemonLimits.settled, string>> = {
@@ -90,6 +96,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(defaultEdgeLimits, edge),
   ...described(defaultDispatcherLimits, dispatcher),
   ...described(daemonLimits, daemon),
+  ...described(daemonLimits.calls, calls),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.warm, warm),

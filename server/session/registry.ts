@@ -1,13 +1,15 @@
+import { join } from "node:path";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
-import { createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
+import { agentDirectoryOf, createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
+import type { PiCallsOptions } from "./pi-calls.ts";
 import { Session } from "./session.ts";
 import { workingDirectory } from "./working-directory.ts";
 
@@ -20,6 +22,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
     readonly maxRetainedEventBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
+    readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
   };
 }
 
@@ -178,6 +181,11 @@ export class Registry {
       maxRetainedEventBytes: limits.maxRetainedEventBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
+      calls: {
+        ...limits.calls,
+        runDirectory: this.#options.runDirectory,
+        settingsFile: join(agentDirectoryOf(this.#options.env), "settings.json"),
+      },
       log,
     });
   }

@@ -4,6 +4,7 @@ import type { Child, ChildSinks } from "../pi/child.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import type { PiCallsOptions } from "./pi-calls.ts";
 
 /** What a session hears from its child, and how it gives up waiting for one. */
 export interface StartSinks extends ChildSinks {
@@ -29,5 +30,6 @@ export interface SessionOptions {
   readonly maxProviderBodyBytes: number;
   /** Calls that may wait for their turn. */
   readonly maxWaitingCalls: number;
+  readonly calls: Omit<PiCallsOptions, "refresh">;
   readonly log: Logger;
 }

@@ -12,6 +12,7 @@ import { removeIfEmpty } from "../pi/session-file.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
+import { PiCalls } from "./pi-calls.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
 import { Prompting } from "./prompting.ts";
@@ -32,6 +33,7 @@ export class Session implements SessionCore {
   readonly scope: SerialQueue;
   readonly pushing: Pushing;
   readonly prompting: Prompting;
+  readonly calls: PiCalls;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
@@ -69,6 +71,7 @@ export class Session implements SessionCore {
     this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
     this.prompting = new Prompting(this, this.#ledger, this.pushing);
+    this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.#refresh(child) });
     this.#life = new ChildLife({
       start: (signal) => this.#start(signal),
       onReady: (child) => this.#provider.attach(child),
@@ -155,7 +158,7 @@ export class Session implements SessionCore {
   }
 
   /** Reads pi's state again after something that may have changed it. */
-  async refresh(child: Child): Promise<void> {
+  async #refresh(child: Child): Promise<void> {
     this.#record.take(readyState((await child.send({ type: "get_state" })).data));
     this.#publish();
   }
