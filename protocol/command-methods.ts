@@ -96,7 +96,6 @@ export const commandMethods = {
     }),
     result: PiModel,
     ...repeatable,
-    errors: [...repeatable.errors, "model_not_found"],
   },
   "session/cycleModel": {
     summary: "Gives the session the next of the models that are available.",

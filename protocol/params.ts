@@ -17,6 +17,7 @@ export const idempotencyKey = Type.Optional(
 export const childErrors = [
   "session_not_found",
   "session_closed",
+  "session_lost",
   "child_exited",
   "cwd_invalid",
   "model_not_found",

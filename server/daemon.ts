@@ -4,6 +4,7 @@ import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { limits, stateDirectory, warmChildren } from "./config.ts";
+import { readConfiguration } from "./config-file.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
@@ -36,6 +37,8 @@ export interface DaemonOptions {
   readonly port?: number | undefined;
   /** Path of pi's cli.js or executable. Default: `PI_RPCD_PI`, `pi` on PATH, the bundled one. */
   readonly pi?: string | undefined;
+  /** The configuration file. Default: `$XDG_CONFIG_HOME/pi-rpcd/config.json` or `~/.config/pi-rpcd/config.json`, if there is one. */
+  readonly config?: string | undefined;
   /** Web origins that may connect: scheme, host and port, compared exactly. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
   /** The helper extension that is loaded into each pi. Default: this package's own. */
@@ -66,6 +69,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
       held.release(),
     );
+    const validator = createValidator();
+    const configuration = readConfiguration({ option: options.config, env }, validator);
     const locate = () => locatePi({ option: options.pi, env });
     const pi = await locate();
     const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
@@ -88,6 +93,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       runDirectory: state.runDirectory,
       env,
       sessions: store.sessions,
+      configuration,
       prompts,
       tracker,
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
@@ -119,7 +125,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const token = state.token();
     const dispatcher = createDispatcher({
       handlers: idempotent(handlers, idempotency),
-      validator: createValidator(),
+      validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,
     });

@@ -12,14 +12,21 @@ export interface SessionFileRequest {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
   readonly now: Date;
+  /** Where it is to lie. Default: where pi keeps those of the working directory. */
+  readonly directory?: string | undefined;
 }
 
 /**
  * Creates a session's file with its header alone. pi then writes every entry at once; left to create the file itself it
  * keeps the first messages in memory only (measured on both versions).
  */
-export async function createSessionFile({ sessionId, cwd, env, now }: SessionFileRequest): Promise<string> {
-  const directory = sessionDirectory(cwd, env);
+export async function createSessionFile({
+  sessionId,
+  cwd,
+  env,
+  now,
+  directory = sessionDirectory(cwd, env),
+}: SessionFileRequest): Promise<string> {
   await mkdir(directory, { recursive: true });
   const file = join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
   await writeFile(file, header(sessionId, cwd, now), { flag: "wx", mode: 0o600 });

@@ -75,11 +75,13 @@ export class ChildSource {
     this.#refuse();
     await workingDirectory(stored.cwd);
     const now = new Date(stored.createdAt);
-    const isNew = await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
+    const { sessionId, cwd } = stored;
+    const isNew = stored.ephemeral === true || (await ensureSessionFile(stored.file, { sessionId, cwd, now }));
     // A file that has entries has the session's name.
     const isNamed = (isNew || stored.generation === 1) && stored.name !== undefined;
     const options = isNamed ? { ...stored.options, name: stored.name } : withoutName(stored.options);
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
+    if (stored.ephemeral === true) return await this.#cold(kind, stored, sinks, log);
     const started = (await this.#adopted(kind, stored.file, sinks)) ?? (await this.#cold(kind, stored, sinks, log));
     this.#pool.wanted(kind);
     return started;
@@ -110,7 +112,7 @@ export class ChildSource {
       this.#refuse();
       return await startPi({
         ...this.#of(kind),
-        sessionFile: stored.file,
+        sessionFile: stored.ephemeral === true ? undefined : stored.file,
         log: log.child({ generation: stored.generation }),
         ...sinks,
       });

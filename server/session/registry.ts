@@ -9,12 +9,14 @@ import { agentDirectoryOf, createSessionFile, removeIfEmpty } from "../pi/sessio
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
+import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import { Session } from "./session.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly sessions: SessionStore;
+  readonly configuration: SessionConfiguration;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
   readonly limits: ChildSourceOptions["limits"] & {
@@ -129,13 +131,16 @@ export class Registry {
     });
     const now = new Date();
     const sessionId = uuidv7();
-    const file = await createSessionFile({ sessionId, cwd, env: this.#options.env, now }).catch(
-      (cause: NodeJS.ErrnoException) => {
-        const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-        throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-      },
-    );
-    const { model, thinking, name, tools, excludeTools, approve } = params;
+    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
+    const { name, sessionDir: directory } = options;
+    const file = ephemeral
+      ? join(this.#options.runDirectory, `${sessionId}.jsonl`)
+      : await createSessionFile({ sessionId, cwd, env: this.#options.env, now, directory }).catch(
+          (cause: NodeJS.ErrnoException) => {
+            const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+            throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
+          },
+        );
     const session = this.#session({
       sessionId,
       cwd,
@@ -143,7 +148,10 @@ export class Registry {
       ...(name === undefined ? {} : { name }),
       generation: 0,
       reservedSeq: 0,
-      options: defined({ model, thinking, name, tools, excludeTools, approve }),
+      options,
+      ...(ephemeral && { ephemeral }),
+      ...(profile === undefined ? {} : { profile }),
+      ...(labels === undefined ? {} : { labels }),
       createdAt: now.getTime(),
       updatedAt: now.getTime(),
     });
@@ -199,8 +207,4 @@ export class Registry {
     if (this.#shuttingDown === undefined) return undefined;
     return new WireError("shutting_down", "The daemon is about to end.");
   }
-}
-
-function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as never;
 }

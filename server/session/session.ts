@@ -134,7 +134,18 @@ export class Session implements SessionCore {
   }
 
   awake(purpose: StartPurpose = "work"): Promise<Child> {
+    if (this.isLost) return Promise.reject(this.#lost());
     return this.#life.awake(purpose);
+  }
+
+  /** Whether its conversation was in the memory of a pi that has ended. */
+  get isLost(): boolean {
+    return this.info().ephemeral === "lost";
+  }
+
+  /** Throws `session_lost`. */
+  refuseIfLost(): void {
+    if (this.isLost) throw this.#lost();
   }
 
   startOver(): Promise<void> {
@@ -192,6 +203,11 @@ export class Session implements SessionCore {
     return await this.#life.close(() => {
       this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
     });
+  }
+
+  #lost(): WireError {
+    const why = `The session ${this.sessionId} was kept in its pi's memory alone, and that pi has ended.`;
+    return new WireError("session_lost", `${why} Close it, and create another one.`, { sessionId: this.sessionId });
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
@@ -275,7 +291,8 @@ export class Session implements SessionCore {
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
   async #recount(at: number): Promise<void> {
     try {
-      this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at });
+      const kind = this.#record.stored.ephemeral === true ? "sessionLost" : "childEnded";
+      this.#options.tracker.applyToAll(this.sessionId, { kind, at });
       const lost = await this.#ledger.childEnded(this.file);
       if (lost.length > 0) this.#publish(lost);
     } catch (error) {

@@ -6,6 +6,7 @@ import { limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
+import { noConfiguration } from "../../server/session/create-options.ts";
 import { Registry } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
@@ -93,6 +94,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       runDirectory,
       env,
       sessions: new SessionStore(database),
+      configuration: noConfiguration,
       prompts: new PromptStore(database),
       tracker,
       limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },

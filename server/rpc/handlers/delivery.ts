@@ -12,6 +12,7 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
   return {
     "delivery/push": async ({ until, timeoutMs, ...params }, { signal }) => {
       const session = registry.get(params.sessionId);
+      session.refuseIfLost();
       const delivery = await tracker.accept(params);
       void session.pushing.handOver();
       if (until === undefined) return delivery;

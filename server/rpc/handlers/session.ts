@@ -1,18 +1,13 @@
-import { realpath } from "node:fs/promises";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
+import { sessionPage } from "../../session/session-page.ts";
 import type { HandlersOf } from "../call.ts";
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
     "session/create": async (params) => (await registry.create(params)).info(),
-    "session/list": async ({ cwd }) => {
-      // Sessions know their directory without links.
-      const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
-      const sessions = registry.all().filter((session) => wanted === undefined || session.cwd === wanted);
-      return { sessions: sessions.map((session) => session.info()) };
-    },
+    "session/list": (params) => sessionPage(registry, params),
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
     "session/close": async ({ sessionId }) => {
       const underWay = tracker.underWay(sessionId);
