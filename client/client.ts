@@ -67,6 +67,12 @@ export class Client {
     return new SessionHandle(this.#peer, info.sessionId, info);
   }
 
+  /** Takes an existing pi session, by its id or its file, into the daemon's hands; resolves when its pi is ready. */
+  async openSession(params: Params<"session/open">, options: CallOptions = {}): Promise<SessionHandle> {
+    const info = await this.call("session/open", params, options);
+    return new SessionHandle(this.#peer, info.sessionId, info);
+  }
+
   /** A session that exists. Makes no call: an id that is unknown shows at the first one. */
   session(sessionId: string): SessionHandle {
     return new SessionHandle(this.#peer, sessionId);

@@ -37,6 +37,8 @@ export interface CallOptions {
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/event",
   "session/updated",
+  "session/replaced",
+  "session/foreignWrite",
   "delivery/updated",
   "provider/requestPrepared",
   "provider/requestDelivered",
@@ -205,6 +207,10 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return isObject(params.event) && typeof params.event.type === "string";
     case "session/updated":
       return isObject(params.session);
+    case "session/replaced":
+      return typeof params.to === "string";
+    case "session/foreignWrite":
+      return isObject(params.write);
     case "delivery/updated":
       return isObject(params.delivery) && Array.isArray(params.delivery.history);
     case "pending/updated":

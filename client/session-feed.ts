@@ -9,6 +9,8 @@ import type { SessionEnvelope } from "./pi-events.ts";
 export type SessionNotification =
   | { readonly name: "session/event"; readonly params: SessionEnvelope }
   | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
+  | { readonly name: "session/replaced"; readonly params: NotificationParams<"session/replaced"> }
+  | { readonly name: "session/foreignWrite"; readonly params: NotificationParams<"session/foreignWrite"> }
   | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> }
   | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> };
 

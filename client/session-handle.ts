@@ -90,6 +90,38 @@ export class SessionHandle {
   }
 
   /**
+   * Makes a new session of what stands before one of the user's messages, and gives the text of that message too. The new
+   * session has the pi; this one goes on as one that has hibernated.
+   */
+  async fork(
+    entryId: string,
+    options: CallOptions = {},
+  ): Promise<{ readonly session: SessionHandle; readonly text?: string }> {
+    const { session, text } = await this.#peer.call("session/fork", { sessionId: this.id, entryId }, options);
+    const handle = new SessionHandle(this.#peer, session.sessionId, session);
+    return { session: handle, ...(text === undefined ? {} : { text }) };
+  }
+
+  /** As {@link fork}, with the whole active branch. */
+  async clone(options: CallOptions = {}): Promise<SessionHandle> {
+    const { session } = await this.#peer.call("session/clone", { sessionId: this.id }, options);
+    return new SessionHandle(this.#peer, session.sessionId, session);
+  }
+
+  /** Goes on with the session's file as it is now, whoever has written to it. */
+  async reload(options: CallOptions = {}): Promise<SessionInfo> {
+    this.#info = await this.#peer.call("session/reload", { sessionId: this.id }, options);
+    return this.#info;
+  }
+
+  /** Ends the session's pi, forgets the session and deletes its file, for good. Its event streams here end. */
+  async delete(options: CallOptions = {}): Promise<Result<"session/delete">> {
+    const result = await this.#peer.call("session/delete", { sessionId: this.id, confirm: true }, options);
+    this.#peer.closeFeed(this.id);
+    return result;
+  }
+
+  /**
    * Sends a custom message to the agent; the handle it gives at once tells how far the message has come. Nothing has
    * to be awaited: a refused push rejects `accepted` and is told to `onDiagnostic`, and is never an unhandled rejection.
    *

@@ -61,6 +61,14 @@ export const errorCatalogue = {
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
   store_failed: row(-32042, 503, true, "The store could not be written; nothing was accepted."),
   shutting_down: row(-32041, 503, true, "The daemon is about to end."),
+  session_in_use: row(-32050, 409, true, "Another daemon has the session's file; data.owner says which."),
+  session_file_unusable: row(-32051, 409, false, "pi's session file cannot be used; data.reason says why."),
+  foreign_write: row(
+    -32052,
+    409,
+    false,
+    "Another program has written to the session's file, and the session's policy does not let it go on; data says what was found.",
+  ),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorName = keyof typeof errorCatalogue;

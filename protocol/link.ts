@@ -56,8 +56,16 @@ export interface HeldPush {
   readonly parked?: boolean;
 }
 
-/** Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. */
-export type InwardFrame =
+/**
+ * Frames from the daemon. Each is answered by exactly one `reply` with its `rid`. One that is meant for a session which is
+ * not in this pi any more is refused.
+ */
+export type InwardFrame = InwardBody & {
+  /** pi's session that it is meant for, as the last `hello` has named it. */
+  readonly session?: string;
+};
+
+type InwardBody =
   /**
    * Hold these pushes and hand each over at its moment. Idempotent: one that is held already stays as it is, one that
    * stands on the active branch is answered as `inserted`. Reply: {@link HoldReply}.
@@ -94,6 +102,10 @@ export type InwardFrame =
       readonly bodyPrefix: string;
       readonly maxBodyBytes: number;
     }
+  /**
+   * Which entries does this pi know behind `since`, or in all if it does not know that one? Reply: {@link EntriesReply}.
+   */
+  | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
   /**
@@ -132,6 +144,13 @@ export interface ReleaseReply {
 export interface CarryReply {
   /** Whether a run was started. False also where it is done later. */
   readonly started: boolean;
+}
+
+export interface EntriesReply {
+  /** In their order; at most the 10,000 newest. */
+  readonly ids: readonly string[];
+  /** Where the branch ends that the next entry follows. Absent: nowhere yet. */
+  readonly leafId?: string;
 }
 
 export interface PingReply {

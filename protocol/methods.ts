@@ -4,6 +4,7 @@ import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import type { MethodRow } from "./method-row.ts";
 import { promptMethods } from "./prompt-methods.ts";
+import { sessionFileMethods } from "./session-file-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
 import { settingsMethods } from "./settings-methods.ts";
 import { subscriptionMethods } from "./subscription-methods.ts";
@@ -15,6 +16,7 @@ import { subscriptionMethods } from "./subscription-methods.ts";
 export const methods = {
   ...daemonMethods,
   ...sessionMethods,
+  ...sessionFileMethods,
   ...subscriptionMethods,
   ...promptMethods,
   ...commandMethods,

@@ -1,4 +1,5 @@
 import type { Static, TSchema } from "typebox";
+import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
@@ -39,6 +40,35 @@ export const notifications = {
         lostPrompts: Type.Optional(
           Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
         ),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "session/replaced": {
+    summary: "Another session has taken over this one's pi: by a fork or clone, or because an extension replaced it.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        seq: Seq,
+        at: Timestamp,
+        from: { ...SessionId, description: "This session. It goes on as one that has hibernated." },
+        to: { ...SessionId, description: "The session that is in the pi now." },
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "session/foreignWrite": {
+    summary: "Another program has written to the session's file.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        seq: Seq,
+        at: Timestamp,
+        write: ForeignWrite,
+        action: ForeignWriteAction,
+        to: Type.Optional({ ...SessionId, description: "With `forked`: the session that goes on with its branch." }),
       },
       { additionalProperties: false },
     ),

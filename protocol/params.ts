@@ -27,6 +27,9 @@ export const childErrors = [
   "link_failed",
   "overloaded",
   "shutting_down",
+  "session_in_use",
+  "session_file_unusable",
+  "foreign_write",
 ] as const satisfies readonly ErrorName[];
 /** What a command to pi can give beside. */
 export const commandErrors = [

@@ -1,3 +1,4 @@
+import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
@@ -18,6 +19,7 @@ export const sessionMethods = {
         }),
       ),
       ...sessionOptions,
+      onForeignWrite: Type.Optional(OnForeignWrite),
       idempotencyKey,
     }),
     result: SessionInfo,

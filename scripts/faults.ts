@@ -8,9 +8,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Client, connect } from "../client/index.ts";
 import { WireError } from "../protocol/errors.ts";
 import { root, run } from "./lib/command.ts";
+import { makeable, systemFaults } from "./lib/system-faults.ts";
 
 // Faults of the file system below a daemon's store, put in by strace and by a small tmpfs: what it refuses is not there
-// afterwards, what it accepts is, reads and aborts go on, and it recovers by itself. The last line is `N passed, N failed`;
+// afterwards, what it accepts is, reads and aborts go on, and it recovers by itself. Then faults of the system around it. The last line is `N passed, N failed`;
 // the exit code is 3 where a fault could not be put in here.
 
 interface Fault {
@@ -209,30 +210,45 @@ async function canBeMade({ under }: Fault, directory: string): Promise<boolean> 
   return (await run(command, args)).code === 0;
 }
 
+/** A fault, however it is made. */
+interface Check {
+  readonly name: string;
+  readonly canBeMade: (directory: string) => Promise<boolean>;
+  readonly check: (directory: string) => Promise<string | undefined>;
+}
+
+const checks: readonly Check[] = [
+  ...all.map((fault) => ({
+    name: fault.name,
+    canBeMade: (directory: string) => canBeMade(fault, directory),
+    check: (directory: string) => check(fault, directory),
+  })),
+  ...systemFaults.map((fault) => ({ ...fault, canBeMade: (directory: string) => makeable(fault, directory) })),
+];
+
 // Arguments choose the faults whose names have one of them.
 const wanted = process.argv.slice(2);
-const faults = all.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
 let passed = 0;
 let failed = 0;
 let notRun = 0;
-for (const fault of faults) {
+for (const { name, canBeMade: can, check: look } of checks) {
+  if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue;
   const directory = mkdtempSync(join(tmpdir(), "faults-"));
   try {
-    if (await canBeMade(fault, directory)) {
-      const wrong = await check(fault, directory).catch((error: unknown) => String(error));
-      console.log(
-        `${wrong === undefined ? "passed" : "FAILED"}: ${fault.name}${wrong === undefined ? "" : `: ${wrong}`}`,
-      );
+    if (await can(directory)) {
+      const wrong = await look(directory).catch((error: unknown) => String(error));
+      console.log(`${wrong === undefined ? "passed" : "FAILED"}: ${name}${wrong === undefined ? "" : `: ${wrong}`}`);
       if (wrong === undefined) passed += 1;
       else failed += 1;
     } else {
-      console.log(`not run, since this machine does not let it be made: ${fault.name}`);
+      console.log(`not run, since this machine does not let it be made: ${name}`);
       notRun += 1;
     }
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
-if (notRun > 0) console.log(`${notRun} faults were not run: they need strace, and the right to mount a tmpfs.`);
+if (notRun > 0)
+  console.log(`${notRun} faults were not run: they need strace, faketime, and the right to mount a tmpfs.`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed > 0 ? 1 : notRun > 0 ? 3 : 0);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
@@ -19,6 +20,7 @@ import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
@@ -96,6 +98,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       configuration,
       prompts,
       tracker,
+      taker: { daemonId: randomUUID(), stateDir: state.path },
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });
@@ -116,6 +119,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
+      ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker),

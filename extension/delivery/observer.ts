@@ -100,17 +100,15 @@ export class Observer {
 
   /**
    * The session is another one: what stood in the one before is not in this one's requests, unless this one has it in its
-   * past too, as a fork can.
+   * past too, as a fork can. The daemon is not told of it: it goes on with the session before, in another pi.
    */
   sessionReplaced(session: SessionReader): void {
-    const { standing, send } = this.#options;
+    const { standing } = this.#options;
     this.#see({ kind: "over", failure: { aborted: true, error: "The session was replaced." } });
     const undelivered = standing.undelivered().map(({ deliveryId }) => deliveryId);
     standing.clear();
     const taken = findOnBranch(session, new Set(undelivered));
     for (const entry of taken.values()) standing.add(entry);
-    const deliveryIds = undelivered.filter((id) => !taken.has(id));
-    if (deliveryIds.length > 0) send({ kind: "gone", deliveryIds, reason: "session_replaced" });
   }
 
   /** The transcript was compacted: what was cut off before any request carried it reaches no model any more. */

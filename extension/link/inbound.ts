@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { CarryReply, HeldPush, HoldReply, InwardFrame, PingReply, ReleaseReply } from "../../protocol/link.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { messageOf } from "../pi-types.ts";
+import { entriesBehind } from "./entries.ts";
 import { FrameError, parseInwardFrame, whatIsWrongWith } from "./inward-frame.ts";
 import { readLargeFrame } from "./large-frame.ts";
 import type { Outbound } from "./outbound.ts";
@@ -36,6 +37,10 @@ export class Inbound {
       let frame = parseInwardFrame(text);
       rid = frame.rid;
       if (frame.kind === "file") frame = readLargeFrame(frame);
+      // pi may have gone to another session since the frame was written.
+      if (frame.session !== undefined && frame.session !== ctx.sessionManager.getSessionId()) {
+        throw new FrameError("Another session is in this pi by now.", rid);
+      }
       this.#outbound.send({ kind: "reply", rid, ok: true, data: this.#act(frame, ctx) });
     } catch (thrown) {
       this.#refuse(thrown instanceof FrameError ? (thrown.rid ?? rid) : rid, thrown);
@@ -55,6 +60,8 @@ export class Inbound {
       case "watch":
         this.#handlers.watch(frame);
         return {};
+      case "entries":
+        return entriesBehind(ctx.sessionManager, frame.since);
       case "ping":
         return this.#handlers.ping(ctx);
       case "file":

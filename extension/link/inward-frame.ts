@@ -34,8 +34,9 @@ export function parseInwardFrame(text: string): InwardFrame {
     throw new FrameError("The frame is no JSON.");
   }
   if (!isObject(value)) throw new FrameError("The frame is no object.");
-  const { rid, kind } = value;
+  const { rid, kind, session } = value;
   if (!isName(rid, maxIdLength)) throw new FrameError("The frame has no rid.");
+  if (session !== undefined && !isName(session, maxIdLength)) throw new FrameError("It has a wrong session.", rid);
   const check =
     typeof kind === "string" && Object.hasOwn(frames, kind) ? frames[kind as InwardFrame["kind"]] : undefined;
   if (check === undefined) throw new FrameError("The frame is of no known kind.", rid);
@@ -66,6 +67,8 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
       ? undefined
       : "A watch frame needs its maxBodyBytes.";
   },
+  entries: ({ since }) =>
+    since === undefined || isName(since, maxIdLength) ? undefined : "An entries frame has a wrong since.",
   ping: () => undefined,
   file: ({ path, bytes, sha256: hash }) => {
     if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";

@@ -33,16 +33,21 @@ export class Expiry {
     this.#timers.clear();
   }
 
-  #arm(delivery: Delivery, expiresAt: number, leastMs = 0): void {
+  /** Reads the wall clock once: from then on the time runs by a clock that nobody sets. */
+  #arm(delivery: Delivery, expiresAt: number): void {
+    const dueAt = performance.now() + Math.max(expiresAt - Date.now(), 0);
+    this.#wait(delivery, dueAt, dueAt - performance.now());
+  }
+
+  #wait(delivery: Delivery, dueAt: number, inMs: number): void {
     const { deliveryId } = delivery;
     const fire = async (): Promise<void> => {
-      // A timer may come early, and a clock may be set back.
-      const isDue = Date.now() >= expiresAt;
-      if (isDue) await this.#onDue(delivery);
-      if (this.#timers.get(deliveryId) === timer) this.#arm(delivery, expiresAt, isDue ? againMs : 0);
+      // A timer may come early, and a long wait takes several.
+      const leftMs = dueAt - performance.now();
+      if (leftMs <= 0) await this.#onDue(delivery);
+      if (this.#timers.get(deliveryId) === timer) this.#wait(delivery, dueAt, leftMs <= 0 ? againMs : leftMs);
     };
-    const inMs = Math.min(Math.max(expiresAt - Date.now(), leastMs), maxTimerMs);
-    const timer = setTimeout(() => void fire(), inMs).unref();
+    const timer = setTimeout(() => void fire(), Math.min(Math.ceil(inMs), maxTimerMs)).unref();
     this.#timers.set(deliveryId, timer);
   }
 }

@@ -66,7 +66,7 @@ export class Admission {
     if (request.url === HEALTH_PATH && !isUpgrade(request)) return undefined;
     const token = bearer(request) ?? subprotocolToken(request);
     if (token !== undefined && timingSafeEqual(sha256(token), this.#digest)) return undefined;
-    if (!this.#refusedTokens.add(Date.now())) return "drop";
+    if (!this.#refusedTokens.add(performance.now())) return "drop";
     const why = token === undefined ? "The request has no token" : "The token is wrong";
     return refusal(
       new WireError(

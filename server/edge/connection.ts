@@ -6,14 +6,17 @@ import type { Frame } from "../frames/frame.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import { answerText } from "./answer.ts";
+import type { BufferBudget } from "./buffer-budget.ts";
 import type { EdgeLimits } from "./limits.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type SlowReader } from "./outbox.ts";
 
 export interface ConnectionOptions {
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly dispatcher: Dispatcher;
   readonly limits: EdgeLimits;
+  /** What waits for all connections. */
+  readonly budget: BufferBudget;
   readonly log: Logger;
 }
 
@@ -35,15 +38,17 @@ export class Connection implements Peer {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    const { webSocket, socket, limits, log } = options;
+    const { webSocket, socket, limits, budget, log } = options;
     this.#outbox = new Outbox({
-      webSocket,
       socket,
-      maxBufferedBytes: limits.maxBufferedBytes,
-      onOverflow: () => {
-        log.warn({ connectionId: this.id }, "a connection does not read what is sent to it");
-        // The close frame stands behind all that waits: a peer that does not read until the time-out will not see it.
-        this.#close(closeCodes.slowReader, "slow reader");
+      isOpen: () => webSocket.readyState === webSocket.OPEN,
+      limits,
+      budget,
+      onOverflow: (slow) => {
+        const { bound, bufferedBytes } = slow;
+        log.warn({ connectionId: this.id, bound, bufferedBytes }, "a connection does not read what is sent to it");
+        // Stands behind what the socket has: a peer that does not read that until the time-out will not see it.
+        webSocket.close(closeCodes.slowReader, closeReason(slow));
       },
     });
     this.#conversation = options.dispatcher.converse(this);
@@ -59,8 +64,12 @@ export class Connection implements Peer {
     return this.#gone.signal;
   }
 
-  send({ bytes }: Frame): void {
-    this.#outbox.send(bytes);
+  send(frame: Frame): void {
+    this.#outbox.send(frame);
+  }
+
+  drained(): Promise<void> | undefined {
+    return this.#outbox.drained();
   }
 
   /** Called at each interval: a peer that has said nothing since the ping before is half open. */
@@ -88,12 +97,12 @@ export class Connection implements Peer {
       return;
     }
     void this.#conversation.receive(data as Buffer).then((answer) => {
-      if (answer !== undefined) this.#outbox.send(answerText(answer, log));
+      if (answer !== undefined) this.#outbox.answer(answerText(answer, log));
     });
   }
 
   #close(code: number, reason: string): void {
-    this.#outbox.close();
+    this.#outbox.finish();
     this.#options.webSocket.close(code, reason);
   }
 
@@ -102,4 +111,10 @@ export class Connection implements Peer {
     this.#gone.abort();
     this.#conversation.end();
   }
+}
+
+/** Where to go on, if it is about one session. With several, the client knows best what it has of each. */
+function closeReason({ sent }: SlowReader): string {
+  const [seq, ...others] = sent.values();
+  return seq === undefined || others.length > 0 ? "slow reader: resume after what you have" : `resume after ${seq}`;
 }

@@ -12,8 +12,16 @@ export interface EdgeLimits {
   readonly maxConnections: number;
   /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
-  /** What may wait for one connection that does not read, beside the last frame; over it, it is closed with 1013. */
+  /** What waits for one connection before the deltas in it are merged. Beside what its socket has (256 KiB). */
+  readonly mergeDeltasAboveBytes: number;
+  /** What waits for one connection before the deltas in it are left out, and told as gaps. */
+  readonly dropDeltasAboveBytes: number;
+  /** What may wait for one connection, beside the last frame; over it, it is closed with 1013. */
   readonly maxBufferedBytes: number;
+  /** What may wait for all of them; over it, the one for which most waits is closed with 1013. */
+  readonly maxBufferedBytesAllConnections: number;
+  /** A connection that takes less than 256 KiB in this time while more waits is closed with 1013. */
+  readonly slowReaderDeadlineMs: number;
   /** Until a request's headers have come; then 408. */
   readonly headersTimeoutMs: number;
   /** Until the whole request has come; then 408. Also how long a client may leave an HTTP answer unread. */
@@ -35,7 +43,11 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxSockets: 2_048,
   maxConnections: 1_024,
   maxRequestsPerSocket: 64,
-  maxBufferedBytes: 32 * 1024 * 1024,
+  mergeDeltasAboveBytes: 4 * 1024 * 1024,
+  dropDeltasAboveBytes: 8 * 1024 * 1024,
+  maxBufferedBytes: 96 * 1024 * 1024,
+  maxBufferedBytesAllConnections: 256 * 1024 * 1024,
+  slowReaderDeadlineMs: 10_000,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 60_000,

@@ -5,6 +5,7 @@ import { WebSocketServer } from "ws";
 import { WireError } from "../../protocol/errors.ts";
 import { WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
+import { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refusal.ts";
@@ -20,6 +21,7 @@ export class WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<Connection>();
+  readonly #budget: BufferBudget;
   readonly #pings: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
@@ -27,6 +29,7 @@ export class WebSockets {
   constructor(options: WebSocketsOptions) {
     this.#options = options;
     const { limits } = options;
+    this.#budget = new BufferBudget(limits.maxBufferedBytesAllConnections);
     // A variable, since ws's published types lack `closeTimeout`: what ends a peer that does not answer a close frame.
     const serverOptions = {
       noServer: true,
@@ -59,7 +62,7 @@ export class WebSockets {
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection({ webSocket, socket, ...this.#options });
+      const connection = new Connection({ webSocket, socket, budget: this.#budget, ...this.#options });
       this.#connections.add(connection);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);

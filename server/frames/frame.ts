@@ -14,6 +14,11 @@ export interface Frame {
   readonly firstSeq?: number;
   /** A high-rate record of pi, which may be merged with its neighbours, or left out and told as a gap. */
   readonly isDelta: boolean;
+  /**
+   * So many bytes in front of `bytes`, in the same memory, are the head of a WebSocket text message that holds them.
+   * Frames whose messages lie one behind the other can be written as one piece. Absent: there is none.
+   */
+  readonly headBytes?: number;
 }
 
 /** A notification that has no place in a log. */

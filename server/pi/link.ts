@@ -46,6 +46,8 @@ export class Link {
   readonly #waiting = new Map<string, Waiting>();
   readonly #hello = deferred<Hello>();
   #command: string | undefined;
+  /** The session inside the child. */
+  #sessionId: string | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -89,7 +91,8 @@ export class Link {
     this.#waiting.set(rid, { answer, onReply: options.onReply as Waiting["onReply"] });
     let file: string | undefined;
     try {
-      let text = JSON.stringify({ ...body, rid });
+      const session = this.#sessionId;
+      let text = JSON.stringify({ ...body, rid, ...(session === undefined ? {} : { session }) });
       if (Buffer.byteLength(text) > MAX_INLINE_FRAME_BYTES) {
         const bytes = Buffer.from(text);
         file = join(this.#options.directory, `frame-${rid}.json`);
@@ -149,6 +152,7 @@ export class Link {
         return;
       }
       this.#command = frame.command;
+      this.#sessionId = frame.sessionId;
       this.#hello.resolve(frame);
     }
     this.#options.onFrame(frame);

@@ -1,5 +1,5 @@
 import type { PayloadCheck } from "../../protocol/delivery.ts";
-import type { CarryReply, HoldReply, OutwardFrame, ReleaseReply } from "../../protocol/link.ts";
+import type { CarryReply, EntriesReply, HoldReply, OutwardFrame, ReleaseReply } from "../../protocol/link.ts";
 import {
   cut,
   type Fields,
@@ -28,6 +28,8 @@ interface Refusal {
 
 /** The latest moment that a `Date` can hold: a later one would throw where it is shown. */
 const maxTime = 8_640_000_000_000_000;
+/** Ids of entries in one reply. */
+const maxEntryIds = 10_000;
 /** The daemon sends `/<command> <frame>` as a prompt: any other text here would be what the user is made to say. */
 const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
 
@@ -92,6 +94,12 @@ export function isCarryReply(data: unknown): data is CarryReply {
 
 export function isReleaseReply(data: unknown): data is ReleaseReply {
   return isPlain(data) && isIds(data["released"]) && isIds(data["tooLate"]) && isIds(data["pending"]);
+}
+
+export function isEntriesReply(data: unknown): data is EntriesReply {
+  if (!isPlain(data) || (data["leafId"] !== undefined && !isString(data["leafId"]))) return false;
+  const ids = data["ids"];
+  return Array.isArray(ids) && ids.length <= maxEntryIds && ids.every(isString);
 }
 
 function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {

@@ -76,7 +76,7 @@ async function kill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
 }
 
 /** Start time of a process on Linux: field 22 of its stat, counted from behind the name, which may hold blanks. */
-async function startTimeOf(pid: number): Promise<string | undefined> {
+export async function startTimeOf(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
-import { WireError } from "../../protocol/errors.ts";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
 import { Runs } from "./runs.ts";
@@ -31,6 +31,8 @@ export class ChildLife {
   #starting: Promise<Child> | undefined;
   /** Resolves when nothing is left of the last child. */
   #lastCleaned: Promise<void> = Promise.resolve();
+  /** Children that are other sessions' by now. */
+  readonly #given = new WeakSet<Child>();
   #abandonStart = new AbortController();
   /** Why no child may be started any more. Set before anything is awaited. */
   #ending: WireError | undefined;
@@ -138,6 +140,30 @@ export class ChildLife {
     return exit;
   }
 
+  /** The child is another session's from now on. Here it is as one that has ended in order. */
+  giveAway(child: Child): void {
+    if (this.child !== child) return;
+    this.#given.add(child);
+    this.#lastCleaned = Promise.resolve();
+    this.#become({ kind: "hibernated" });
+    this.#runs.end();
+  }
+
+  /** Whether a child of another session can be taken over. */
+  get canTake(): boolean {
+    return this.#ending === undefined && (this.#state.kind === "hibernated" || this.#state.kind === "crashed");
+  }
+
+  /** Takes over a child of another session. Only where {@link canTake} says so. */
+  take(child: Child): void {
+    this.#become({ kind: "starting" });
+    this.#lastCleaned = child.cleaned;
+    this.#become({ kind: "idle", child });
+    this.#options.onReady(child);
+    // One that comes back is waited for already.
+    if (!this.#given.delete(child)) void child.exited.then((exit) => this.#ended(child, exit));
+  }
+
   async #start(purpose: StartPurpose): Promise<Child> {
     this.#become({ kind: "starting" });
     try {
@@ -156,13 +182,15 @@ export class ChildLife {
     } catch (error) {
       if (this.#state.kind === "starting") {
         const exit = error instanceof WireError ? (error.data["exit"] as ChildExit | undefined) : undefined;
-        this.#become({ kind: "crashed", exit });
+        // Where the session's file is another's there was nothing that could crash.
+        this.#become({ kind: error instanceof WireError && refusals.has(error.kind) ? "hibernated" : "crashed", exit });
       }
       throw this.#ending ?? error;
     }
   }
 
   #ended(child: Child, exit: ChildExit): void {
+    if (this.#given.has(child)) return;
     if (this.child === child) this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
     this.#runs.end();
     this.#options.onEnded(child, exit);
@@ -177,6 +205,8 @@ export class ChildLife {
     this.#options.onChange();
   }
 }
+
+const refusals: ReadonlySet<ErrorName> = new Set(["session_in_use", "session_file_unusable", "foreign_write"]);
 
 async function endAll(child: Child): Promise<ChildExit> {
   const exit = await child.stop();

@@ -44,13 +44,13 @@ export async function createOptions(
   params: Params<"session/create">,
   { profiles, sessionEnv }: SessionConfiguration,
 ): Promise<CreateOptions> {
-  const { cwd: _, idempotencyKey: __, profile: profileName, ...given } = params;
+  const { cwd: _, idempotencyKey: __, profile: profileName, onForeignWrite: ___, ...given } = params;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
   const labels = merged(profile.labels, given.labels);
   const env = merged(profile.env, given.env);
-  const { provider, ephemeral, labels: ___, env: ____, ...options } = { ...profile, ...given };
+  const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
   const model = fullModel(provider, options.model);
   const [extensions, skills, promptTemplates, sessionDirs] = await Promise.all([
     existing("extensions", options.extensions),

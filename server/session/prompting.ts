@@ -6,7 +6,7 @@ import { within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";
 import type { PromptLedger } from "./prompt-ledger.ts";
-import type { SessionCore } from "./session-core.ts";
+import { isChildOf, type SessionCore } from "./session-core.ts";
 
 export interface PromptRequest {
   readonly text: string;
@@ -53,7 +53,8 @@ export class Prompting {
     const { outcome } = await this.#core.scope.run(() => this.#begin(request), request.signal);
     try {
       const result = await outcome;
-      if (result.disposition === "handled") void this.#companion.handOver();
+      // A command may have given the child to another session.
+      if (result.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#companion.handOver();
       return result;
     } catch (error) {
       if (error instanceof WireError && error.kind !== "child_exited") void this.#companion.handOver();
@@ -124,6 +125,13 @@ export class Prompting {
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     const promptId = uuidv7();
     await this.#ledger.store(promptId, request.text);
+    if (!isChildOf(this.#core, child)) {
+      this.#ledger.forget(promptId);
+      throw new WireError(
+        "child_exited",
+        "Another session has taken over the session's pi; a second try starts another.",
+      );
+    }
     const run = this.#core.nextRun();
     const outcome = this.#write(child, promptId, request);
     // A command runs at once in every state of pi, for as long as it likes: nothing has to wait behind it.

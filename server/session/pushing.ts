@@ -3,9 +3,10 @@ import { WireError } from "../../protocol/errors.ts";
 import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
 import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
+import type { FrameBody, LinkSendOptions } from "../pi/link.ts";
 import { isCarryReply, isHoldReply } from "../pi/outward-frame.ts";
 import { Retry } from "./retry.ts";
-import type { SessionCore } from "./session-core.ts";
+import { isChildOf, type SessionCore } from "./session-core.ts";
 import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
 
 /** One frame of pushes. A single push may be larger and then has a frame of its own. */
@@ -74,9 +75,9 @@ export class Pushing implements GivenPushes {
     if (!this.#tracker.waitForPrompt(this.#core.sessionId)) return;
     try {
       await this.#bring(child, "later");
-      await child.link.send<HoldReply>({ kind: "beforePrompt" }, { onReply: (reply) => this.#take(reply) });
+      await this.#send<HoldReply>(child, { kind: "beforePrompt" }, { onReply: (reply) => this.#take(reply) });
     } catch (error) {
-      if (child.state.kind !== "ready") throw error;
+      if (child.state.kind !== "ready" || !isChildOf(this.#core, child)) throw error;
       this.#log.error({ err: error }, "pushes could not be put before a prompt");
     }
   }
@@ -138,19 +139,6 @@ export class Pushing implements GivenPushes {
         this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now() }),
       );
     }, signal);
-  }
-
-  /**
-   * Another session is in pi: what the helper had for the former never reaches the model, but for what stands in the new
-   * one too. What it has not said to hold goes with the new session, whose helper may have it already.
-   */
-  sessionReplaced(at: number, standing: ReadonlySet<string>): void {
-    const reason = { code: "session_replaced", message: "An extension replaced the session inside pi." } as const;
-    const { sessionId } = this.#core;
-    for (const id of this.#tracker.underWay(sessionId)) {
-      if (this.#tracker.get(id).state !== "accepted" && !standing.has(id))
-        this.#tracker.apply(sessionId, id, { kind: "dropped", at, reason });
-    }
   }
 
   isGiven(child: Child, deliveryId: string): boolean {
@@ -257,10 +245,16 @@ export class Pushing implements GivenPushes {
     for (const { deliveryId } of pushes) this.#given.add(deliveryId);
     for (const group of groups) {
       const onReply = (reply: HoldReply): void => this.#take(reply);
-      await child.link.send<HoldReply>({ kind: "hold", pushes: group, handOver }, { onReply });
+      await this.#send<HoldReply>(child, { kind: "hold", pushes: group, handOver }, { onReply });
       for (const { deliveryId } of group) brought.add(deliveryId);
     }
     this.#linkFailures = 0;
+  }
+
+  /** A child that another session has taken over since is none of ours, and would take it for that one's. */
+  #send<T>(child: Child, body: FrameBody, options: LinkSendOptions<T>): Promise<T> {
+    if (isChildOf(this.#core, child)) return child.link.send<T>(body, options);
+    return Promise.reject(new WireError("child_exited", "Another session has taken over the session's pi."));
   }
 
   async #carry(child: Child): Promise<void> {
@@ -274,7 +268,7 @@ export class Pushing implements GivenPushes {
       onSent?.();
       if (reply.started) this.#core.runStarted();
     };
-    await child.link.send<CarryReply>({ kind: "carry" }, { onReply });
+    await this.#send<CarryReply>(child, { kind: "carry" }, { onReply });
   }
 
   #take(reply: HoldReply): void {

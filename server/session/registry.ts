@@ -5,6 +5,7 @@ import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
@@ -12,6 +13,7 @@ import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import { Session } from "./session.ts";
+import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
@@ -19,6 +21,8 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly configuration: SessionConfiguration;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
+  /** The daemon, as it takes leases of session files. */
+  readonly taker: LeaseTaker;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
     readonly maxRetainedEventBytes: number;
@@ -38,9 +42,13 @@ export class Registry {
   /** Creations and closings that have not ended. */
   readonly #underWay = new Set<Promise<unknown>>();
   #shuttingDown: Promise<void> | undefined;
+  /** Sessions that are pi's already, and those that come of others. */
+  readonly files: SessionFiles;
 
   constructor(options: RegistryOptions) {
     this.#options = options;
+    const { env, log } = options;
+    this.files = new SessionFiles({ house: this.#house(), env, log });
     this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -58,13 +66,7 @@ export class Registry {
 
   /** Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. */
   async create(params: Params<"session/create">): Promise<Session> {
-    this.#refuseWhenEnding();
-    const { maxSessions } = this.#options.limits;
-    if (this.#sessions.size + this.#creating.size >= maxSessions) {
-      throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
-        retryAfterMs: 10_000,
-      });
-    }
+    this.#refuseMore();
     return await this.#track(this.#create(params));
   }
 
@@ -115,10 +117,23 @@ export class Registry {
     }
   }
 
-  async #close(session: Session): Promise<ChildExit | undefined> {
-    const exit = await session.close();
+  #house(): SessionHouse {
+    return {
+      find: (sessionId) => this.find(sessionId),
+      get: (sessionId) => this.get(sessionId),
+      all: () => this.all(),
+      add: (stored) => this.#add(stored),
+      begin: async (stored) => {
+        this.#refuseMore();
+        return await this.#track(this.#begin(stored));
+      },
+      end: (session, how) => this.#track(this.#close(session, how)),
+    };
+  }
+
+  async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
+    const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
-    await removeIfEmpty(session.file);
     const { sessions, prompts } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     await Promise.allSettled([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
@@ -141,7 +156,8 @@ export class Registry {
             throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
           },
         );
-    const session = this.#session({
+    const { onForeignWrite } = params;
+    return await this.#begin({
       sessionId,
       cwd,
       file,
@@ -152,9 +168,15 @@ export class Registry {
       ...(ephemeral && { ephemeral }),
       ...(profile === undefined ? {} : { profile }),
       ...(labels === undefined ? {} : { labels }),
+      ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
       createdAt: now.getTime(),
       updatedAt: now.getTime(),
     });
+  }
+
+  async #begin(stored: StoredSession): Promise<Session> {
+    const session = this.#session(stored);
+    const { sessionId, file } = stored;
     this.#creating.add(session);
     try {
       await session.awake();
@@ -164,7 +186,7 @@ export class Registry {
       return session;
     } catch (error) {
       await session.close();
-      await removeIfEmpty(file);
+      if (stored.isOpened !== true) await removeIfEmpty(file);
       await this.#options.sessions.delete(sessionId).catch(() => {});
       throw error;
     } finally {
@@ -172,12 +194,14 @@ export class Registry {
     }
   }
 
-  #add(stored: StoredSession): void {
-    this.#sessions.set(stored.sessionId, this.#session(stored));
+  #add(stored: StoredSession): Session {
+    const session = this.#session(stored);
+    this.#sessions.set(stored.sessionId, session);
+    return session;
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, limits } = this.#options;
+    const { sessions, prompts, tracker, taker, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
@@ -186,6 +210,9 @@ export class Registry {
       flush: () => sessions.flush(),
       prompts,
       tracker,
+      taker,
+      branchOff: (from, leafId) => this.files.branchOff(from, leafId),
+      succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
       maxRetainedEventBytes: limits.maxRetainedEventBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
@@ -196,6 +223,16 @@ export class Registry {
       },
       log,
     });
+  }
+
+  #refuseMore(): void {
+    this.#refuseWhenEnding();
+    const { maxSessions } = this.#options.limits;
+    if (this.#sessions.size + this.#creating.size >= maxSessions) {
+      throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
+        retryAfterMs: 10_000,
+      });
+    }
   }
 
   #refuseWhenEnding(): void {

@@ -30,3 +30,8 @@ export interface SessionCore {
   /** Resolves when no run is on. */
   settled(): Promise<void>;
 }
+
+/** Whether the child is the session's: another session may have taken it over. */
+export function isChildOf({ state }: SessionCore, child: Child): boolean {
+  return (state.kind === "idle" || state.kind === "running") && state.child === child;
+}

@@ -1,4 +1,5 @@
 import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
+import { isLost } from "./ephemeral.ts";
 import type { SessionFacts } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -13,10 +14,10 @@ export interface InfoParts {
 /** A session as clients see it. */
 export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPrompts }: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
-  const isLost = facts.ephemeral === "living" && facts.generation > 0 && !hasPi(state);
+  const lost = facts.ephemeral !== undefined && isLost({ ephemeral: true, generation: facts.generation }, state);
   return {
     ...facts,
-    ...(isLost ? { ephemeral: "lost" as const } : {}),
+    ...(lost ? { ephemeral: "lost" as const } : {}),
     state: state.kind,
     ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
     ...(state.kind === "running" ? { runId: state.runId } : {}),
@@ -25,9 +26,4 @@ export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPromp
     lostPrompts: [...lostPrompts],
     ...(exit === undefined ? {} : { exit }),
   };
-}
-
-/** Whether its first pi, the only one of an ephemeral session, has not ended yet. */
-function hasPi({ kind }: SessionState): boolean {
-  return kind === "starting" || kind === "idle" || kind === "running";
 }

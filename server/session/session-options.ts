@@ -1,10 +1,13 @@
 import type { Logger } from "pino";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
+import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
+import type { Session } from "./session.ts";
 
 /** What a session hears from its child, and how it gives up waiting for one. */
 export interface StartSinks extends ChildSinks {
@@ -24,6 +27,12 @@ export interface SessionOptions {
   /** Brings to disk, now, what was saved. */
   readonly flush: () => void;
   readonly prompts: PromptStore;
+  /** The daemon, as it takes leases of session files. */
+  readonly taker: LeaseTaker;
+  /** Makes a session of the branch of this one that ends with the entry, and gives its id. */
+  readonly branchOff: (from: Session, leafId: string) => Promise<string>;
+  /** The session inside the child is another one, with this file: finds it, and gives it the child. Must not wait. */
+  readonly succeed: (from: Session, child: Child, hello: Hello, file: string) => void;
   readonly tracker: DeliveryTracker;
   readonly maxRetainedEventBytes: number;
   /** One message list or payload that subscribers are told of. */

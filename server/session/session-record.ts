@@ -85,10 +85,11 @@ export class SessionRecord {
     return new SeqNumbers({ reserved: this.#stored.reservedSeq, reserve, flush });
   }
 
-  /** The session goes on in another file. */
-  follow(file: string): void {
-    this.#stored = { ...this.#stored, file };
-    this.take({});
+  /** The file as the session's children have left it. A failed write is logged by the store. */
+  markFile(mark: StoredSession["fileMark"]): void {
+    const { fileMark: _mark, ...rest } = this.#stored;
+    this.#stored = mark === undefined ? rest : { ...rest, fileMark: mark };
+    void this.#save(this.#stored);
   }
 
   /** Takes what pi says of itself, as far as it is given. */

@@ -3,13 +3,16 @@ import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import type { Child } from "../pi/child.ts";
+import type { Child, ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
 import { readyState } from "../pi/ready-state.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
+import type { StoredSession } from "../store/sessions.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
+import { type Custody, custodyOf } from "./custody.ts";
+import { lossOf } from "./ephemeral.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { PiCalls } from "./pi-calls.ts";
@@ -25,6 +28,7 @@ import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
 import type { Subscriber } from "./subscriptions.ts";
+import { Succession } from "./succession.ts";
 
 /**
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
@@ -34,12 +38,14 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly prompting: Prompting;
   readonly calls: PiCalls;
+  readonly succession: Succession;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
   readonly #ledger: PromptLedger;
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
+  readonly #custody: Custody;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   readonly #readers: EventReaders = {
     runStarted: () => void this.runStarted(),
@@ -64,6 +70,8 @@ export class Session implements SessionCore {
     });
     const { maxProviderBodyBytes: maxBodyBytes, log } = options;
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
+    const branchOff = (leafId: string): Promise<string> => options.branchOff(this, leafId);
+    this.#custody = custodyOf({ options, record: this.#record, journal: this.#journal, branchOff });
     this.scope = new SerialQueue({
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
@@ -71,7 +79,7 @@ export class Session implements SessionCore {
     this.#ledger = new PromptLedger(sessionId, options.prompts);
     this.pushing = new Pushing(this, options.tracker, options.log);
     this.prompting = new Prompting(this, this.#ledger, this.pushing);
-    this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.#refresh(child) });
+    this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     this.#life = new ChildLife({
       start: (signal) => this.#start(signal),
       onReady: (child) => this.#provider.attach(child),
@@ -81,6 +89,18 @@ export class Session implements SessionCore {
         this.#record.touch();
         this.#publish();
       },
+      log,
+    });
+    this.succession = new Succession({
+      record: this.#record,
+      journal: this.#journal,
+      life: this.#life,
+      custody: this.#custody,
+      sinks: (generation) => this.#sinks(generation),
+      childEnded: (child, exit) => void this.#childEnded(child, exit),
+      refresh: (child) => this.refresh(child),
+      resume: (child) => this.#resume(child),
+      wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
       log,
     });
   }
@@ -97,8 +117,17 @@ export class Session implements SessionCore {
     return this.#record.stored.file;
   }
 
+  get stored(): StoredSession {
+    return this.#record.stored;
+  }
+
   get state(): SessionState {
     return this.#life.state;
+  }
+
+  /** `session_lost`, once it has lost its pi and cannot have another. */
+  get loss(): WireError | undefined {
+    return lossOf(this.#record.stored, this.state);
   }
 
   get runId(): string | undefined {
@@ -133,19 +162,15 @@ export class Session implements SessionCore {
     this.#journal.say("delivery/updated", { delivery });
   }
 
-  awake(purpose: StartPurpose = "work"): Promise<Child> {
-    if (this.isLost) return Promise.reject(this.#lost());
-    return this.#life.awake(purpose);
-  }
-
-  /** Whether its conversation was in the memory of a pi that has ended. */
-  get isLost(): boolean {
-    return this.info().ephemeral === "lost";
-  }
-
-  /** Throws `session_lost`. */
-  refuseIfLost(): void {
-    if (this.isLost) throw this.#lost();
+  async awake(purpose: StartPurpose = "work"): Promise<Child> {
+    if (this.loss !== undefined) throw this.loss;
+    const { child } = this.#life;
+    if (child !== undefined && this.runId === undefined) {
+      const found = await this.#custody.check(child);
+      if (found !== "ready") await this.#life.endChild();
+      if (found instanceof WireError) throw found;
+    }
+    return await this.#life.awake(purpose);
   }
 
   startOver(): Promise<void> {
@@ -169,7 +194,7 @@ export class Session implements SessionCore {
   }
 
   /** Reads pi's state again after something that may have changed it. */
-  async #refresh(child: Child): Promise<void> {
+  async refresh(child: Child): Promise<void> {
     this.#record.take(readyState((await child.send({ type: "get_state" })).data));
     this.#publish();
   }
@@ -187,27 +212,53 @@ export class Session implements SessionCore {
   /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
-    const { child } = this.#life;
+    if (this.#life.child !== undefined) return void (await this.#leave(() => this.#life.endChild()));
     await this.#life.endChild();
-    if (child !== undefined) await removeIfEmpty(this.file);
+    await this.#custody.idle();
   }
 
-  /** Ends the child and the session. Always the same promise. */
-  close(): Promise<ChildExit | undefined> {
-    this.#closed ??= this.#close();
+  /**
+   * Ends the child and the session; its file is deleted with it, or only if it never got a message. Always the same
+   * promise. Before it deletes it throws `session_in_use` and `session_file_unusable`; the session is as before then.
+   */
+  close(how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
+    this.#closed ??= this.#close(how);
     return this.#closed;
   }
 
-  async #close(): Promise<ChildExit | undefined> {
+  async #close(how: "close" | "delete"): Promise<ChildExit | undefined> {
+    if (how === "close") return await this.#end();
+    const remove = await this.#custody.toRemove(this.#record.stored.generation).catch((error: unknown) => {
+      this.#closed = undefined;
+      throw error;
+    });
+    return await this.#end().finally(remove);
+  }
+
+  async #end(): Promise<ChildExit | undefined> {
     await this.#refuseStarts(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
-    return await this.#life.close(() => {
-      this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
+    return await this.#leave(() =>
+      this.#life.close(() => {
+        this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
+      }),
+    );
+  }
+
+  /** Goes on with the file as it is now. Throws `session_busy`. */
+  async reload(): Promise<void> {
+    await this.scope.run(async () => {
+      if (this.runId !== undefined) throw new WireError("session_busy", "The session is busy (a run is on).");
+      await this.#life.endChild();
+      await this.#custody.idle();
+      this.#custody.forget();
     });
   }
 
-  #lost(): WireError {
-    const why = `The session ${this.sessionId} was kept in its pi's memory alone, and that pi has ended.`;
-    return new WireError("session_lost", `${why} Close it, and create another one.`, { sessionId: this.sessionId });
+  /** Ends the child by `end`. An own file that never got a message goes with it. */
+  #leave<T>(end: () => Promise<T>): Promise<T> {
+    return this.#custody.with(this.#record.stored.generation, end, async () => {
+      if (this.#record.stored.isOpened !== true && (await removeIfEmpty(this.file))) this.#custody.forget();
+    });
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
@@ -216,15 +267,25 @@ export class Session implements SessionCore {
   }
 
   async #start(signal: AbortSignal): Promise<Child> {
+    await this.#custody.begin(this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
-    const { child, ready } = await this.#options.start(this.#record.stored, {
-      signal,
+    try {
+      const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...this.#sinks(generation) });
+      this.#custody.started(child, generation);
+      this.#record.take(ready);
+      return child;
+    } catch (error) {
+      await this.#custody.notStarted();
+      throw error;
+    }
+  }
+
+  #sinks(generation: number): ChildSinks {
+    return {
       onEvent: (record, event) => this.#event(generation, record, event),
       onFrame: (frame) => this.#frame(generation, frame),
       onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
-    });
-    this.#record.take(ready);
-    return child;
+    };
   }
 
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
@@ -235,7 +296,10 @@ export class Session implements SessionCore {
   }
 
   #runSettled(): void {
-    if (this.#life.runSettled()) this.#settling.open();
+    if (!this.#life.runSettled()) return;
+    this.#settling.open();
+    const { child } = this.#life;
+    if (child !== undefined) this.#custody.settled(child);
   }
 
   #frame(generation: number, frame: OutwardFrame): void {
@@ -253,24 +317,22 @@ export class Session implements SessionCore {
     if (frame.kind === "hello") this.#hello(frame);
   }
 
-  /** A hello behind the first: the session inside pi was reloaded or replaced, and the helper's list with it. */
+  /** A hello behind the first: the session inside pi was reloaded, and the helper's list with it, or is another one. */
   #hello(hello: Hello): void {
-    const { child } = this.#life;
+    const { child, isEnding } = this.#life;
     if (child === undefined) return;
-    if (hello.sessionFile !== undefined && hello.sessionFile !== this.file) this.#replaced(hello, hello.sessionFile);
+    const { sessionFile } = hello;
+    if (sessionFile === undefined || sessionFile === this.file) this.#resume(child);
+    // Of what ends now nothing goes on.
+    else if (!isEnding) this.#options.succeed(this, child, hello, sessionFile);
+  }
+
+  #resume(child: Child): void {
     this.scope
       .run(() => this.pushing.resume(child, "now"))
       .catch((error: unknown) => {
-        this.#options.log.warn({ err: error }, "held pushes could not be brought to the reloaded helper");
+        this.#options.log.warn({ err: error }, "held pushes could not be brought to the helper");
       });
-  }
-
-  /** An extension has put another session into pi. What stands in the former alone never reaches the model. */
-  #replaced({ at, standing = [] }: Hello, file: string): void {
-    this.#options.log.warn({ file }, "an extension replaced the session inside pi; this session goes on with its file");
-    this.pushing.sessionReplaced(at, new Set(standing));
-    this.#record.follow(file);
-    this.#publish();
   }
 
   #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {

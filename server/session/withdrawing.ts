@@ -4,7 +4,7 @@ import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
 import { isReleaseReply } from "../pi/outward-frame.ts";
 import { deliveriesIn } from "../pi/session-file.ts";
-import type { SessionCore } from "./session-core.ts";
+import { isChildOf, type SessionCore } from "./session-core.ts";
 
 /** What is known of the way of pushes to the helper. */
 export interface GivenPushes {
@@ -85,6 +85,8 @@ export class Withdrawing {
         given.filter((id) => reply.pending.includes(id)),
       );
     } catch (error) {
+      // Another session may have taken the child over: nobody there has them.
+      if (!isChildOf(this.#core, child)) return;
       if (child.state.kind === "ready") throw error;
       await child.exited;
     }

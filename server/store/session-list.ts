@@ -90,7 +90,13 @@ export class SessionList {
   }
 }
 
-function lasting({ reservedSeq: _seq, generation: _generation, updatedAt: _at, ...rest }: StoredSession): string {
+function lasting({
+  reservedSeq: _seq,
+  generation: _generation,
+  updatedAt: _at,
+  fileMark: _mark,
+  ...rest
+}: StoredSession): string {
   return JSON.stringify(rest);
 }
 

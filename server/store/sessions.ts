@@ -1,3 +1,4 @@
+import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
 import type { SessionList } from "./session-list.ts";
@@ -13,6 +14,8 @@ export interface StoredSession {
   readonly sessionId: string;
   readonly cwd: string;
   readonly file: string;
+  /** The file was there before the session: it stays, whatever is in it. */
+  readonly isOpened?: boolean;
   readonly name?: string;
   readonly generation: number;
   /** The highest number that the session's log may have given. */
@@ -23,6 +26,18 @@ export interface StoredSession {
   readonly ephemeral?: true;
   readonly profile?: string;
   readonly labels?: Labels;
+  /** Default: `reload`. */
+  readonly onForeignWrite?: OnForeignWrite;
+  /** The file as the session's children have left it; see `server/session/file-watch.ts`. */
+  readonly fileMark?: {
+    readonly size: number;
+    readonly inode: number;
+    readonly mtimeMs: number;
+    readonly read: number;
+    readonly tailSum: number;
+    readonly lastId?: string;
+    readonly isOpen: boolean;
+  };
   readonly createdAt: number;
   readonly updatedAt: number;
 }

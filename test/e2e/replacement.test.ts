@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { SessionHandle } from "../../client/index.ts";
+import { Notifications } from "../helpers/notifications.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
 const commands = `
@@ -41,26 +42,42 @@ test("after a reload inside pi, held pushes are still held and further ones are 
     expect(last?.countText(text, { roles: ["user"] })).toBe(1);
 });
 
-test("when an extension replaces the session inside pi, its pushes are dropped by name, and the helper is still there", async () => {
+test("when an extension replaces the session inside pi, the new one is a session of its own, which has the pi", async () => {
   await using stage = await startStage();
   const session = await sessionWithCommands(stage);
+  await session.promptAndWait("a first prompt");
   const before = await session.get();
+  await using told = await Notifications.of(stage.stateDir, session.id);
   const held = session.push({ customType: "n", content: "for the old session", deliverAs: "nextTurn" });
   await held.accepted;
   await session.prompt("/test-new");
-  await expect(held.delivered).rejects.toMatchObject({
-    delivery: { state: "dropped", reason: { code: "session_replaced" } },
-  });
-  expect((await session.get()).file).not.toBe(before.file);
-  await session.push({ customType: "n", content: "for the new one" }).answered;
+  const { params } = await told.until(({ name }) => name === "session/replaced");
+  expect(params).toMatchObject({ from: session.id, sessionId: session.id });
+  const now = await session.get();
+  expect(now).toMatchObject({ state: "hibernated", file: before.file, cwd: before.cwd });
+  const next = stage.client.session(String(params["to"]));
+  const { pid, cwd, model } = before;
+  await expect.poll(() => next.get()).toMatchObject({ state: "idle", pid, cwd, model });
+  expect((await next.get()).file).toContain(next.id);
+  await next.push({ customType: "n", content: "for the new one" }).answered;
   expect(stage.provider.requests.some((request) => request.hasText("for the old session"))).toBe(false);
+  // The old one goes on in a pi of its own.
+  await session.promptAndWait("and now the old one");
+  expect((await held.answered).state).toBe("answered");
+  const last = stage.provider.requests.at(-1);
+  for (const text of ["a first prompt", "for the old session"])
+    expect(last?.countText(text, { roles: ["user"] })).toBe(1);
+  expect(last?.hasText("for the new one")).toBe(false);
+  expect((await session.get()).pid).not.toBe((await next.get()).pid);
+  expect(told.named("session/foreignWrite")).toEqual([]);
 });
 
-test("a push that arrives while an extension replaces the session is answered or dropped, and stands in one file at most", async () => {
+test("a push that arrives while an extension replaces the session stays with its own, and stands in no other file", async () => {
   await using stage = await startStage();
   const session = await sessionWithCommands(stage);
-  const before = await session.get();
+  const { file } = await session.get();
   const pushes = [session.push({ customType: "n", content: "early", deliverAs: "nextTurn" })];
+  await using told = await Notifications.of(stage.stateDir, session.id);
   let isReplaced = false;
   const replacing = session.prompt("/test-new").finally(() => {
     isReplaced = true;
@@ -71,6 +88,8 @@ test("a push that arrives while an extension replaces the session is answered or
     await push.accepted;
   }
   await replacing;
+  const { params } = await told.until(({ name }) => name === "session/replaced");
+  const next = await stage.client.session(String(params["to"])).get();
   // A push may have a run of its own meanwhile.
   const isPrompted = () =>
     session.promptAndWait("go on").then(
@@ -78,14 +97,8 @@ test("a push that arrives while an extension replaces the session is answered or
       () => false,
     );
   await expect.poll(isPrompted, { timeout: 30_000 }).toBe(true);
-  const { file } = await session.get();
   for (const push of pushes) {
-    const { state, history } = await push.get();
-    expect(["answered", "dropped"]).toContain(state);
-    // One that stood in the former transcript, and was in no answered request by then, is dropped too.
-    const wasInserted = history.some((step) => step.state === "inserted");
-    const files = [before.file, file].filter((one) => stands(one, push.id));
-    expect([push.id, files.length]).toEqual([push.id, wasInserted ? 1 : 0]);
-    expect(state === "answered" && !wasInserted).toBe(false);
+    expect([push.id, (await push.answered).state]).toEqual([push.id, "answered"]);
+    expect([stands(file, push.id), stands(next.file, push.id)]).toEqual([true, false]);
   }
 });

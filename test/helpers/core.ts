@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -97,6 +98,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       configuration: noConfiguration,
       prompts: new PromptStore(database),
       tracker,
+      taker: { daemonId: randomUUID(), stateDir: root },
       limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });

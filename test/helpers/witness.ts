@@ -24,7 +24,7 @@ interface Numbered {
  * told once, in order, or lies in a gap, and stands for the same whoever asks again.
  */
 export class Witness implements AsyncDisposable {
-  /** Everything that was told, in order. */
+  /** Everything that was told but deltas, in order. */
   readonly told: Numbered[] = [];
   /** What was wrong with the numbers. */
   readonly violations: string[] = [];
@@ -115,7 +115,7 @@ export class Witness implements AsyncDisposable {
     if (params.sessionId !== this.sessionId) this.violations.push(`got ${method} of another session`);
     if (method === "session/gap") this.#noteGap(params);
     else if (typeof params.seq === "number") this.#note(params.firstSeq ?? params.seq, params.seq, data);
-    this.told.push(told);
+    if (told.params.event?.["type"] !== "message_update") this.told.push(told);
     for (const waiting of [...this.#waiting]) {
       if (!waiting.fits(told)) continue;
       this.#waiting.delete(waiting);

@@ -12,7 +12,7 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
   return {
     "delivery/push": async ({ until, timeoutMs, ...params }, { signal }) => {
       const session = registry.get(params.sessionId);
-      session.refuseIfLost();
+      if (session.loss !== undefined) throw session.loss;
       const delivery = await tracker.accept(params);
       void session.pushing.handOver();
       if (until === undefined) return delivery;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { piUnderTest } from "../helpers/pi-versions.ts";
-import { PatchedSource, plantedBugs } from "../soak/planted.ts";
-import { reportText } from "../soak/report.ts";
-import { soak } from "../soak/soak.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { PatchedSource, plantedBugs } from "../../soak/planted.ts";
+import { reportText } from "../../soak/report.ts";
+import { soak } from "../../soak/soak.ts";
 
 /** The soak is told nothing of what is planted; this many pushes must be enough to find it. */
 const maxPushes = 300;

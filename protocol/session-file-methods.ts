@@ -1,0 +1,91 @@
+import { OnForeignWrite } from "./custody.ts";
+import { DeliveryEffects } from "./delivery.ts";
+import { SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import type { MethodRow } from "./method-row.ts";
+import { childErrors, idempotencyKey, params, sessionIdOnly } from "./params.ts";
+import { ChildExit, SessionInfo } from "./session.ts";
+
+/** Rows of the method table about sessions as pi's session files. */
+export const sessionFileMethods = {
+  "session/open": {
+    summary: "Takes an existing pi session, by its id or its file, into the daemon's hands, and starts its pi.",
+    params: params({
+      sessionId: Type.Optional(SessionId),
+      file: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 4096,
+          description: "Absolute path of a session file in one of pi's session directories. One of the two is given.",
+        }),
+      ),
+      approve: Type.Optional(
+        Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
+      ),
+      onForeignWrite: Type.Optional(OnForeignWrite),
+      idempotencyKey,
+    }),
+    result: SessionInfo,
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "conflict"],
+  },
+  "session/fork": {
+    summary: "Makes a new session of the transcript before one of the user's messages. It takes over the pi.",
+    params: params({
+      sessionId: SessionId,
+      entryId: Type.String({
+        pattern: "^[!-~]{1,128}$",
+        description: "The entry of a user's message on the active branch; pi's `get_fork_messages` lists them.",
+      }),
+    }),
+    result: Type.Object(
+      {
+        session: { ...SessionInfo, description: "The new session." },
+        text: Type.Optional(Type.String({ description: "The text of the message that the new session is without." })),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "session_busy", "refused_by_pi"],
+  },
+  "session/clone": {
+    summary: "Makes a new session of the whole active branch. It takes over the pi.",
+    params: sessionIdOnly,
+    result: Type.Object(
+      { session: { ...SessionInfo, description: "The new session." } },
+      { additionalProperties: false },
+    ),
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [...childErrors, "session_busy", "refused_by_pi"],
+  },
+  "session/reload": {
+    summary: "Goes on with the session's file as it is now, whoever has written to it. Ends the pi, if there is one.",
+    params: sessionIdOnly,
+    result: SessionInfo,
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["session_not_found", "session_busy", "session_closed", "overloaded"],
+  },
+  "session/delete": {
+    summary: "Ends the session's pi, forgets the session, and deletes its file.",
+    params: params({
+      sessionId: SessionId,
+      confirm: Type.Literal(true, { description: "The transcript is gone for good." }),
+    }),
+    result: Type.Object(
+      { exit: Type.Optional(ChildExit), deliveries: DeliveryEffects },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["session_not_found", "session_in_use", "session_file_unusable"],
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;

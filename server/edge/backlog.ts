@@ -1,0 +1,238 @@
+import type { Frame } from "../frames/frame.ts";
+import { gapFrame } from "../frames/frame.ts";
+import { mergeDeltas } from "../frames/merge-deltas.ts";
+
+/** What a backlog may hold before something is done about it. */
+export interface Relief {
+  /** Over it, consecutive deltas of a content block are merged. */
+  readonly mergeBytes: number;
+  /** Over it, deltas are left out and told as gaps. */
+  readonly dropBytes: number;
+}
+
+/** Frames are looked at in stretches of so many bytes, so that each is merged once. */
+const stretchBytes = 256 * 1024;
+/** A larger one is not merged any further: it would be read again with each stretch. */
+const maxMergedBytes = 64 * 1024;
+/** Memory that frames may keep alive which are a small part of it. */
+const maxKeptBytes = 16 * 1024 * 1024;
+const smallestPieceBytes = 64 * 1024;
+
+/**
+ * The frames that wait for one connection. When they become too many, deltas are merged, and then left out and told as
+ * gaps. Each session's frames stay in their order, and each number of theirs is in a frame, in the `firstSeq..seq` of a
+ * merged one, or in a gap that stands where it was.
+ */
+export class Backlog {
+  readonly #frames: Frame[] = [];
+  #head = 0;
+  #bytes = 0;
+  /** Frames before it were looked at. */
+  #seen = 0;
+  #seenBytes = 0;
+  /** Whether there are no deltas before it. */
+  #isBare = true;
+  /** Where the last frame of a session that was looked at is a gap that was made here: it can grow. */
+  readonly #gaps = new Map<string, number>();
+  readonly #ownGaps = new WeakSet<Frame>();
+  /** The pieces of memory that the frames lie in, and the bytes of these. */
+  readonly #kept = new Set<ArrayBufferLike>();
+  #keptBytes = 0;
+  #lastKept: ArrayBufferLike | undefined;
+  /** Frames before it share their memory with few others. */
+  #gathered = 0;
+
+  /** Of the frames, all together. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#head === this.#frames.length;
+  }
+
+  push(frame: Frame): void {
+    this.#frames.push(frame);
+    this.#bytes += frame.bytes.length;
+  }
+
+  /** The oldest frame, which leaves the backlog. */
+  shift(): Frame | undefined {
+    const frame = this.#frames[this.#head];
+    if (frame === undefined) return undefined;
+    this.#head += 1;
+    this.#bytes -= frame.bytes.length;
+    if (this.#head <= this.#seen) this.#seenBytes -= frame.bytes.length;
+    else this.#seen = this.#head;
+    if (this.#head === this.#frames.length) this.#reset();
+    else if (this.#head > 4_096 && this.#head * 2 > this.#frames.length) this.#shorten();
+    return frame;
+  }
+
+  /** Those that have so many bytes, or more. */
+  *large(leastBytes: number): Generator<Buffer> {
+    for (let i = this.#head; i < this.#frames.length; i += 1) {
+      const { bytes } = this.#frames[i] as Frame;
+      if (bytes.length >= leastBytes) yield bytes;
+    }
+  }
+
+  clear(): void {
+    this.#frames.length = 0;
+    this.#bytes = 0;
+    this.#reset();
+  }
+
+  /** To be called with each frame that is added to a backlog that does not get shorter. Cheap, most times. */
+  relieve({ mergeBytes, dropBytes }: Relief): void {
+    if (this.#isScattered()) this.#gather();
+    if (this.#bytes <= mergeBytes) return;
+    if (this.#seenBytes > 0 && this.#bytes - this.#seenBytes < stretchBytes) return;
+    // Where what cannot be left out is too much already, merging is in vain.
+    if (!(this.#isBare && this.#seenBytes > dropBytes)) this.#merge();
+    if (this.#bytes > dropBytes) this.#drop();
+    else this.#leaveGaps();
+    this.#gather();
+    this.#seen = this.#frames.length;
+    this.#seenBytes = this.#bytes;
+  }
+
+  #merge(): void {
+    let from = this.#seen;
+    const last = this.#frames[from - 1];
+    if (from > this.#head && last?.isDelta === true && last.bytes.length < maxMergedBytes) from -= 1;
+    this.#replace(from, inOrderOfSessions(this.#frames.slice(from)).flatMap(mergeDeltas));
+  }
+
+  /** Puts a gap in the place of deltas, one for all that a session has between two frames that stay. */
+  #drop(): void {
+    const from = this.#isBare ? this.#seen : this.#head;
+    if (!this.#isBare) this.#gaps.clear();
+    const frames = this.#frames.slice(from);
+    this.#replace(from, []);
+    for (const frame of frames) {
+      const { sessionId, seq, firstSeq = seq } = frame;
+      const isOwnGap = this.#ownGaps.has(frame);
+      const place = this.#gaps.get(sessionId);
+      const former = place === undefined || place < this.#head ? undefined : this.#frames[place];
+      if (!frame.isDelta && !isOwnGap) {
+        this.#gaps.delete(sessionId);
+        this.push(frame);
+      } else if (place === undefined || former === undefined) {
+        this.#gaps.set(sessionId, this.#frames.length);
+        this.push(isOwnGap ? frame : this.#gap(sessionId, firstSeq, seq));
+      } else {
+        const gap = this.#gap(sessionId, former.firstSeq ?? former.seq, seq);
+        this.#bytes += gap.bytes.length - former.bytes.length;
+        this.#frames[place] = gap;
+      }
+    }
+    this.#isBare = true;
+  }
+
+  #gap(sessionId: string, from: number, to: number): Frame {
+    const gap = gapFrame(sessionId, { from, to, reason: "slow_reader" });
+    this.#ownGaps.add(gap);
+    return gap;
+  }
+
+  /** What comes behind them from now on is not looked at in its turn. */
+  #leaveGaps(): void {
+    this.#gaps.clear();
+    this.#isBare = false;
+  }
+
+  /** Puts other frames in place of all from `from` on. */
+  #replace(from: number, frames: readonly Frame[]): void {
+    for (let i = from; i < this.#frames.length; i += 1) this.#bytes -= (this.#frames[i] as Frame).bytes.length;
+    this.#frames.length = from;
+    for (const frame of frames) this.push(frame);
+    if (this.#gathered > from) this.#gathered = from;
+  }
+
+  /** Whether frames keep much more memory alive than they have bytes: they lie in large pieces, together with others. */
+  #isScattered(): boolean {
+    const newest = this.#frames[this.#frames.length - 1];
+    if (newest === undefined || newest.bytes.buffer === this.#lastKept) return false;
+    this.#lastKept = newest.bytes.buffer;
+    if (this.#kept.has(this.#lastKept)) return false;
+    this.#kept.add(this.#lastKept);
+    this.#keptBytes += this.#lastKept.byteLength;
+    return this.#keptBytes > Math.max(maxKeptBytes, 4 * this.#bytes);
+  }
+
+  /** Copies frames that are the lesser part of the memory that they lie in. */
+  #gather(): void {
+    const from = Math.max(this.#gathered, this.#head);
+    const scattered = this.#frames.slice(from).filter(isLesserPart);
+    const memory = Buffer.allocUnsafeSlow(scattered.reduce((sum, { bytes }) => sum + bytes.length, 0));
+    let at = 0;
+    for (let i = from; scattered.length > 0 && i < this.#frames.length; i += 1) {
+      const frame = this.#frames[i] as Frame;
+      if (!isLesserPart(frame)) continue;
+      const { headBytes: _head, ...rest } = frame;
+      const bytes = memory.subarray(at, at + frame.bytes.copy(memory, at));
+      at += bytes.length;
+      const copy = { ...rest, bytes };
+      if (this.#ownGaps.has(frame)) this.#ownGaps.add(copy);
+      this.#frames[i] = copy;
+    }
+    this.#gathered = this.#frames.length;
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#kept.clear();
+    this.#keptBytes = 0;
+    this.#lastKept = undefined;
+  }
+
+  #reset(): void {
+    this.#frames.length = 0;
+    this.#head = 0;
+    this.#seen = 0;
+    this.#seenBytes = 0;
+    this.#gathered = 0;
+    this.#isBare = true;
+    if (this.#gaps.size > 0) this.#gaps.clear();
+    if (this.#keptBytes > 0) this.#forget();
+  }
+
+  #shorten(): void {
+    const gone = this.#head;
+    this.#frames.splice(0, gone);
+    this.#head = 0;
+    this.#seen = Math.max(0, this.#seen - gone);
+    this.#gathered = Math.max(0, this.#gathered - gone);
+    for (const [sessionId, place] of this.#gaps) {
+      if (place < gone) this.#gaps.delete(sessionId);
+      else this.#gaps.set(sessionId, place - gone);
+    }
+  }
+}
+
+/**
+ * Session by session, each in its order, so that deltas of sessions that stream side by side can be merged. What has no
+ * number stays where it is between those that have.
+ */
+function inOrderOfSessions(frames: readonly Frame[]): Frame[][] {
+  const ordered: Frame[][] = [];
+  let sessions = new Map<string, Frame[]>();
+  for (const frame of frames) {
+    if (frame.seq === 0) {
+      ordered.push(...sessions.values(), [frame]);
+      sessions = new Map();
+      continue;
+    }
+    const others = sessions.get(frame.sessionId);
+    if (others === undefined) sessions.set(frame.sessionId, [frame]);
+    else others.push(frame);
+  }
+  ordered.push(...sessions.values());
+  return ordered;
+}
+
+function isLesserPart({ bytes }: Frame): boolean {
+  const piece = bytes.buffer.byteLength;
+  return piece >= smallestPieceBytes && bytes.length * 2 < piece;
+}

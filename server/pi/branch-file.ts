@@ -1,0 +1,94 @@
+import { createReadStream } from "node:fs";
+import { type FileHandle, open, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { allHeads, headOf } from "./file-mark.ts";
+import { JsonlSplitter } from "./jsonl.ts";
+
+export interface BranchRequest {
+  /** The session file that has the branch. */
+  readonly file: string;
+  /** The branch's last entry. */
+  readonly leafId: string;
+  /** Of the new session. */
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly now: Date;
+}
+
+const maxEntryBytes = 64 * 1024 * 1024;
+const writeBytes = 1024 * 1024;
+
+/** Where a new session's file lies: beside another, under a name as pi gives it. */
+export function fileBeside(file: string, sessionId: string, now: Date): string {
+  return join(dirname(file), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
+}
+
+/**
+ * Writes the branch of a session that ends with an entry into a file of its own, as pi's `clone` does, and gives that
+ * file. pi is not asked: it may have another branch in hand. Throws when the branch is not whole; nothing is left then.
+ */
+export async function writeBranch({ file, leafId, sessionId, cwd, now }: BranchRequest): Promise<string> {
+  const path = await pathTo(file, leafId);
+  const target = fileBeside(file, sessionId, now);
+  const handle = await open(target, "wx", 0o600);
+  try {
+    const header = {
+      type: "session",
+      version: 3,
+      id: sessionId,
+      timestamp: now.toISOString(),
+      cwd,
+      parentSession: file,
+    };
+    await handle.write(`${JSON.stringify(header)}\n`);
+    await copyEntries(file, path, handle);
+    await handle.sync();
+  } catch (error) {
+    await unlink(target).catch(() => {});
+    throw error;
+  } finally {
+    await handle.close();
+  }
+  return target;
+}
+
+/** The ids from the root to the leaf. */
+async function pathTo(file: string, leafId: string): Promise<ReadonlySet<string>> {
+  const parents = new Map((await allHeads(file)).map(({ id, parentId }) => [id, parentId]));
+  const path = new Set<string>();
+  for (let id: string | null = leafId; id !== null; ) {
+    const parent = parents.get(id);
+    if (parent === undefined || path.has(id)) throw new Error(`The entry ${id} has no place in the session's tree.`);
+    path.add(id);
+    id = parent;
+  }
+  return path;
+}
+
+async function copyEntries(file: string, path: ReadonlySet<string>, target: FileHandle): Promise<void> {
+  const left = new Set(path);
+  let lines: Buffer[] = [];
+  let bytes = 0;
+  const flush = async (): Promise<void> => {
+    const block = Buffer.concat(lines);
+    lines = [];
+    bytes = 0;
+    if (block.length > 0) await target.write(block);
+  };
+  const splitter = new JsonlSplitter({
+    maxRecordBytes: maxEntryBytes,
+    onRecord: (line) => {
+      const id = headOf(line)?.id;
+      if (id === undefined || !left.delete(id)) return;
+      lines.push(Buffer.concat([line, Buffer.from("\n")]));
+      bytes += line.length;
+    },
+    onOversize: () => {},
+  });
+  for await (const chunk of createReadStream(file)) {
+    splitter.push(chunk as Buffer);
+    if (bytes > writeBytes) await flush();
+  }
+  await flush();
+  if (left.size > 0) throw new Error("The session's branch is not whole.");
+}

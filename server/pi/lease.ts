@@ -1,0 +1,308 @@
+import { randomUUID } from "node:crypto";
+import { link, lstat, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
+import { uptime } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { WireError } from "../../protocol/errors.ts";
+import { isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
+import { endMarked, marked } from "./processes.ts";
+import { isRecordObject } from "./records.ts";
+
+/** What a lease file says, as JSON. */
+export interface LeaseFacts {
+  /** The version of the file's form. */
+  readonly lease: 1;
+  /** Of this very lease; no other ever has it. */
+  readonly id: string;
+  readonly holder: LeaseHolder;
+  /** Of the daemon: a process can have several. */
+  readonly daemonId: string;
+  readonly stateDir: string;
+  readonly generation: number;
+  /** Marks the processes that descend from the child, once there is one. */
+  readonly childId?: string;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
+
+/** The daemon that takes leases. */
+export interface LeaseTaker {
+  readonly daemonId: string;
+  readonly stateDir: string;
+}
+
+export interface LeaseRequest extends LeaseTaker {
+  /** pi's session file. It need not be there yet; its directory must. */
+  readonly file: string;
+  readonly generation: number;
+}
+
+/** Beside pi's session file. pi lists names that end in `.jsonl` and passes over all others (measured on both versions). */
+export function leasePath(file: string): string {
+  return `${file}.lease`;
+}
+
+/** How often a lease is tried for that changes hands meanwhile. */
+const maxTries = 300;
+const triesEveryMs = 10;
+/** How many takers in a row may have died in the middle of taking over. */
+const maxGuards = 4;
+/** What the last child of a dead daemon is given to end by itself: its stdin has ended with its daemon. */
+const childEndsWithinMs = 2_000;
+const withoutLinks: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
+/** No lease is as long as this. */
+const maxLeaseBytes = 64 * 1024;
+
+/**
+ * The right to have a pi write a session file. pi itself has no such thing: two that write the same file make a tree of
+ * it, and one loses its branch (measured). Held by one daemon at a time; that of a daemon which has died is taken over.
+ */
+export class Lease {
+  readonly file: string;
+  readonly #path: string;
+  #facts: LeaseFacts;
+  /** Of the file as we have written it: while that is the same, the lease need not be read. */
+  #stamp: string;
+
+  private constructor(file: string, facts: LeaseFacts, stamp: string) {
+    this.file = file;
+    this.#path = leasePath(file);
+    this.#facts = facts;
+    this.#stamp = stamp;
+  }
+
+  /** Throws `session_in_use` with the owner, `session_file_unusable` with the reason. */
+  static async take(request: LeaseRequest): Promise<Lease> {
+    const { file, generation, daemonId, stateDir } = request;
+    await checkFile(file);
+    const holder = await thisHolder();
+    const facts: LeaseFacts = { lease: 1, id: randomUUID(), holder, daemonId, stateDir, generation, at: Date.now() };
+    try {
+      await take(leasePath(file), facts, maxGuards);
+      return new Lease(file, facts, await stampOf(leasePath(file)));
+    } catch (error) {
+      throw named(error, file);
+    }
+  }
+
+  /** Whether the lease is still there. One that was deleted is taken again; gives who holds it when it is another's. */
+  async confirm(): Promise<
+    { readonly kind: "held" | "retaken" } | { readonly kind: "lost"; readonly error: WireError }
+  > {
+    try {
+      if ((await stampOf(this.#path)) === this.#stamp) return { kind: "held" };
+      const found = await read(this.#path);
+      const isOurs = found.kind === "lease" && found.facts.id === this.#facts.id;
+      if (!isOurs) await take(this.#path, this.#facts, maxGuards);
+      this.#stamp = await stampOf(this.#path);
+      return { kind: isOurs ? "held" : "retaken" };
+    } catch (error) {
+      return { kind: "lost", error: named(error, this.file) };
+    }
+  }
+
+  /** Writes down what child writes the file. A failure is the caller's to log: the lease is held all the same. */
+  async note(childId: string, generation: number): Promise<void> {
+    this.#facts = { ...this.#facts, childId, generation };
+    const found = await read(this.#path);
+    if (found.kind !== "lease" || found.facts.id !== this.#facts.id) return;
+    await replace(this.#path, this.#facts);
+    this.#stamp = await stampOf(this.#path);
+  }
+
+  /** Gives it up. A lease that is another's by now stays. */
+  async release(): Promise<void> {
+    await release(this.#path, this.#facts.id);
+  }
+}
+
+type Found =
+  | { readonly kind: "none" }
+  | { readonly kind: "lease"; readonly facts: LeaseFacts }
+  /** `mtimeMs`: of the file that says nothing. */
+  | { readonly kind: "unreadable"; readonly mtimeMs: number };
+
+async function take(path: string, facts: LeaseFacts, guards: number): Promise<void> {
+  const draft = `${path}.${facts.id}`;
+  await writeFile(draft, JSON.stringify(facts), { mode: 0o600, flag: "wx" });
+  try {
+    for (let tries = 0; tries < maxTries; tries += 1) {
+      if (await isLinked(draft, path, facts)) return;
+      const found = await read(path);
+      if (found.kind === "none") continue;
+      if (found.kind === "lease" && found.facts.id === facts.id) return;
+      if (!(await isDead(found, facts))) throw inUse(found);
+      if (guards > 0 && (await takeOver(path, found, { facts, guards }))) return;
+      await delay(triesEveryMs);
+    }
+    throw inUse(await read(path));
+  } finally {
+    await unlink(draft).catch(() => {});
+  }
+}
+
+/** Whether the file is there under the second name now: the first to link a name has it, and it is never half written. */
+async function isLinked(draft: string, path: string, facts: LeaseFacts): Promise<boolean> {
+  try {
+    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
+      if (!withoutLinks.has(error.code)) throw error;
+      // Some file systems have no second names. A lease that is being written is one that cannot be read, and stays.
+      return writeFile(path, JSON.stringify(facts), { mode: 0o600, flag: "wx" });
+    });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/**
+ * Puts our lease in the place of a dead one. The guard is a lease on that very one, named after it: whoever has it is
+ * alone in replacing it, and a guard whose taker has died is taken over in the same way.
+ */
+async function takeOver(path: string, dead: Found, own: { facts: LeaseFacts; guards: number }): Promise<boolean> {
+  const name = dead.kind === "lease" ? dead.facts.id.slice(0, 8) : "unreadable";
+  const guard = `${path}~${name}`;
+  const guardFacts = { ...own.facts, id: randomUUID() };
+  try {
+    await take(guard, guardFacts, own.guards - 1);
+  } catch (error) {
+    if (error instanceof WireError) return false;
+    throw error;
+  }
+  try {
+    const now = await read(path);
+    if (!isSame(now, dead)) return false;
+    if (now.kind === "lease" && now.facts.childId !== undefined) await endChildOf(now.facts.childId);
+    await replace(path, own.facts);
+    return true;
+  } finally {
+    await release(guard, guardFacts.id).catch(() => {});
+  }
+}
+
+/** pi ends by itself when its daemon does, and writes down what it has; what is left behind it is ended. */
+async function endChildOf(childId: string): Promise<void> {
+  const deadline = Date.now() + childEndsWithinMs;
+  while ((await marked(childId)).length > 0 && Date.now() < deadline) await delay(triesEveryMs);
+  await endMarked(childId);
+}
+
+/** Tells a file from any other of the same name; the number of a deleted one is soon used again. */
+async function stampOf(path: string): Promise<string> {
+  return await stat(path).then(
+    ({ ino, mtimeMs }) => `${ino} ${mtimeMs}`,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return "none";
+      throw error;
+    },
+  );
+}
+
+async function replace(path: string, facts: LeaseFacts): Promise<void> {
+  const draft = `${path}.${randomUUID()}`;
+  await writeFile(draft, JSON.stringify(facts), { mode: 0o600, flag: "wx" });
+  await rename(draft, path).catch(async (error: unknown) => {
+    await unlink(draft).catch(() => {});
+    throw error;
+  });
+}
+
+async function release(path: string, id: string): Promise<void> {
+  const found = await read(path);
+  if (found.kind === "lease" && found.facts.id === id) await unlink(path);
+}
+
+async function read(path: string): Promise<Found> {
+  try {
+    const { size, mtimeMs } = await stat(path);
+    const value: unknown = size > maxLeaseBytes ? undefined : parsed(await readFile(path, "utf8"));
+    return isLeaseFacts(value) ? { kind: "lease", facts: value } : { kind: "unreadable", mtimeMs };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { kind: "none" };
+    throw error;
+  }
+}
+
+/** One that cannot be read was torn by a fall of the machine, if it is from before its start. */
+async function isDead(found: Found, own: LeaseTaker): Promise<boolean> {
+  if (found.kind === "unreadable") return found.mtimeMs < Date.now() - uptime() * 1_000;
+  if (found.kind === "none") return false;
+  const { holder, daemonId, stateDir } = found.facts;
+  const life = await lifeOf(holder);
+  // The lock of a state directory lets one daemon in at a time: whoever else had it has ended, though its process lives.
+  return life === "dead" || (life === "alive" && stateDir === own.stateDir && daemonId !== own.daemonId);
+}
+
+function isSame(one: Found, other: Found): boolean {
+  if (one.kind === "lease" && other.kind === "lease") return one.facts.id === other.facts.id;
+  return one.kind === "unreadable" && other.kind === "unreadable" && one.mtimeMs === other.mtimeMs;
+}
+
+function inUse(found: Found): WireError {
+  if (found.kind !== "lease") {
+    return new WireError("session_in_use", "The session's file is held by a lease that cannot be read.", {
+      reason: "unreadable_lease",
+    });
+  }
+  const { holder, stateDir, generation, at } = found.facts;
+  const { pid, host } = holder;
+  return new WireError(
+    "session_in_use",
+    `The session's file is in use by another daemon (process ${pid} on ${host}, state directory ${stateDir}).`,
+    { owner: { pid, host, stateDir, generation, at } },
+  );
+}
+
+/** Throws `session_file_unusable` for a file that one lease could not protect, or that is not the user's own. */
+export async function checkFile(file: string): Promise<void> {
+  const found = await lstat(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw named(error, file);
+  });
+  if (found === undefined) return;
+  if (found.isSymbolicLink()) throw unusable(file, "symbolic_link", "is a symbolic link");
+  if (!found.isFile()) throw unusable(file, "not_a_file", "is no file");
+  if (found.uid !== process.getuid?.()) throw unusable(file, "foreign_owner", "belongs to another user");
+  if (found.nlink > 1) throw unusable(file, "hard_link", `has ${found.nlink} names, of which a lease protects one`);
+}
+
+export function unusable(file: string, reason: string, words: string, cause?: unknown): WireError {
+  return new WireError("session_file_unusable", `pi's session file ${file} ${words}.`, { file, reason }, { cause });
+}
+
+const reasons: Readonly<Record<string, readonly [reason: string, words: string]>> = {
+  ENOSPC: ["disk_full", "cannot be leased: the disk is full"],
+  EDQUOT: ["disk_full", "cannot be leased: the quota of the disk is used up"],
+  EACCES: ["directory_unwritable", "cannot be leased: its directory may not be written"],
+  EPERM: ["directory_unwritable", "cannot be leased: its directory may not be written"],
+  EROFS: ["directory_unwritable", "cannot be leased: its file system is read-only"],
+  ENOENT: ["directory_missing", "cannot be leased: its directory is not there"],
+  ENAMETOOLONG: ["name_too_long", "cannot be leased: its name is too long"],
+};
+
+function named(error: unknown, file: string): WireError {
+  if (error instanceof WireError) return new WireError(error.kind, error.message, { ...error.data, file });
+  const code = (error as NodeJS.ErrnoException).code ?? "unknown";
+  const [reason, words] = reasons[code] ?? ["unreadable", `cannot be leased (${code})`];
+  return unusable(file, reason, words, error);
+}
+
+function isLeaseFacts(value: unknown): value is LeaseFacts {
+  if (!isRecordObject(value)) return false;
+  const { lease, id, holder, daemonId, stateDir, generation, at, childId } = value;
+  return (
+    lease === 1 &&
+    [id, daemonId, stateDir].every((text) => typeof text === "string") &&
+    isLeaseHolder(holder) &&
+    [generation, at].every((number) => Number.isInteger(number)) &&
+    (childId === undefined || typeof childId === "string")
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,252 @@
+import { existsSync } from "node:fs";
+import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
+import { dirname, isAbsolute, sep } from "node:path";
+import type { Logger } from "pino";
+import { v7 as uuidv7 } from "uuid";
+import { WireError } from "../../protocol/errors.ts";
+import type { Params } from "../../protocol/methods.ts";
+import type { ChildExit } from "../../protocol/session.ts";
+import { writeBranch } from "../pi/branch-file.ts";
+import type { Child } from "../pi/child.ts";
+import { checkFile, unusable } from "../pi/lease.ts";
+import type { Hello } from "../pi/link.ts";
+import { isRecordObject, type PiCommand } from "../pi/records.ts";
+import { sessionRoot } from "../pi/session-file.ts";
+import { findSessionFile } from "../pi/session-search.ts";
+import { readStoredHeader } from "../pi/stored-header.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import { refused } from "./prompting.ts";
+import type { Session } from "./session.ts";
+import { workingDirectory } from "./working-directory.ts";
+
+/** What the registry lets be done with its sessions. */
+export interface SessionHouse {
+  find(sessionId: string): Session | undefined;
+  /** Throws `session_not_found`. */
+  get(sessionId: string): Session;
+  all(): readonly Session[];
+  /** A session that is there from now on, without a child. */
+  add(stored: StoredSession): Session;
+  /** A session that is there when its first child is ready. Throws what starting can throw; nothing is left then. */
+  begin(stored: StoredSession): Promise<Session>;
+  /** Ends a session, and forgets it. */
+  end(session: Session, how: "close" | "delete"): Promise<ChildExit | undefined>;
+}
+
+export interface SessionFilesOptions {
+  readonly house: SessionHouse;
+  /** pi's environment: it says where pi's session directories are. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Logger;
+}
+
+/** A new session that has taken over the pi of another. */
+export interface Branched {
+  readonly session: Session;
+  readonly text?: string;
+}
+
+/** The sessions as pi's session files: which are taken in, and which come of others. */
+export class SessionFiles {
+  readonly #options: SessionFilesOptions;
+  readonly #opening = new Map<string, Promise<Session>>();
+
+  constructor(options: SessionFilesOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what starting a pi can throw. */
+  async open(params: Params<"session/open">): Promise<Session> {
+    const { house } = this.#options;
+    const known = params.sessionId === undefined ? undefined : house.find(params.sessionId);
+    if (known !== undefined && params.file === undefined) return known;
+    const file = await this.#fileOf(params);
+    await checkFile(file);
+    const { id, cwd, createdAt } = await readStoredHeader(file);
+    if (params.sessionId !== undefined && params.sessionId !== id) {
+      throw unusable(file, "other_session", `is that of the session ${id}`);
+    }
+    const same = house.find(id);
+    if (same !== undefined) {
+      if ((await realpath(same.file).catch(() => same.file)) === file) return same;
+      throw unusable(file, "copied", `has the id of the session ${id}, whose file is ${same.file}`);
+    }
+    const { approve, onForeignWrite } = params;
+    const stored: StoredSession = {
+      sessionId: id,
+      cwd: await workingDirectory(cwd),
+      file,
+      isOpened: true,
+      generation: 0,
+      reservedSeq: 0,
+      options: approve === undefined ? {} : { approve },
+      ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+      createdAt,
+      updatedAt: Date.now(),
+    };
+    const opening = this.#opening.get(id) ?? house.begin(stored).finally(() => this.#opening.delete(id));
+    this.#opening.set(id, opening);
+    return await opening;
+  }
+
+  /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and what waking can throw. */
+  async fork(sessionId: string, entryId: string): Promise<Branched> {
+    return await this.#branched(this.#options.house.get(sessionId), { type: "fork", entryId });
+  }
+
+  /** As {@link fork}. */
+  async clone(sessionId: string): Promise<Branched> {
+    return await this.#branched(this.#options.house.get(sessionId), { type: "clone" });
+  }
+
+  /** Throws `session_in_use` and `session_file_unusable`; the session is as before then. */
+  async delete(sessionId: string): Promise<ChildExit | undefined> {
+    const session = this.#options.house.get(sessionId);
+    // The file may be gone already; then there is nothing to protect.
+    if (existsSync(session.file)) {
+      await this.#requireInside(await realpath(session.file));
+      await checkFile(session.file);
+    }
+    return await this.#options.house.end(session, "delete");
+  }
+
+  /** Makes a session, without a pi, of a branch of another one. Gives its id. */
+  async branchOff(from: Session, leafId: string): Promise<string> {
+    const now = new Date();
+    const sessionId = uuidv7();
+    const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
+    const session = this.#options.house.add({ ...heir(from, now), sessionId, file, generation: 1 });
+    await session.saved();
+    return sessionId;
+  }
+
+  /**
+   * The session inside a pi is another one. The child is the other one's from this very record on. Must not wait: the
+   * records that follow are those of the other session.
+   */
+  succeed(from: Session, child: Child, hello: Hello, file: string): void {
+    const { house, log } = this.#options;
+    const to = house.find(hello.sessionId) ?? this.#successor(from, hello.sessionId, file);
+    from.succession.giveAway(child);
+    if (to === undefined || to.file !== file || !to.succession.canTake) {
+      log.error(
+        { from: from.sessionId, file },
+        "the session that was put into a pi has a pi already, or is none; the pi is ended",
+      );
+      child.rebind({ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} });
+      void child.stop();
+    } else to.succession.takeOver(child);
+    if (to !== undefined) from.succession.replacedBy(to.sessionId);
+  }
+
+  #successor(from: Session, sessionId: string, file: string): Session | undefined {
+    if (!/^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
+    const isOpened = existsSync(file);
+    return this.#options.house.add({
+      ...heir(from, new Date()),
+      sessionId,
+      file,
+      generation: 0,
+      ...(isOpened ? { isOpened } : {}),
+    });
+  }
+
+  async #branched(from: Session, command: PiCommand): Promise<Branched> {
+    const data = await from.scope.run(async () => {
+      const child = await from.awake();
+      await requireIdle(from, child);
+      from.succession.forget();
+      const response = await child.send(command);
+      if (!response.success) throw refused(command.type, response);
+      if (isRecordObject(response.data) && response.data["cancelled"] === true) {
+        throw new WireError("refused_by_pi", `An extension does not let pi ${command.type} the session.`, {
+          reason: "cancelled_by_extension",
+        });
+      }
+      return response.data;
+    });
+    const session = this.#options.house.find(from.succession.successor ?? "");
+    if (session === undefined) {
+      throw new WireError("link_failed", `pi has not said what session the ${command.type} has made.`);
+    }
+    await this.#settleIn(session, from);
+    const text = isRecordObject(data) ? data["text"] : undefined;
+    return { session, ...(typeof text === "string" ? { text } : {}) };
+  }
+
+  /**
+   * pi makes the file of a session that has no conversation only with its first messages, and keeps those in memory until
+   * then. With a header in it, it writes each at once, as for every other session.
+   */
+  async #settleIn(session: Session, from: Session): Promise<void> {
+    const { sessionId, cwd, file } = session;
+    await session.scope
+      .run(async () => {
+        if (session.state.kind !== "idle") return;
+        await session.refresh(session.state.child);
+        if (existsSync(file)) return;
+        const now = new Date().toISOString();
+        const header = { type: "session", version: 3, id: sessionId, timestamp: now, cwd, parentSession: from.file };
+        await mkdir(dirname(file), { recursive: true });
+        await writeFile(file, `${JSON.stringify(header)}\n`, { flag: "wx", mode: 0o600 });
+        const { child } = session.state;
+        const response = await child.send({ type: "switch_session", sessionPath: file });
+        if (response.success && !(isRecordObject(response.data) && response.data["cancelled"] === true)) return;
+        // pi would stumble over a file that it did not make.
+        await unlink(file);
+      })
+      .catch((error: unknown) => this.#options.log.warn({ err: error, file }, "a new session has no file yet"));
+  }
+
+  async #fileOf({ sessionId, file }: Params<"session/open">): Promise<string> {
+    if (file === undefined) {
+      const found = sessionId === undefined ? undefined : findSessionFile(sessionId, this.#options.env);
+      if (found !== undefined) return await realpath(found.file);
+      throw sessionId === undefined
+        ? new WireError("invalid_params", "session/open needs a sessionId or a file.", {
+            findings: [{ path: "", message: "must have sessionId or file" }],
+          })
+        : new WireError("session_not_found", `pi has no session "${sessionId}".`, { sessionId });
+    }
+    if (!isAbsolute(file) || file.includes("\0")) throw unusable(file, "not_absolute", "is not an absolute path");
+    const resolved = await realpath(file).catch((error: NodeJS.ErrnoException) => {
+      throw unusable(file, "missing", "is not there", error);
+    });
+    await this.#requireInside(resolved);
+    if (!resolved.endsWith(".jsonl")) throw unusable(file, "not_a_session", "is none by its name");
+    return resolved;
+  }
+
+  /** Only what lies in pi's session directories is anybody's to open or to delete. */
+  async #requireInside(file: string): Promise<void> {
+    const root = await realpath(sessionRoot(this.#options.env)).catch(() => undefined);
+    if (root === undefined || !file.startsWith(`${root}${sep}`)) {
+      throw unusable(file, "outside", "is in none of pi's session directories");
+    }
+  }
+}
+
+/** What a session hands down to one that comes of it. */
+function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
+  const { cwd, options, onForeignWrite } = from.stored;
+  const { name: _name, ...rest } = options;
+  const at = now.getTime();
+  return {
+    cwd,
+    reservedSeq: 0,
+    options: rest,
+    ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+    createdAt: at,
+    updatedAt: at,
+  };
+}
+
+/** Throws `session_busy`: pi would abort what it does. */
+async function requireIdle(session: Session, child: Child): Promise<void> {
+  const busy = (why: string): WireError => new WireError("session_busy", `The session is busy (${why}).`);
+  if (session.state.kind !== "idle") throw busy("a run is on");
+  const { data } = await child.send({ type: "get_state" });
+  const { isStreaming, isCompacting } = isRecordObject(data) ? data : {};
+  if (isStreaming === true || session.runId !== undefined) throw busy("a run is on");
+  if (isCompacting === true) throw busy("it is being compacted");
+}

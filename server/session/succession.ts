@@ -1,0 +1,87 @@
+import type { Logger } from "pino";
+import type { ChildExit } from "../../protocol/session.ts";
+import type { Child, ChildSinks } from "../pi/child.ts";
+import type { ChildLife } from "./child-life.ts";
+import type { Custody } from "./custody.ts";
+import type { Journal } from "./journal.ts";
+import type { SessionRecord } from "./session-record.ts";
+
+export interface SuccessionParts {
+  readonly record: SessionRecord;
+  readonly journal: Journal;
+  readonly life: ChildLife;
+  readonly custody: Custody;
+  /** Where a child of this generation reports. */
+  readonly sinks: (generation: number) => ChildSinks;
+  /** Nothing is to be expected of the child any more, as far as this session goes. */
+  readonly childEnded: (child: Child, exit: ChildExit) => void;
+  /** Reads pi's state again. */
+  readonly refresh: (child: Child) => Promise<void>;
+  /** Brings to the child what waits for it. */
+  readonly resume: (child: Child) => void;
+  /** Has a child started where something waits for one. */
+  readonly wake: () => void;
+  readonly log: Logger;
+}
+
+/** How a child goes from one session to another, when pi itself has gone from one session to another. */
+export class Succession {
+  readonly #parts: SuccessionParts;
+  #successor: string | undefined;
+
+  constructor(parts: SuccessionParts) {
+    this.#parts = parts;
+  }
+
+  /** The session that was the last to take this one's child over. */
+  get successor(): string | undefined {
+    return this.#successor;
+  }
+
+  forget(): void {
+    this.#successor = undefined;
+  }
+
+  /** Another session is in the child, and has it: this one goes on as one that has hibernated. */
+  giveAway(child: Child): void {
+    const { life, custody, childEnded, wake } = this.#parts;
+    life.giveAway(child);
+    custody.gaveAway(child);
+    childEnded(child, { at: Date.now(), code: null, signal: null, expected: true, stderrTail: child.stderrTail });
+    wake();
+  }
+
+  /** Tells the subscribers which session has this one's child. */
+  replacedBy(to: string): void {
+    this.#successor = to;
+    const { journal, record } = this.#parts;
+    journal.say("session/replaced", { from: record.stored.sessionId, to });
+  }
+
+  /** Whether a child of another session can be taken over. */
+  get canTake(): boolean {
+    return this.#parts.life.canTake;
+  }
+
+  /** Takes over a child of another session, in which this one's session is by now. */
+  takeOver(child: Child): void {
+    const { record, life, custody, sinks, resume } = this.#parts;
+    const generation = record.nextGeneration();
+    child.rebind(sinks(generation));
+    life.take(child);
+    void this.#takeFile(child, custody.tookOver(child, generation));
+    resume(child);
+  }
+
+  async #takeFile(child: Child, taken: Promise<void>): Promise<void> {
+    const { refresh, log } = this.#parts;
+    try {
+      await taken;
+    } catch (error) {
+      log.error({ err: error }, "the file of a session that was put into a pi cannot be had; the pi is ended");
+      void child.stop();
+      return;
+    }
+    await refresh(child).catch((error: unknown) => log.warn({ err: error }, "pi's state could not be read"));
+  }
+}

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Delivery } from "../../../protocol/delivery.ts";
+import { Expiry } from "../../../server/delivery/expiry.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const hour = 60 * 60 * 1_000;
+
+function push(expiresAfterMs: number): Delivery {
+  return {
+    deliveryId: "d",
+    state: "accepted",
+    expiresAt: Date.now() + expiresAfterMs,
+    attempts: [],
+  } as unknown as Delivery;
+}
+
+test("a push outlives its time by a clock that nobody sets", () => {
+  const due = vi.fn();
+  const expiry = new Expiry(due);
+  expiry.watch(push(60_000));
+  vi.advanceTimersByTime(30_000);
+  vi.setSystemTime(Date.now() + hour);
+  vi.advanceTimersByTime(29_000);
+  expect(due).not.toHaveBeenCalled();
+  vi.setSystemTime(Date.now() - 2 * hour);
+  vi.advanceTimersByTime(1_500);
+  expect(due).toHaveBeenCalledTimes(1);
+  expiry.close();
+});
+
+test("one that expires behind the longest timer there is waits for several of them", async () => {
+  const due = vi.fn();
+  const expiry = new Expiry(due);
+  const days = 40 * 24 * hour;
+  expiry.watch(push(days));
+  await vi.advanceTimersByTimeAsync(days - 1_000);
+  expect(due).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(due).toHaveBeenCalled();
+  expiry.close();
+});
+
+test("one that could not be taken back is tried again, until somebody has decided it", async () => {
+  const due = vi.fn();
+  const expiry = new Expiry(due);
+  expiry.watch(push(10));
+  await vi.advanceTimersByTimeAsync(3_100);
+  expect(due.mock.calls.length).toBeGreaterThanOrEqual(3);
+  expiry.forget("d");
+  due.mockClear();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(due).not.toHaveBeenCalled();
+});
