@@ -6,6 +6,7 @@ import {
   LocalError,
   ReconnectFailedError,
   RunFailedError,
+  RunInterruptedError,
   UnknownDaemonError,
 } from "../client/local-errors.ts";
 import { WireError } from "../protocol/errors.ts";
@@ -89,6 +90,8 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError || error instanceof InvalidParamsError) return exitCodes.usage;
   if (error instanceof DaemonNotRunningError || error instanceof ReconnectFailedError) return exitCodes.noDaemon;
   if (error instanceof DeliveryError) return exitCodes.unmet;
+  if (error instanceof RunFailedError) return error.run.outcome === "aborted" ? exitCodes.aborted : exitCodes.runFailed;
+  if (error instanceof RunInterruptedError) return exitCodes.runInterrupted;
   if (error instanceof WireError && error.kind === "invalid_params") return exitCodes.usage;
   if (error instanceof WireError && error.kind === "deadline_exceeded") return exitCodes.deadline;
   return exitCodes.failed;
@@ -105,7 +108,7 @@ function nameOf(error: Error): string {
 function dataOf(error: Error): unknown {
   if (error instanceof CommandError) return error.data;
   if (error instanceof DeliveryError) return { delivery: error.delivery, until: error.until };
-  if (error instanceof RunFailedError) return { run: error.run };
+  if (error instanceof RunFailedError || error instanceof RunInterruptedError) return { run: error.run };
   if (error instanceof InvalidParamsError) return { method: error.method, findings: error.findings };
   return undefined;
 }

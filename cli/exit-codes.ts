@@ -6,6 +6,9 @@ export const exitCodes = {
   noDaemon: 3,
   unmet: 4,
   deadline: 5,
+  aborted: 6,
+  runFailed: 7,
+  runInterrupted: 8,
   interrupted: 130,
 } as const;
 
@@ -18,5 +21,8 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   3: "No daemon runs.",
   4: "The delivery ended, or was parked, without the state that was waited for.",
   5: "The time given was over; nothing was cancelled.",
+  6: "The run was aborted.",
+  7: "The run failed: its last answer is an error.",
+  8: "The run was interrupted: pi or the daemon ended in it, or the session was closed.",
   130: "Interrupted by Ctrl-C. (Other signals: 128 + their number.)",
 };

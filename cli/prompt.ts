@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { EventStream, PromptOptions, SessionEnvelope, SessionHandle, SettledRun } from "../client/index.ts";
-import { RunFailedError } from "../client/local-errors.ts";
+import { RunFailedError, RunInterruptedError } from "../client/local-errors.ts";
 import type { Invocation } from "./command-spec.ts";
 import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -57,7 +57,7 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
       if (output.json) output.document(envelope);
       else printer.show(envelope.event);
     });
-    return outcome(settled, signal);
+    return exitCode(session.id, settled, signal);
   } finally {
     printer.endLine();
     signal.removeEventListener("abort", onSignal);
@@ -65,9 +65,11 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   }
 }
 
-function outcome(run: SettledRun, signal: AbortSignal): number {
+function exitCode(sessionId: string, run: SettledRun, signal: AbortSignal): number {
   if (signal.aborted) return exitCodes.interrupted;
-  if (run.stopReason === "error" || run.stopReason === "aborted") throw new RunFailedError(run);
+  const { outcome = "settled" } = run;
+  if (outcome === "interrupted") throw new RunInterruptedError(sessionId, run);
+  if (outcome !== "settled") throw new RunFailedError(run);
   return exitCodes.done;
 }
 

@@ -10,6 +10,8 @@ export interface ConnectToOptions {
   readonly url: string;
   /** A token of the daemon's. It travels as a WebSocket subprotocol, never in the URL. */
   readonly token: string;
+  /** What this program calls itself, for people: shown with what follows from its calls. At most 64 characters. */
+  readonly name?: string;
   /** Gives connecting up; does nothing to the client once there is one. */
   readonly signal?: AbortSignal;
   /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
@@ -29,6 +31,7 @@ export async function connectTo(options: ConnectToOptions): Promise<Client> {
   return Client.open(
     {
       dial: (channelOptions, signal) => Channel.open(browserSocket({ url, token, signal }), channelOptions),
+      name: options.name,
       connectTimeoutMs,
       reconnect: reconnectPolicy(options.reconnect),
       onDiagnostic,
@@ -37,12 +40,15 @@ export async function connectTo(options: ConnectToOptions): Promise<Client> {
   );
 }
 
+export type { By } from "../protocol/client-identity.ts";
+export type { Control, ControlPolicy } from "../protocol/control.ts";
 export type { DaemonInfo } from "../protocol/daemon.ts";
 export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
 export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
 export type { Gap } from "../protocol/event.ts";
 export type { MethodName, Params, Result } from "../protocol/methods.ts";
-export type { PromptResult, SessionInfo } from "../protocol/session.ts";
+export type { Prompt, PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
+export type { SessionInfo } from "../protocol/session.ts";
 export type { ConnectionEnd } from "./channel.ts";
 export type { Client } from "./client.ts";
 export type { ConnectionEvent } from "./connection.ts";
@@ -55,13 +61,14 @@ export * from "./local-errors.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
-export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
+  ControlOptions,
   MessageOptions,
   PiCommand,
   PromptOptions,
   PushParams,
   SessionHandle,
 } from "./session-handle.ts";
+export type { PromptCall, SettledRun } from "./settled-run.ts";

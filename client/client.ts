@@ -10,11 +10,10 @@ import { SessionHandle } from "./session-handle.ts";
  * The daemon, as one program uses it. A connection that is lost is made again (`reconnect` says how), and until then:
  *
  * - new calls wait for it, within bounds, and honour their signals;
- * - calls that only read, pushes and waits for deliveries are made again, and so is a call with an `idempotencyKey`;
- * - prompts and `createSession`, which get a key from this library if they have none, are made again at the same daemon
- *   process. Once another has taken over they reject with `ConnectionClosedError`, as all other calls whose answer was
- *   lost do: they may have taken effect. (A daemon stores a key after the effect, so one that was killed in between has
- *   not told the next.) A call that failed is not remembered, and so is made anew;
+ * - calls that only read, pushes and waits are made again, also at another daemon process. So are prompts and
+ *   `createSession`, which get an `idempotencyKey` from this library if they have none: the daemon has the key on disk
+ *   before anything happens. A prompt that was lost with its daemon rejects with `prompt_lost`, and is not sent again;
+ * - other calls whose answer was lost reject with `ConnectionClosedError`: they may have taken effect;
  * - event streams go on where they were, and say what cannot be replayed.
  *
  * It keeps a process alive until it is closed.
@@ -29,6 +28,11 @@ export class Client {
   /** Use `connect()` or, in a browser, `connectTo()`. */
   static async open(options: PeerOptions, signal?: AbortSignal): Promise<Client> {
     return new Client(await DaemonPeer.open(options, signal));
+  }
+
+  /** What the daemon knows this client by, over all its connections: `by.clientId` of what follows from its calls. */
+  get id(): string {
+    return this.#peer.clientId;
   }
 
   /**

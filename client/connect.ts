@@ -8,6 +8,8 @@ import { type ReachOptions, reachDaemon } from "./reach.ts";
 import { type ReconnectOptions, reconnectPolicy } from "./reconnect-policy.ts";
 
 export interface ConnectOptions extends ReachOptions {
+  /** What this program calls itself, for people: shown with what follows from its calls. At most 64 characters. */
+  readonly name?: string;
   /** Gives connecting up; does nothing to the client once there is one. */
   readonly signal?: AbortSignal;
   /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
@@ -49,6 +51,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Client> {
           attempt: ({ address, token }) =>
             Channel.open(nodeSocket({ address, token, signal, maxFrameBytes }), channelOptions),
         }),
+      name: options.name,
       connectTimeoutMs,
       reconnect,
       checks: checksFor(options),

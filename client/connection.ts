@@ -1,6 +1,6 @@
 import { WireError } from "../protocol/errors.ts";
 import type { Channel, ChannelOptions, ConnectionEnd } from "./channel.ts";
-import { greet } from "./greeting.ts";
+import { type ClientIdentity, greet, introduce } from "./greeting.ts";
 import { ConnectionClosedError, ReconnectFailedError, TimeoutError, WaitingOverflowError } from "./local-errors.ts";
 import { pause } from "./pause.ts";
 import { isFinal, nextTry, type ReconnectPolicy, stableAfterMs } from "./reconnect-policy.ts";
@@ -20,6 +20,7 @@ export type ConnectionEvent =
 export type Dial = (options: ChannelOptions, signal: AbortSignal) => Promise<Channel>;
 
 export interface ConnectionOptions {
+  readonly client: ClientIdentity;
   readonly dial: Dial;
   /** Bound of each try. */
   readonly connectTimeoutMs: number;
@@ -55,6 +56,7 @@ type State =
 
 /** Calls that fail with every connection must not make an endless row of connections. */
 const maxSends = 10;
+const waits: ReadonlySet<string> = new Set(["delivery/wait", "prompt/wait", "session/waitForIdle"]);
 /** The close code for a message that is longer than the daemon takes: one of those that have no answer. */
 const tooLargeCode = 1009;
 /** How long a call waits that a daemon about to end has turned away, if its connection goes on. */
@@ -104,7 +106,6 @@ export class Connection {
       repeat,
       outcome,
       sends: 0,
-      daemon: undefined,
     };
     if (signal?.aborted === true) outcome.reject(signal.reason);
     else if (this.#state.kind === "over") outcome.reject(this.#state.error);
@@ -129,9 +130,8 @@ export class Connection {
     if (this.#state.kind === "up") this.#state.contact.channel.fail(error);
   }
 
-  #send(call: PendingCall, { channel, daemon }: Contact): void {
+  #send(call: PendingCall, { channel }: Contact): void {
     call.sends += 1;
-    call.daemon = daemon;
     this.#inFlight.add(call);
     channel
       .request(call.method, call.params, call.signal)
@@ -145,7 +145,7 @@ export class Connection {
       outcome.reject(error);
     } else if (ending !== undefined && error === ending.error) {
       // A wait is too small to be what ends connections.
-      const isSpent = call === this.#tooLarge || (call.sends >= maxSends && method !== "delivery/wait");
+      const isSpent = call === this.#tooLarge || (call.sends >= maxSends && !waits.has(method));
       if (repeat === "never" || isSpent) outcome.reject(new ConnectionClosedError(ending.end, method));
       else this.#waiting.add(call);
     } else if (isTurnedAway(error, repeat) && signal?.aborted !== true && call.sends < maxSends) {
@@ -181,15 +181,7 @@ export class Connection {
   #release(): void {
     if (this.#state.kind !== "up") return;
     const { contact } = this.#state;
-    for (const call of this.#waiting.takeAll()) {
-      const isElsewhere = call.sends > 0 && call.repeat === "same_daemon" && call.daemon !== contact.daemon;
-      if (isElsewhere) {
-        const end = { code: 1006, reason: "another daemon process has taken over" };
-        call.outcome.reject(new ConnectionClosedError(end, call.method));
-      } else {
-        this.#send(call, contact);
-      }
-    }
+    for (const call of this.#waiting.takeAll()) this.#send(call, contact);
   }
 
   async #contact(signal: AbortSignal | undefined): Promise<Contact> {
@@ -202,7 +194,9 @@ export class Connection {
         { onNotification, onDiagnostic, onEnd: (end, error) => this.#ended(channel, end, error) },
         either,
       );
-      return { channel, daemon: await greet(channel, either) };
+      const daemon = await greet(channel, either);
+      introduce(channel, this.#options.client);
+      return { channel, daemon };
     } catch (error) {
       await channel?.close();
       if (error !== deadline.reason || !deadline.aborted) throw error;

@@ -19,6 +19,8 @@ export interface Checks {
 }
 
 export interface PeerOptions {
+  /** What the client calls itself, for people. */
+  readonly name?: string | undefined;
   readonly dial: Dial;
   /** Bound of each try to connect. */
   readonly connectTimeoutMs: number;
@@ -39,6 +41,10 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/updated",
   "session/replaced",
   "session/foreignWrite",
+  "session/controlChanged",
+  "prompt/updated",
+  "run/started",
+  "run/ended",
   "delivery/updated",
   "provider/requestPrepared",
   "provider/requestDelivered",
@@ -48,6 +54,7 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
 
 /** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
 export class DaemonPeer {
+  readonly clientId = uuidv7();
   readonly deliveries = new KnownDeliveries();
   readonly diagnose: (diagnostic: Diagnostic) => void;
   readonly #checks: Checks;
@@ -124,9 +131,13 @@ export class DaemonPeer {
     this.#feeds.get(sessionId)?.closeSession();
   }
 
-  async #connect({ dial, connectTimeoutMs, reconnect }: PeerOptions, signal: AbortSignal | undefined): Promise<void> {
+  async #connect(
+    { dial, connectTimeoutMs, reconnect, name }: PeerOptions,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     this.#connection = await Connection.open(
       {
+        client: { id: this.clientId, ...(name === undefined ? {} : { name }) },
         dial,
         connectTimeoutMs,
         reconnect,
@@ -211,6 +222,13 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return typeof params.to === "string";
     case "session/foreignWrite":
       return isObject(params.write);
+    case "session/controlChanged":
+      return isObject(params.control);
+    case "prompt/updated":
+      return isObject(params.prompt) && typeof params.prompt.promptId === "string";
+    case "run/started":
+    case "run/ended":
+      return typeof params.runId === "string" && Array.isArray(params.promptIds);
     case "delivery/updated":
       return isObject(params.delivery) && Array.isArray(params.delivery.history);
     case "pending/updated":

@@ -1,12 +1,15 @@
 /** pi-rpcd's client for Node: finds the running daemon and talks to it. `browser.ts` is the entry for browsers. */
 
+export type { By } from "../protocol/client-identity.ts";
+export type { Control, ControlPolicy } from "../protocol/control.ts";
 export type { DaemonInfo } from "../protocol/daemon.ts";
 export type { DaemonFile } from "../protocol/daemon-file.ts";
 export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } from "../protocol/delivery.ts";
 export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
 export type { Gap } from "../protocol/event.ts";
 export type { MethodName, Params, Result } from "../protocol/methods.ts";
-export type { PromptResult, SessionInfo } from "../protocol/session.ts";
+export type { Prompt, PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
+export type { SessionInfo } from "../protocol/session.ts";
 export type { ConnectionEnd } from "./channel.ts";
 export type { Client } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
@@ -24,13 +27,14 @@ export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReachOptions } from "./reach.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
-export type { SettledRun } from "./run-watch.ts";
 export type { FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
+  ControlOptions,
   MessageOptions,
   PiCommand,
   PromptOptions,
   PushParams,
   SessionHandle,
 } from "./session-handle.ts";
+export type { PromptCall, SettledRun } from "./settled-run.ts";

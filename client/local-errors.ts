@@ -1,8 +1,7 @@
 import type { Delivery, WaitUntil } from "../protocol/delivery.ts";
 import type { ParamsFinding } from "../protocol/errors.ts";
 import type { Gap } from "../protocol/event.ts";
-import type { SessionInfo } from "../protocol/session.ts";
-import type { SettledRun } from "./run-watch.ts";
+import type { SettledRun } from "./settled-run.ts";
 import type { SocketEnd } from "./socket.ts";
 
 /**
@@ -218,39 +217,32 @@ export class DeliveryError extends LocalError {
   }
 }
 
-/**
- * The session's pi ended, or the session was closed, while a prompt's run was waited for; or the connection was lost, and
- * what happened meanwhile cannot be replayed (`gap`), as after a restart of the daemon: how the run ended is not known.
- */
+/** pi or the daemon ended in the middle of a prompt's run (`run`), or the session was closed (no `run`). */
 export class RunInterruptedError extends LocalError {
   override readonly name = "RunInterruptedError";
   readonly kind = "run_interrupted";
-  readonly session: SessionInfo | undefined;
-  readonly gap: Gap | undefined;
+  readonly run: SettledRun | undefined;
 
-  /** Without a session or a gap the session was closed. */
-  constructor(sessionId: string, why?: SessionInfo | Gap) {
-    const gap = why !== undefined && "from" in why ? why : undefined;
-    const session = why !== undefined && "state" in why ? why : undefined;
+  constructor(sessionId: string, run?: SettledRun) {
     super(
-      gap === undefined
-        ? `Session ${sessionId} ${session === undefined ? "was closed" : `is ${session.state}`} before the run settled.`
-        : `The connection was lost before the run of session ${sessionId} had settled, and events ${gap.from} to ` +
-            `${gap.to} cannot be replayed (${gap.reason}): read the session for how it ended.`,
+      run === undefined
+        ? `Session ${sessionId} was closed before the run settled.`
+        : `The run of session ${sessionId} was interrupted: pi ended in it. The prompt is ${run.state}.`,
     );
-    this.session = session;
-    this.gap = gap;
+    this.run = run;
   }
 }
 
-/** The run settled, but its last answer is an error or was aborted. */
+/** The run failed: its last answer is an error and pi tries no more. Or it was aborted. */
 export class RunFailedError extends LocalError {
   override readonly name = "RunFailedError";
   readonly kind = "run_failed";
   readonly run: SettledRun;
 
   constructor(run: SettledRun) {
-    super(`The run ended with "${run.stopReason}"${run.errorMessage === undefined ? "" : `: ${run.errorMessage}`}`);
+    super(
+      `The run ${run.outcome === "aborted" ? "was aborted" : "failed"}${run.errorMessage === undefined ? "" : `: ${run.errorMessage}`}`,
+    );
     this.run = run;
   }
 }

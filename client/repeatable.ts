@@ -3,12 +3,11 @@ import type { MethodName } from "../protocol/methods.ts";
 /**
  * What becomes of a call whose answer was lost with its connection.
  *
- * - `always`: it is made again. It only reads, or the daemon knows by an id that it had it before.
- * - `same_daemon`: it is made again at the same daemon process only, which knows its key. A key is stored after the
- *   effect, so a process that was killed in between has told the next one nothing.
+ * - `always`: it is made again, at another daemon process too. It only reads, or the daemon knows by an id or a key that
+ *   it had it before: both are on disk before the effect.
  * - `never`: it rejects, and may have taken effect.
  */
-export type Repeat = "always" | "same_daemon" | "never";
+export type Repeat = "always" | "never";
 
 type Rule = "read" | "idempotency_key" | "delivery_id" | "never";
 
@@ -56,6 +55,10 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/clone": "never",
   "session/reload": "never",
   "session/delete": "never",
+  "session/waitForIdle": "read",
+  "prompt/get": "read",
+  "prompt/wait": "read",
+  "prompt/list": "read",
   "delivery/push": "delivery_id",
   "delivery/wait": "read",
   "delivery/get": "read",
@@ -64,6 +67,11 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "delivery/cancel": "delivery_id",
   // Where the first call has begun a run, the second would be a `wrong_state`.
   "delivery/resend": "never",
+  // What a connection says of itself ends with it.
+  "daemon/hello": "never",
+  // By the time it is made again, another client may have the lease.
+  "session/acquireControl": "never",
+  "session/releaseControl": "never",
   "rpc.discover": "read",
 };
 
@@ -82,9 +90,8 @@ export function repeatable(method: MethodName, params: unknown, newKey: () => st
     case "delivery_id":
       return { params, repeat: given["deliveryId"] === undefined ? "never" : "always" };
     case "idempotency_key":
-      // Whoever gives a key says that the call may be repeated, at another process too.
       if (given["idempotencyKey"] !== undefined) return { params, repeat: "always" };
-      return { params: { ...given, idempotencyKey: newKey() }, repeat: "same_daemon" };
+      return { params: { ...given, idempotencyKey: newKey() }, repeat: "always" };
     default:
       return { params, repeat: "never" };
   }

@@ -11,6 +11,10 @@ export type SessionNotification =
   | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
   | { readonly name: "session/replaced"; readonly params: NotificationParams<"session/replaced"> }
   | { readonly name: "session/foreignWrite"; readonly params: NotificationParams<"session/foreignWrite"> }
+  | { readonly name: "session/controlChanged"; readonly params: NotificationParams<"session/controlChanged"> }
+  | { readonly name: "prompt/updated"; readonly params: NotificationParams<"prompt/updated"> }
+  | { readonly name: "run/started"; readonly params: NotificationParams<"run/started"> }
+  | { readonly name: "run/ended"; readonly params: NotificationParams<"run/ended"> }
   | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> }
   | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> };
 

@@ -1,18 +1,21 @@
 import { v7 as uuidv7 } from "uuid";
+import type { Control } from "../protocol/control.ts";
 import type { Params, Result } from "../protocol/methods.ts";
-import type { PromptResult, SessionInfo } from "../protocol/session.ts";
+import type { Prompt } from "../protocol/prompt.ts";
+import type { SessionInfo } from "../protocol/session.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
 import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
-import { RunFailedError } from "./local-errors.ts";
+import { RunFailedError, RunInterruptedError } from "./local-errors.ts";
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
-import { RunWatch, type SettledRun } from "./run-watch.ts";
+import { type PromptCall, promptCall, type SettledRun } from "./settled-run.ts";
 
 /** What a user's message may have beside its text. */
 export type MessageOptions = Omit<Params<"session/steer">, "sessionId" | "text"> & CallOptions;
 export type PromptOptions = Omit<Params<"session/prompt">, "sessionId" | "text"> & CallOptions;
 export type PushParams = Omit<Params<"delivery/push">, "sessionId">;
+export type ControlOptions = Omit<Params<"session/acquireControl">, "sessionId"> & CallOptions;
 /** One of pi's RPC commands without `id` (docs/rpc-commands.md of pi). */
 export interface PiCommand {
   readonly type: string;
@@ -51,23 +54,20 @@ export class SessionHandle {
 
   /**
    * Gives pi a user's prompt; resolves when pi has taken it, not when the run has ended. While a run is on it rejects
-   * with `session_busy`, unless `ifRunning` says `steer` or `followUp`.
+   * with `session_busy`, unless `ifRunning` says `steer` or `followUp`. `settled()` of what it gives waits for the run.
    */
-  prompt(text: string, options: PromptOptions = {}): Promise<PromptResult> {
-    const { signal, ...rest } = options;
-    return this.#peer.call("session/prompt", { ...rest, sessionId: this.id, text }, callOptions(signal));
+  prompt(text: string, options: PromptOptions = {}): PromptCall {
+    return this.#prompted("session/prompt", text, options);
   }
 
   /** Puts a user's message into the run before its next request. While idle it acts as a prompt. */
-  steer(text: string, options: MessageOptions = {}): Promise<PromptResult> {
-    const { signal, ...rest } = options;
-    return this.#peer.call("session/steer", { ...rest, sessionId: this.id, text }, callOptions(signal));
+  steer(text: string, options: MessageOptions = {}): PromptCall {
+    return this.#prompted("session/steer", text, options);
   }
 
   /** Gives the agent a user's message for when it would stop. While idle it acts as a prompt. */
-  followUp(text: string, options: MessageOptions = {}): Promise<PromptResult> {
-    const { signal, ...rest } = options;
-    return this.#peer.call("session/followUp", { ...rest, sessionId: this.id, text }, callOptions(signal));
+  followUp(text: string, options: MessageOptions = {}): PromptCall {
+    return this.#prompted("session/followUp", text, options);
   }
 
   /** Aborts the run and resolves when the session is idle; `aborted` is false if there was none. */
@@ -167,32 +167,59 @@ export class SessionHandle {
   }
 
   /**
+   * Resolves when nothing is under way in the session: no run, no compaction, no call, prompt or push that waits.
+   * Rejects with `deadline_exceeded` after `timeoutMs` (default: 600000).
+   */
+  waitForIdle({
+    signal,
+    ...rest
+  }: { readonly timeoutMs?: number } & CallOptions = {}): Promise<Result<"session/waitForIdle">> {
+    return this.#peer.call("session/waitForIdle", { sessionId: this.id, ...rest }, callOptions(signal));
+  }
+
+  /**
+   * Makes this client the session's controller for `ttlMs` (default: 60000), or renews that; with `policy: "exclusive"`
+   * nobody else may change anything then. Rejects with `not_controller` while another has it, unless `takeOver` is true.
+   */
+  acquireControl({ signal, ...rest }: ControlOptions = {}): Promise<Control> {
+    return this.#peer.call("session/acquireControl", { ...rest, sessionId: this.id }, callOptions(signal));
+  }
+
+  /** Gives the control up, or hands it over to the connected client `to`. */
+  releaseControl({ signal, ...rest }: { readonly to?: string } & CallOptions = {}): Promise<Control> {
+    return this.#peer.call("session/releaseControl", { ...rest, sessionId: this.id }, callOptions(signal));
+  }
+
+  /** A prompt as it is now, with its whole text as long as that stands nowhere else: a lost one can be sent again. */
+  getPrompt(promptId: string, options: CallOptions = {}): Promise<Prompt> {
+    return this.#peer.call("prompt/get", { promptId }, options);
+  }
+
+  /**
    * Prompts and resolves with the text of the last assistant message when pi has settled: through tool calls, retries
-   * and compaction. Rejects with `RunFailedError` if that message is an error or was aborted, with
-   * `RunInterruptedError` if pi ends or the session is closed first. `signal` ends the wait, not the run: see {@link abort}.
+   * and compaction. Rejects with `RunFailedError` if the run failed or was aborted, with `RunInterruptedError` if pi or
+   * the daemon ended in it, or the session was closed. `signal` ends the wait, not the run: see {@link abort}.
    */
   async promptAndWait(text: string, options: PromptOptions = {}): Promise<string> {
     const run = await this.runUntilSettled(text, options);
-    if (run.stopReason === "error" || run.stopReason === "aborted") throw new RunFailedError(run);
+    if (run.outcome === "failed" || run.outcome === "aborted") throw new RunFailedError(run);
+    if (run.outcome === "interrupted") throw new RunInterruptedError(this.id, run);
     return run.text;
   }
 
-  /** As {@link promptAndWait}, with all there is to know of the run; a failed run resolves too. */
+  /** As {@link promptAndWait}, with all there is to know of the run; a failed or interrupted run resolves too. */
   async runUntilSettled(text: string, options: PromptOptions = {}): Promise<SettledRun> {
-    const { signal } = options;
-    signal?.throwIfAborted();
-    const watch = new RunWatch(this.#peer, this.id);
-    const abort = (): void => watch.stop(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
-    try {
-      await watch.ready;
-      return await watch.settled(await this.prompt(text, options));
-    } finally {
-      signal?.removeEventListener("abort", abort);
-      watch.stop(undefined);
-    }
+    options.signal?.throwIfAborted();
+    return await this.prompt(text, options).settled(callOptions(options.signal));
+  }
+
+  #prompted(method: PromptMethod, text: string, { signal, ...rest }: PromptOptions): PromptCall {
+    const taken = this.#peer.call(method, { ...rest, sessionId: this.id, text }, callOptions(signal));
+    return promptCall(this.#peer, this.id, taken);
   }
 }
+
+type PromptMethod = "session/prompt" | "session/steer" | "session/followUp";
 
 function callOptions(signal: AbortSignal | undefined): CallOptions {
   return signal === undefined ? {} : { signal };

@@ -11,8 +11,6 @@ export interface PendingCall {
   readonly outcome: PromiseWithResolvers<unknown>;
   /** How often it was sent. */
   sends: number;
-  /** The daemon process it was last sent to. */
-  daemon: string | undefined;
 }
 
 /** Calls that wait for a connection. A call's signal takes it out. */

@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { By } from "./client-identity.ts";
 import { DeliveryId, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
@@ -94,6 +95,7 @@ export const HistoryStep = Type.Object(
     requestId: Type.Optional(Type.String()),
     evidence: Type.Optional(Evidence),
     reason: Type.Optional(Reason),
+    by: Type.Optional(By),
   },
   { additionalProperties: false },
 );

@@ -12,7 +12,11 @@ export const DeliveryId = Type.String({
   description: "Chosen by the client (letters, digits and . _ : -, the first a letter or digit), else a UUIDv7.",
 });
 
-export const PromptId = Type.String({ description: "A UUIDv7, given by the daemon to each prompt." });
+/** A prompt's id: chosen by the client, else a UUIDv7. */
+export const PromptId = Type.String({
+  pattern: "^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$",
+  description: "Chosen by the client (letters, digits and . _ -, the first a letter or digit), else a UUIDv7.",
+});
 
 export const RunId = Type.String({ description: "A UUIDv7, given by the daemon to each run." });
 

@@ -1,5 +1,7 @@
 /** The wire protocol of pi-rpcd: schemas, types, the method table and the error catalogue. PROTOCOL.md explains it. */
+export * from "./client-identity.ts";
 export * from "./content.ts";
+export * from "./control.ts";
 export * from "./daemon.ts";
 export * from "./daemon-file.ts";
 export * from "./delivery.ts";
@@ -11,6 +13,7 @@ export * from "./methods.ts";
 export * from "./notifications.ts";
 export * from "./openrpc.ts";
 export * from "./pending.ts";
+export * from "./prompt.ts";
 export * from "./provider.ts";
 export * from "./session.ts";
 export * from "./validation.ts";

@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { commandMethods } from "./command-methods.ts";
+import { controlMethods } from "./control-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import type { MethodRow } from "./method-row.ts";
@@ -19,6 +20,7 @@ export const methods = {
   ...sessionFileMethods,
   ...subscriptionMethods,
   ...promptMethods,
+  ...controlMethods,
   ...commandMethods,
   ...settingsMethods,
   ...deliveryMethods,

@@ -1,10 +1,13 @@
 import type { Static, TSchema } from "typebox";
+import { By } from "./client-identity.ts";
+import { Control, ControlChange } from "./control.ts";
 import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import { PendingItem } from "./pending.ts";
+import { PromptUpdated, RunEnded, RunStarted } from "./prompt.ts";
 import { RequestDelivered, RequestFailed, RequestPrepared } from "./provider.ts";
 import { LostPrompt, SessionInfo } from "./session.ts";
 
@@ -36,6 +39,7 @@ export const notifications = {
         sessionId: SessionId,
         seq: Seq,
         at: Timestamp,
+        by: Type.Optional(By),
         session: SessionInfo,
         lostPrompts: Type.Optional(
           Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
@@ -74,10 +78,33 @@ export const notifications = {
     ),
     since: "0.1.0",
   },
+  "session/controlChanged": {
+    summary: "Who controls the session, or whether that matters, has changed.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), control: Control, change: ControlChange },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "prompt/updated": {
+    summary: "A prompt of the session has come further.",
+    params: PromptUpdated,
+    since: "0.1.0",
+  },
+  "run/started": {
+    summary: "A run has begun.",
+    params: RunStarted,
+    since: "0.1.0",
+  },
+  "run/ended": {
+    summary: "A run has ended. Each that began ends exactly once, also by the end of pi or of the daemon.",
+    params: RunEnded,
+    since: "0.1.0",
+  },
   "delivery/updated": {
     summary: "A delivery of the session changed its state.",
     params: Type.Object(
-      { sessionId: SessionId, seq: Seq, at: Timestamp, delivery: Delivery },
+      { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), delivery: Delivery },
       { additionalProperties: false },
     ),
     since: "0.1.0",

@@ -1,40 +1,70 @@
 import { DeliveryEffects } from "./delivery.ts";
+import { PromptId, Seq, SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, message, params, sessionIdOnly } from "./params.ts";
-import { IfRunning, PromptResult } from "./session.ts";
+import { IfRunning, Prompt, PromptResult, PromptState } from "./prompt.ts";
+import { SessionState } from "./session.ts";
+
+/** How long a call waits for the end of what it has begun. */
+const timeoutMs = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 86_400_000, description: "Bound of the wait. Default: 600000." }),
+);
+const userMessage = {
+  ...message,
+  promptId: Type.Optional({
+    ...PromptId,
+    description:
+      "Chosen by the client, else a UUIDv7. Same id and content: the same receipt. Other content: `conflict`.",
+  }),
+  wait: Type.Optional(
+    Type.Enum(["settled"], {
+      description: "Answer only when the run that takes the prompt in has ended, with its outcome and final text.",
+    }),
+  ),
+  timeoutMs: Type.Optional({ ...timeoutMs, description: "With `wait`. Default: 600000." }),
+};
+const promptErrors = [
+  ...childErrors,
+  "session_busy",
+  "refused_by_pi",
+  "forbidden",
+  "conflict",
+  "prompt_lost",
+  "deadline_exceeded",
+] as const;
 
 /** Rows of the method table about users' messages and the runs they start. */
 export const promptMethods = {
   "session/prompt": {
-    summary: "Gives pi a user's prompt. Returns when pi has taken it, not when the run has ended.",
+    summary: "Gives pi a user's prompt. Returns when pi has taken it; with `wait`, when the run has ended.",
     params: params({
-      ...message,
+      ...userMessage,
       ifRunning: Type.Optional({ ...IfRunning, description: "What to do when a run is on. Default: refuse." }),
     }),
     result: PromptResult,
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "session_busy", "refused_by_pi", "forbidden", "conflict"],
+    errors: promptErrors,
   },
   "session/steer": {
     summary: "Puts a user's message into the running agent before its next request. While idle it acts as a prompt.",
-    params: params(message),
+    params: params(userMessage),
     result: PromptResult,
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "session_busy", "refused_by_pi", "forbidden", "conflict"],
+    errors: promptErrors,
   },
   "session/followUp": {
     summary: "Gives the agent a user's message for when it would stop. While idle it acts as a prompt.",
-    params: params(message),
+    params: params(userMessage),
     result: PromptResult,
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "session_busy", "refused_by_pi", "forbidden", "conflict"],
+    errors: promptErrors,
   },
   "session/abort": {
     summary: "Aborts the run and returns when the session is idle. Overtakes waiting calls, never a prompt under way.",
@@ -66,5 +96,46 @@ export const promptMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "session_closed", "child_exited", "overloaded", "refused_by_pi", "unsupported_by_pi"],
+  },
+  "session/waitForIdle": {
+    summary:
+      "Answers when nothing is under way in the session: no run, no compaction, no call, prompt or push that waits.",
+    params: params({ sessionId: SessionId, timeoutMs }),
+    result: Type.Object({ state: SessionState, cursor: Seq }, { additionalProperties: false }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found", "session_closed", "deadline_exceeded"],
+  },
+  "prompt/get": {
+    summary: "One prompt as it is now, with its whole text as long as that stands nowhere else.",
+    params: params({ promptId: PromptId }),
+    result: Prompt,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["prompt_not_found"],
+  },
+  "prompt/wait": {
+    summary: "Answers when the prompt and its run are over, as `wait` does. The end of the wait cancels nothing.",
+    params: params({ promptId: PromptId, timeoutMs }),
+    result: PromptResult,
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["prompt_not_found", "session_closed", "deadline_exceeded"],
+  },
+  "prompt/list": {
+    summary: "A session's prompts, the newest first, with the beginnings of their texts.",
+    params: params({
+      sessionId: SessionId,
+      states: Type.Optional(Type.Array(PromptState, { maxItems: 8, description: "Only those. Default: all." })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: "Default: 100." })),
+    }),
+    result: Type.Object({ prompts: Type.Array(Prompt) }, { additionalProperties: false }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

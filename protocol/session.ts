@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { Control } from "./control.ts";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
@@ -24,7 +25,7 @@ export type ChildExit = Static<typeof ChildExit>;
 export const LostPrompt = Type.Object(
   {
     promptId: PromptId,
-    text: Type.String({ description: "Its first 1,000 characters." }),
+    text: Type.String({ description: "Its first 1,000 characters. `prompt/get` gives all of it." }),
     length: Type.Integer({ minimum: 0, description: "Characters of the whole text." }),
     at: Timestamp,
   },
@@ -66,6 +67,7 @@ export const SessionInfo = Type.Object(
     runId: Type.Optional(RunId),
     cursor: Seq,
     pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
+    control: Type.Optional({ ...Control, description: "Absent: everyone may act, and nobody has the lease." }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
     exit: Type.Optional(ChildExit),
     createdAt: Timestamp,
@@ -76,19 +78,3 @@ export const SessionInfo = Type.Object(
 export type SessionInfo = Static<typeof SessionInfo>;
 
 export const ThinkingLevel = Type.Enum(["off", "minimal", "low", "medium", "high", "xhigh", "max"]);
-
-/** What to do with a prompt that arrives during a run. */
-export const IfRunning = Type.Enum(["refuse", "steer", "followUp"]);
-export type IfRunning = Static<typeof IfRunning>;
-
-export const PromptResult = Type.Object(
-  {
-    promptId: PromptId,
-    runId: Type.Optional(RunId),
-    disposition: Type.Enum(["started", "queued", "handled"], {
-      description: "`handled`: an extension or command took it; no run begins for it.",
-    }),
-  },
-  { additionalProperties: false },
-);
-export type PromptResult = Static<typeof PromptResult>;

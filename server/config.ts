@@ -32,6 +32,13 @@ export const limits = {
   maxShrinkPages: 2_560,
   /** Settled deliveries in the store, and their bytes as JSON. Looked at whenever a sixteenth of it was added. */
   settled: { maxSettled: 100_000, maxSettledBytes: 128 * 1024 * 1024 },
+  /** How long a client may be without a connection before its control of sessions ends. */
+  controlGraceMs: 10_000,
+  /** Prompts of one session that pi has and that are not over, and the characters of their texts. */
+  prompts: { maxOpen: 256, maxOpenChars: 64 * 1024 * 1024 },
+  /** Prompts whose fate is known and that are not lost: how long they can be asked for, and how many of all sessions. */
+  keepSettledPromptsMs: 24 * 60 * 60 * 1_000,
+  maxSettledPrompts: 10_000,
   delivery: {
     /** One push as JSON. */
     maxPushBytes: 8 * 1024 * 1024,

@@ -14,8 +14,11 @@ import { packageVersion } from "./package-version.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Handlers } from "./rpc/call.ts";
+import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
+import { governed } from "./rpc/governance.ts";
 import { commandHandlers } from "./rpc/handlers/command.ts";
+import { controlHandlers } from "./rpc/handlers/control.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
@@ -24,6 +27,8 @@ import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
+import { governance } from "./rpc/session-governance.ts";
+import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
@@ -113,9 +118,17 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
     };
-    const { keepSettledDeliveriesMs, keepLostPromptsMs, sweepStoreEveryMs: everyMs, maxShrinkPages } = limits;
-    const kept = { keepSettledDeliveriesMs, keepLostPromptsMs, everyMs, shrinkPages: maxShrinkPages };
-    resources.add(new Retention({ database, deliveries, prompts, idempotency, ...kept, log }), (on) => on.close());
+    const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
+    const kept = { ...limits, everyMs, shrinkPages };
+    resources.add(new Retention({ ...kept, database, deliveries, prompts, idempotency, log }), (on) => on.close());
+    const clients = new Clients({
+      onLeft: (clientId) => {
+        for (const { control } of registry.all()) control.left(clientId);
+      },
+      onReturned: (clientId) => {
+        for (const { control } of registry.all()) control.returned(clientId);
+      },
+    });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
@@ -125,10 +138,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...commandHandlers(registry, tracker),
       ...settingsHandlers(registry),
       ...deliveryHandlers(registry, tracker),
+      ...controlHandlers(registry, clients),
     };
     const token = state.token();
+    const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const dispatcher = createDispatcher({
-      handlers: idempotent(handlers, idempotency),
+      handlers: governed(once, governance(clients, registry, tracker)),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

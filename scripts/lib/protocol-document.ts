@@ -1,16 +1,19 @@
 import type { TSchema } from "typebox";
+import { By, ClientId } from "../../protocol/client-identity.ts";
 import { Content, ImageBlock, TextBlock } from "../../protocol/content.ts";
+import { Control, ControlChange, ControlPolicy } from "../../protocol/control.ts";
 import { DaemonInfo, PiInfo } from "../../protocol/daemon.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "../../protocol/delivery.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { Envelope, Gap } from "../../protocol/event.ts";
-import { DeliveryId, SessionId } from "../../protocol/ids.ts";
+import { DeliveryId, PromptId, SessionId } from "../../protocol/ids.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
 import { PendingItem } from "../../protocol/pending.ts";
 import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
-import { ChildExit, LostPrompt, ModelRef, PromptResult, SessionInfo, SessionState } from "../../protocol/session.ts";
+import { Disposition, Prompt, PromptResult, PromptState, RunOutcome } from "../../protocol/prompt.ts";
+import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "../../protocol/session.ts";
 import { protocolLimits } from "./protocol-limits.ts";
 import { SchemaText, table } from "./schema-text.ts";
 
@@ -19,6 +22,9 @@ import { SchemaText, table } from "./schema-text.ts";
 const objects: Readonly<Record<string, TSchema>> = {
   SessionInfo,
   PromptResult,
+  Prompt,
+  By,
+  Control,
   LostPrompt,
   PendingItem,
   ChildExit,
@@ -37,7 +43,14 @@ const objects: Readonly<Record<string, TSchema>> = {
 const others: Readonly<Record<string, TSchema>> = {
   SessionId,
   DeliveryId,
+  PromptId,
+  ClientId,
   SessionState,
+  PromptState,
+  Disposition,
+  RunOutcome,
+  ControlPolicy,
+  ControlChange,
   DeliveryState,
   Evidence,
   Content,

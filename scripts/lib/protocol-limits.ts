@@ -45,7 +45,7 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
 };
 
 const daemon: Readonly<
-  Record<Exclude<keyof typeof daemonLimits, "calls" | "child" | "delivery" | "settled" | "warm">, string>
+  Record<Exclude<keyof typeof daemonLimits, "calls" | "child" | "delivery" | "settled" | "prompts" | "warm">, string>
 > = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
@@ -56,9 +56,17 @@ const daemon: Readonly<
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
   keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
   keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
+  keepSettledPromptsMs: "How long a prompt that is over and not lost can be asked for: a day.",
+  maxSettledPrompts: "Prompts of all sessions that are over. Beyond, the oldest are forgotten: `prompt_not_found`.",
+  controlGraceMs: "How long a session's controller may be without a connection. Then its lease ends.",
   sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
+};
+
+const prompts: Readonly<Record<keyof typeof daemonLimits.prompts, string>> = {
+  maxOpen: "Prompts of one session that are not over. Further ones are answered with `overloaded`.",
+  maxOpenChars: "The characters of their texts together. As above; one alone may be longer.",
 };
 
 const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
@@ -103,6 +111,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(defaultDispatcherLimits, dispatcher),
   ...described(daemonLimits, daemon),
   ...described(daemonLimits.calls, calls),
+  ...described(daemonLimits.prompts, prompts),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.warm, warm),

@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from "uuid";
+import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { StoredPush } from "../store/deliveries.ts";
@@ -20,7 +21,7 @@ export function acceptedPush(params: Params<"delivery/push">): StoredPush {
 }
 
 /** The record of a push that was just accepted. */
-export function newDelivery(sessionId: string, push: StoredPush): Delivery {
+export function newDelivery(sessionId: string, push: StoredPush, by?: By): Delivery {
   const at = Date.now();
   return {
     deliveryId: push.deliveryId,
@@ -30,7 +31,7 @@ export function newDelivery(sessionId: string, push: StoredPush): Delivery {
     deliverAs: push.deliverAs,
     triggerTurn: push.triggerTurn,
     attempts: [],
-    history: [{ state: "accepted", at }],
+    history: [{ state: "accepted", at, ...(by === undefined ? {} : { by }) }],
     createdAt: at,
     updatedAt: at,
     ...(push.expiresAfterMs === undefined ? {} : { expiresAt: at + push.expiresAfterMs }),

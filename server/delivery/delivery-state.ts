@@ -1,3 +1,4 @@
+import type { By } from "../../protocol/client-identity.ts";
 import type { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../protocol/delivery.ts";
 import { isTerminal } from "../../protocol/delivery-progress.ts";
 
@@ -33,9 +34,11 @@ export type DeliveryInput =
       readonly at: number;
       readonly as: "cancelled" | "expired" | "dropped" | "failed";
       readonly reason: Reason;
+      /** The client that did. */
+      readonly by?: By | undefined;
     }
   /** A run was asked for that carries it. */
-  | { readonly kind: "resent"; readonly at: number }
+  | { readonly kind: "resent"; readonly at: number; readonly by?: By | undefined }
   /** It could not be brought to pi for now, and is kept. */
   | { readonly kind: "postponed"; readonly at: number; readonly reason: Reason }
   | { readonly kind: "childEnded"; readonly at: number }
@@ -75,10 +78,10 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
         ? ignored
         : move(delivery, "dropped", { at: input.at, reason: input.reason });
     case "withdrawn":
-      return isBeforeInsertion(delivery) ? move(delivery, input.as, { at: input.at, reason: input.reason }) : ignored;
+      return isBeforeInsertion(delivery) ? move(delivery, input.as, input) : ignored;
     case "resent":
       if (delivery.state !== "parked") return ignored;
-      return move(delivery, isBeforeInsertion(delivery) ? "held" : "inserted", { at: input.at });
+      return move(delivery, isBeforeInsertion(delivery) ? "held" : "inserted", { at: input.at, by: input.by });
     case "postponed":
       return (delivery.state === "accepted" || delivery.state === "held") &&
         delivery.reason?.message !== input.reason.message
@@ -246,6 +249,7 @@ interface Step {
   readonly requestId?: string | undefined;
   readonly evidence?: Evidence | undefined;
   readonly reason?: Reason | undefined;
+  readonly by?: By | undefined;
 }
 
 function move(delivery: Delivery, state: DeliveryState, step: Step): Transition {
@@ -268,6 +272,7 @@ function move(delivery: Delivery, state: DeliveryState, step: Step): Transition 
           ...(step.requestId === undefined ? {} : { requestId: step.requestId }),
           ...(step.evidence === undefined ? {} : { evidence: step.evidence }),
           ...(step.reason === undefined ? {} : { reason: step.reason }),
+          ...(step.by === undefined ? {} : { by: step.by }),
         },
       ].slice(-maxHistory),
     },

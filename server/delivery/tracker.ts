@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
+import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery, DeliveryEffects, WaitUntil } from "../../protocol/delivery.ts";
 import { endsWait, isTerminal } from "../../protocol/delivery-progress.ts";
 import { WireError } from "../../protocol/errors.ts";
@@ -87,7 +88,7 @@ export class DeliveryTracker {
    * Stores a push. Resolves when it is on disk. The same id with equal content gives the existing delivery; with other
    * content it is a `conflict`. Nothing is accepted when the store failed.
    */
-  async accept(params: Params<"delivery/push">): Promise<Delivery> {
+  async accept(params: Params<"delivery/push">, by?: By): Promise<Delivery> {
     const push = acceptedPush(params);
     const size = sizeOf(push);
     if (size > this.#options.maxPushBytes) {
@@ -100,7 +101,7 @@ export class DeliveryTracker {
     const existing = params.deliveryId === undefined ? undefined : this.#find(push.deliveryId);
     if (existing !== undefined) return await this.#again(existing, push, params.sessionId);
     this.#refuseOverload(params.sessionId, size);
-    const delivery = newDelivery(params.sessionId, push);
+    const delivery = newDelivery(params.sessionId, push, by);
     const stored = this.#options.store.add({ push, delivery });
     const tracked: Tracked = { push, delivery, stored, isDurable: false };
     this.#track(tracked);
@@ -115,6 +116,11 @@ export class DeliveryTracker {
     // What has come over it meanwhile was told of already.
     if (tracked.delivery === delivery) this.#options.onChange(delivery);
     return this.get(push.deliveryId);
+  }
+
+  /** A delivery that is not forgotten, as it is now. */
+  find(deliveryId: string): Delivery | undefined {
+    return this.#find(deliveryId)?.delivery;
   }
 
   /** Throws `delivery_not_found`. */

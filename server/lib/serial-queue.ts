@@ -3,6 +3,8 @@ export interface SerialQueueOptions {
   readonly maxWaiting: number;
   /** What a job that finds no place is rejected with. */
   readonly onFull: () => Error;
+  /** Called whenever the last job has ended. */
+  readonly onEmpty?: () => void;
 }
 
 interface Job {
@@ -28,9 +30,14 @@ export class SerialQueue {
     return this.#enqueue({ job, place: "last", signal });
   }
 
-  /** Runs the job before all that wait, but never beside the one that runs. */
-  overtake<T>(job: () => Promise<T>): Promise<T> {
-    return this.#enqueue({ job, place: "first", signal: undefined });
+  /** Runs the job before all that wait, but never beside the one that runs. The signal is as with {@link run}. */
+  overtake<T>(job: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.#enqueue({ job, place: "first", signal });
+  }
+
+  /** Whether no job runs, and none waits. */
+  get isEmpty(): boolean {
+    return !this.#active && this.#waiting.length === 0;
   }
 
   /** How many jobs wait. */
@@ -58,6 +65,7 @@ export class SerialQueue {
     this.#active = true;
     for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) await job.begin();
     this.#active = false;
+    this.#options.onEmpty?.();
   }
 }
 

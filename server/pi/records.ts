@@ -57,6 +57,14 @@ export const requiredFields: ReadonlyMap<string, Readonly<Record<string, "string
   ["set_session_name", { name: "string" }],
 ]);
 
+/** After these pi says something else of its model or thinking level. */
+export const changesState: ReadonlySet<string> = new Set([
+  "set_model",
+  "cycle_model",
+  "set_thinking_level",
+  "cycle_thinking_level",
+]);
+
 /** The only values that pi's documents know. pi takes others too, and keeps them (measured on both versions). */
 export const knownValues: ReadonlyMap<string, { readonly field: string; readonly values: readonly string[] }> = new Map(
   [

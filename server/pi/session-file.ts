@@ -88,9 +88,12 @@ async function hasNoMessage(file: string): Promise<boolean> {
 const maxTailBytes = 16 * 1024 * 1024;
 
 /** The newest entries of a session file. A torn line is left out, as pi does, and so is what is no object. */
-export async function readEntries(file: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+export async function readEntries(
+  file: string,
+  maxBytes: number = maxTailBytes,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
   const entries: Record<string, unknown>[] = [];
-  for (const line of (await tailOf(file)).split("\n")) {
+  for (const line of (await tailOf(file, Math.min(maxBytes, maxTailBytes))).split("\n")) {
     try {
       const entry: unknown = line === "" ? undefined : JSON.parse(line);
       if (isRecordObject(entry) && entry["type"] !== "session") entries.push(entry);
@@ -140,11 +143,11 @@ function deliveryIn(line: Buffer): string | undefined {
   }
 }
 
-async function tailOf(file: string): Promise<string> {
+async function tailOf(file: string, maxBytes: number): Promise<string> {
   const handle = await open(file, "r");
   try {
     const { size } = await handle.stat();
-    const length = Math.min(size, maxTailBytes);
+    const length = Math.min(size, maxBytes);
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
     return buffer.toString("utf8", 0, bytesRead);
   } finally {

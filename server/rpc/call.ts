@@ -1,3 +1,4 @@
+import type { By } from "../../protocol/client-identity.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { Frame } from "../frames/frame.ts";
 
@@ -19,10 +20,21 @@ export interface Peer {
   drained?(): Promise<void> | undefined;
 }
 
+/** What a call's effect is known by. Where there is something under this id already, the call was made before. */
+export interface Subject {
+  readonly id: string;
+  /** Resolves when the key is on disk; nothing may take effect before. */
+  readonly reserved: Promise<void>;
+}
+
 /** What a handler knows of its call besides the params. */
 export interface Call {
   /** Absent where nothing can be sent later (HTTP). */
   readonly peer?: Peer;
+  /** Who calls. */
+  readonly by?: By;
+  /** For a call with an idempotency key: the id that its effect is to have. */
+  readonly subject?: Subject;
   /** Aborted when nobody waits for the answer any more: the peer has gone, or cancelled the call. */
   readonly signal: AbortSignal;
 }

@@ -1,63 +1,115 @@
 import { LRUCache } from "lru-cache";
+import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName } from "../../protocol/methods.ts";
 import { canonicalHash } from "../lib/canonical-json.ts";
-import type { Handlers } from "./call.ts";
+import type { Call, Handlers, Subject } from "./call.ts";
+import { SharedCall } from "./shared-call.ts";
 
-/** Where results are kept across restarts. */
-export interface ResultStore {
-  get(method: string, key: string): { readonly paramsHash: string; readonly result: string } | undefined;
-  /** Resolves when it is on disk. */
-  put(method: string, key: string, stored: { readonly paramsHash: string; readonly result: string }): Promise<void>;
-}
-
-interface Remembered {
+/** A call with a key, as it is kept across restarts. Without a result it is, or was, under way. */
+export interface KeyedCall {
   readonly paramsHash: string;
-  readonly result: Promise<unknown>;
+  readonly subject: string;
+  readonly result?: string;
 }
+
+/** Where they are kept. */
+export interface KeyStore {
+  get(method: string, key: string): KeyedCall | undefined;
+  /** Resolves when the key is on disk. */
+  begin(method: string, key: string, call: KeyedCall): Promise<void>;
+  /** Resolves when the result is on disk. */
+  finish(method: string, key: string, call: KeyedCall): Promise<void>;
+  forget(method: string, key: string): Promise<void>;
+}
+
+/** A method whose effect is known by an id, so that a call can be made again with that id and has its effect once. */
+export interface SubjectMethod {
+  /** Whether there is anything under the id. */
+  readonly isKnown: (subjectId: string) => boolean;
+  /** Its handler waits for the key itself, together with what else it stores. */
+  readonly waitsForKey?: boolean;
+}
+
+type AnyHandler = (params: Readonly<Record<string, unknown>>, call: Call) => unknown;
 
 const maxInMemory = 1_000;
 
 /**
- * Lets a call with an `idempotencyKey` happen once: the same key and params give the first result again, also while
- * the first call is still under way and after a restart; other params are a `conflict`. A call that failed may be made
- * again. Keys are kept per method for 24 hours.
+ * Lets a call with an `idempotencyKey` happen once: the same key and params give the first result again, also while the
+ * first call is still under way and after a restart; other params are a `conflict`. The key is on disk before the effect.
+ * A daemon that ended in between finds it: what has become of the effect is then known by its id, and is
+ * `outcome_unknown` where it has none. A call that failed without an effect may be made again. Keys are kept per method
+ * for 24 hours.
  */
-export function idempotent(handlers: Handlers, store: ResultStore): Handlers {
-  const recent = new LRUCache<string, Remembered>({ max: maxInMemory });
+export function idempotent(
+  handlers: Handlers,
+  store: KeyStore,
+  subjects: Readonly<Partial<Record<MethodName, SubjectMethod>>> = {},
+): Handlers {
+  const underWay = new Map<string, SharedCall>();
+  const done = new LRUCache<string, SharedCall>({ max: maxInMemory });
 
-  const wrap =
-    (method: MethodName, handler: (params: never, call: never) => unknown) =>
-    (params: Readonly<Record<string, unknown>>, call: never): unknown => {
+  const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
+    const of = subjects[method];
+
+    /** Makes the call: for the first time, or as far as it came before. */
+    const make = async (key: string, begun: KeyedCall, remake: (subject: Subject) => unknown): Promise<unknown> => {
+      const { subject } = begun;
+      const reserved = store.begin(method, key, begun);
+      try {
+        if (of?.waitsForKey !== true) await reserved;
+        reserved.catch(() => {});
+        const value = await remake({ id: subject, reserved });
+        const finished = store.finish(method, key, { ...begun, result: JSON.stringify(value ?? null) }).catch(() => {});
+        // What has happened is not refused because it could not be noted. Where the effect has an id, the key is enough.
+        if (of === undefined) await finished;
+        return value;
+      } catch (error) {
+        const wasReserved = await reserved.then(
+          () => true,
+          () => false,
+        );
+        if (wasReserved && of?.isKnown(subject) !== true) await store.forget(method, key).catch(() => {});
+        throw error;
+      }
+    };
+
+    return (params, call) => {
       const key = params["idempotencyKey"];
-      if (typeof key !== "string") return handler(params as never, call);
+      if (typeof key !== "string") return handler(params, call);
       const paramsHash = canonicalHash(params);
       const id = `${method} ${key}`;
-      const known = recent.get(id) ?? fromStore(store, method, key);
-      if (known !== undefined) {
-        if (known.paramsHash === paramsHash) return known.result;
-        throw new WireError("conflict", `The idempotency key was used before for another ${method}.`, {
-          idempotencyKey: key,
-        });
-      }
-      const result = Promise.resolve(handler(params as never, call)).then(async (value) => {
-        // What has happened is not refused because it could not be noted: a second call would do it again.
-        await store.put(method, key, { paramsHash, result: JSON.stringify(value) }).catch(() => {});
-        return value;
-      });
-      recent.set(id, { paramsHash, result });
-      result.catch(() => recent.delete(id));
-      return result;
+      const shared = underWay.get(id) ?? done.get(id);
+      const known = shared ?? store.get(method, key);
+      if (known !== undefined && known.paramsHash !== paramsHash) throw conflict(method, key);
+      if (shared !== undefined) return shared.join(call);
+      const stored = known as KeyedCall | undefined;
+      if (stored?.result !== undefined) return JSON.parse(stored.result);
+      if (stored !== undefined && of === undefined) throw outcomeUnknown(method, key);
+      const begun: KeyedCall = { paramsHash, subject: stored?.subject || uuidv7() };
+      const first = new SharedCall(paramsHash, call, (open) =>
+        make(key, begun, (subject) => handler(params, { ...open, subject })),
+      );
+      underWay.set(id, first);
+      first.result
+        .then(() => done.set(id, first))
+        .catch(() => {})
+        .finally(() => underWay.delete(id));
+      return first.join(call);
     };
+  };
 
   return Object.fromEntries(
     Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
   ) as unknown as Handlers;
 }
 
-function fromStore(store: ResultStore, method: string, key: string): Remembered | undefined {
-  const stored = store.get(method, key);
-  return stored === undefined
-    ? undefined
-    : { paramsHash: stored.paramsHash, result: Promise.resolve(JSON.parse(stored.result)) };
+function conflict(method: MethodName, idempotencyKey: string): WireError {
+  return new WireError("conflict", `The idempotency key was used before for another ${method}.`, { idempotencyKey });
+}
+
+function outcomeUnknown(method: MethodName, idempotencyKey: string): WireError {
+  const why = `The daemon ended while this ${method} was under way. Whether it took effect is not known: look, and use another key.`;
+  return new WireError("outcome_unknown", why, { idempotencyKey });
 }

@@ -3,13 +3,14 @@ import { v7 as uuidv7 } from "uuid";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
-import { Runs } from "./runs.ts";
+import type { RunStarter, Runs } from "./runs.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
 
 /** What a child is started for. One for a prompt gets the held pushes without handing them over: the prompt goes first. */
 export type StartPurpose = "work" | "prompt";
 
 export interface ChildLifeOptions {
+  readonly runs: Runs;
   /** Starts a child of the next generation. An aborted signal abandons the start. */
   readonly start: (signal: AbortSignal) => Promise<Child>;
   /** A child is ready, and nobody else has it yet. */
@@ -26,7 +27,7 @@ export interface ChildLifeOptions {
 /** The children of one session, of which there is at most one: when it is started, how it ends, and the runs in it. */
 export class ChildLife {
   readonly #options: ChildLifeOptions;
-  readonly #runs = new Runs();
+  readonly #runs: Runs;
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
   /** Resolves when nothing is left of the last child. */
@@ -39,6 +40,7 @@ export class ChildLife {
 
   constructor(options: ChildLifeOptions) {
     this.#options = options;
+    this.#runs = options.runs;
   }
 
   get state(): SessionState {
@@ -81,20 +83,20 @@ export class ChildLife {
   }
 
   /** Notes that a run is on, and gives its id. One that is noted already stays. */
-  runStarted(): string {
+  runStarted(starter?: RunStarter): string {
     if (this.#state.kind === "running") return this.#state.runId;
     const runId = uuidv7();
     if (this.#state.kind !== "idle") return runId;
-    this.#runs.begin();
+    this.#runs.begin(runId, starter);
     this.#become({ kind: "running", child: this.#state.child, runId });
     return runId;
   }
 
-  /** Notes that the run has ended by itself. Gives whether one was on. */
-  runSettled(): boolean {
+  /** Notes that the run has ended by itself; `aborted` is pi's own word. Gives whether one was on. */
+  runSettled(aborted?: boolean): boolean {
     if (this.#state.kind !== "running") return false;
     this.#become({ kind: "idle", child: this.#state.child });
-    this.#runs.end();
+    this.#runs.settle(aborted);
     return true;
   }
 
@@ -146,7 +148,7 @@ export class ChildLife {
     this.#given.add(child);
     this.#lastCleaned = Promise.resolve();
     this.#become({ kind: "hibernated" });
-    this.#runs.end();
+    this.#runs.interrupt();
   }
 
   /** Whether a child of another session can be taken over. */
@@ -192,7 +194,7 @@ export class ChildLife {
   #ended(child: Child, exit: ChildExit): void {
     if (this.#given.has(child)) return;
     if (this.child === child) this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
-    this.#runs.end();
+    this.#runs.interrupt();
     this.#options.onEnded(child, exit);
   }
 

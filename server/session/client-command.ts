@@ -1,6 +1,6 @@
 import { WireError } from "../../protocol/errors.ts";
 import { routeOf } from "../../protocol/pi-commands.ts";
-import { knownValues, type PiCommand, requiredFields } from "../pi/records.ts";
+import { changesState, knownValues, type PiCommand, requiredFields } from "../pi/records.ts";
 
 /** Refuses what would pass the daemon by, change other sessions unasked, or make pi throw inside. */
 export function checkCommand(command: PiCommand, confirmShared: boolean): void {
@@ -26,6 +26,11 @@ export function checkCommand(command: PiCommand, confirmShared: boolean): void {
     const values = known.values.join(", ");
     throw invalid(`/command/${known.field}`, `must be one of ${values}`, `pi's "${type}" knows only ${values}.`);
   }
+}
+
+/** Whether a command changes what the session says of itself. */
+export function changesSession(type: string): boolean {
+  return changesState.has(type) || type === "set_session_name";
 }
 
 /** Throws `forbidden` unless the caller knows that other sessions are changed too. */

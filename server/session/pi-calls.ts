@@ -6,7 +6,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
-import { isRecordObject, type PiCommand, type PiResponse } from "../pi/records.ts";
+import { changesState, isRecordObject, type PiCommand, type PiResponse } from "../pi/records.ts";
 import { refused } from "./prompting.ts";
 import type { SessionCore } from "./session-core.ts";
 
@@ -41,15 +41,9 @@ export interface BashRequest {
 /** How often a shell command whose caller has gone is told to end, until it has. */
 const abortAgainMs = 1_000;
 
-type Data = Readonly<Record<string, unknown>>;
+export type { PiCommand } from "../pi/records.ts";
 
-/** After these pi says something else of its model or thinking level. */
-const changesState: ReadonlySet<string> = new Set([
-  "set_model",
-  "cycle_model",
-  "set_thinking_level",
-  "cycle_thinking_level",
-]);
+type Data = Readonly<Record<string, unknown>>;
 
 /**
  * Commands of clients to a session's pi that start no run. pi takes them in every state and answers in any order, so they
@@ -78,11 +72,6 @@ export class PiCalls {
     return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;
   }
 
-  /** As {@link send}, where pi's documents promise an object. */
-  async object(command: PiCommand, signal: AbortSignal): Promise<Data> {
-    return objectOf(await this.send(command, signal), command);
-  }
-
   /** Changes a setting for every pi of the user's. */
   async setShared(command: PiCommand, { setting, value }: Omit<SharedSetting, "file">, signal: AbortSignal) {
     await this.send(command, signal);
@@ -103,7 +92,7 @@ export class PiCalls {
       await child.send({ type: "get_state" }).catch(() => {});
       return { response };
     }, signal);
-    return objectOf((await unlessAborted(response, signal)).data, command);
+    return objectOf((await unlessAborted(response, signal)).data, command.type);
   }
 
   /**
@@ -127,7 +116,7 @@ export class PiCalls {
         // Also an aborted one is waited for: the next may not begin before it has ended.
         const { data } = await response;
         signal.throwIfAborted();
-        return { ...objectOf(data, record), bashId };
+        return { ...objectOf(data, record.type), bashId };
       } finally {
         clearInterval(again);
         signal.removeEventListener("abort", abandon);
@@ -183,7 +172,8 @@ export class PiCalls {
   }
 }
 
-function objectOf(data: unknown, { type }: PiCommand): Data {
+/** pi's data, where its documents promise an object. Throws `unsupported_by_pi`. */
+export function objectOf(data: unknown, type: string): Data {
   if (isRecordObject(data)) return data;
   throw new WireError("unsupported_by_pi", `This pi answers "${type}" in another way than its documents say.`, {
     command: type,

@@ -5,7 +5,10 @@ import { cancellation } from "./dialogs.ts";
 /** Those who need to know of pi's events. */
 export interface EventReaders {
   runStarted(): void;
-  runSettled(): void;
+  agentEnded(): void;
+  runSettled(event: PiEvent): void;
+  /** A compaction begins or ends. */
+  compacting(isOn: boolean): void;
   messageEnded(event: PiEvent): void;
   /** pi says something of itself. */
   learned(said: Partial<ReadyState>): void;
@@ -19,11 +22,18 @@ export function lookAt(event: PiEvent, readers: EventReaders): void {
     case "agent_start":
       readers.runStarted();
       break;
+    case "agent_end":
+      readers.agentEnded();
+      break;
+    case "compaction_start":
+    case "compaction_end":
+      readers.compacting(event.type === "compaction_start");
+      break;
     case "message_end":
       readers.messageEnded(event);
       break;
     case "agent_settled":
-      readers.runSettled();
+      readers.runSettled(event);
       break;
     case "session_info_changed":
       readers.learned({ sessionName: textOf(event["name"]) });

@@ -1,37 +1,68 @@
+import type { By } from "../../protocol/client-identity.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { Prompt, PromptState } from "../../protocol/prompt.ts";
 import type { LostPrompt } from "../../protocol/session.ts";
-import { isRecordObject, type PiEvent } from "../pi/records.ts";
-import { readEntries } from "../pi/session-file.ts";
-import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
+import type { PiEvent } from "../pi/records.ts";
+import { isOver, maxExcerptLength, type PromptStore, type StoredPrompt } from "../store/prompts.ts";
+import { PromptWaiters, type Waited } from "./prompt-waiters.ts";
+import type { Receipts } from "./receipts.ts";
+import type { RunEnd } from "./runs.ts";
+import { entryIdOf, type UserEntry, type UserMessage, userEntries, userMessage } from "./user-entries.ts";
 
-interface OpenPrompt {
-  readonly promptId: string;
-  readonly text: string;
-  readonly createdAt: number;
-  disposition: Exclude<StoredPrompt["state"], "lost">;
+export interface PromptLedgerOptions {
+  readonly sessionId: string;
+  readonly store: PromptStore;
+  readonly receipts: Receipts;
+  /** pi's session file, as it is now. */
+  readonly file: () => string;
+  /** Tells of a change; `by` is whose call it follows from. */
+  readonly say: (prompt: Prompt, by: By | undefined) => void;
+  /** Prompts were found to be lost. */
+  readonly onLost: (lost: readonly LostPrompt[]) => void;
+  /** Something that {@link PromptLedger.isQuiet} depends on has changed. */
+  readonly onChange: () => void;
+  /** Prompts that pi has and that are not over, and the characters of their texts. */
+  readonly maxOpen: number;
+  readonly maxOpenChars: number;
 }
 
+/** What is undefined stays as it is. */
+type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
+type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by">;
+
 const maxLost = 16;
-const maxExcerptLength = 1_000;
+/** Entries that are known to be some prompt's, so that no other one takes them for its own. */
+const maxClaimed = 256;
+/** Prompts that are over and are still known without a look into the store. */
+const maxRecent = 32;
 
 /**
- * Knows which prompts pi has taken and not yet written into the transcript. pi keeps queued prompts in memory, and
- * loses even an accepted one when it is killed within milliseconds (measured); such a loss is reported, and the prompt
- * is never sent again by itself.
+ * Follows each prompt from before pi gets it until the end of its run. pi keeps queued prompts in memory, and loses even
+ * an accepted one when it is killed within milliseconds (measured); such a loss is found by a look into pi's session
+ * file, is reported, and the prompt is never sent again by itself.
  */
 export class PromptLedger {
-  readonly #sessionId: string;
-  readonly #store: PromptStore;
-  #open: OpenPrompt[] = [];
+  readonly #options: PromptLedgerOptions;
+  readonly #open = new Map<string, StoredPrompt>();
+  readonly #recent = new Map<string, StoredPrompt>();
+  readonly #waiters = new PromptWaiters();
+  /** A prompt that pi has accepted without a word of what it does with it: a run that begins now is its. */
+  #presumed: string | undefined;
+  #openChars = 0;
+  readonly #claimed = new Set<string>();
+  #accounting: Promise<unknown> = Promise.resolve();
   #lost: LostPrompt[] = [];
+  #lastEnd: RunEnd | undefined;
 
-  constructor(sessionId: string, store: PromptStore) {
-    this.#sessionId = sessionId;
-    this.#store = store;
-    for (const prompt of store.of(sessionId)) {
+  constructor(options: PromptLedgerOptions) {
+    this.#options = options;
+    for (const prompt of options.store.open(options.sessionId)) {
       if (prompt.state === "lost") this.#lost.push(lostPrompt(prompt));
-      else this.#open.push({ ...prompt, disposition: prompt.state });
+      else this.#track(prompt);
     }
     this.#lost = this.#lost.slice(-maxLost);
+    if (this.#open.size === 0) return;
+    for (const { entryId } of options.store.list(options.sessionId, ["inserted"], maxClaimed)) this.#claim(entryId);
   }
 
   /** The newest lost prompts, the oldest of them first. */
@@ -39,101 +70,319 @@ export class PromptLedger {
     return this.#lost;
   }
 
-  /** Resolves when the text is on disk: only then may it be written to pi. */
-  async store(promptId: string, text: string): Promise<void> {
-    const createdAt = Date.now();
-    await this.#store.add({ promptId, sessionId: this.#sessionId, text, createdAt });
-    this.#open.push({ promptId, text, createdAt, disposition: "stored" });
+  /** Whether no prompt is on its way into the transcript. */
+  get isQuiet(): boolean {
+    return ![...this.#open.values()].some(({ state }) => isUndecided(state));
+  }
+
+  /** The prompt that a run which begins now is most likely for. */
+  get presumed(): StoredPrompt | undefined {
+    return this.#presumed === undefined ? undefined : this.#open.get(this.#presumed);
+  }
+
+  /** Whether pi is given the prompt, or has it, and it is not over. */
+  isOpen(promptId: string): boolean {
+    return this.#open.has(promptId);
+  }
+
+  /** A prompt of this session that is not forgotten. */
+  find(promptId: string): StoredPrompt | undefined {
+    return this.#open.get(promptId) ?? this.#recent.get(promptId) ?? this.#options.store.get(promptId);
+  }
+
+  /** The newest first. */
+  list(states: readonly PromptState[], limit: number): readonly StoredPrompt[] {
+    const { store, sessionId } = this.#options;
+    // What was not written yet is known here.
+    const known = store.list(sessionId, states, limit).map((row) => this.#open.get(row.promptId) ?? row);
+    return known.filter(({ state }) => states.includes(state));
+  }
+
+  /**
+   * Resolves when the text is on disk: only then may it be written to pi. Throws `overloaded`, `store_failed`; nothing is
+   * stored then.
+   */
+  async store({ promptId, text, hash, by }: NewPrompt): Promise<void> {
+    const { sessionId, maxOpen, maxOpenChars, store } = this.#options;
+    if (this.#open.size >= maxOpen || (this.#openChars > 0 && this.#openChars + text.length > maxOpenChars)) {
+      const why = `The session has ${this.#open.size} prompts that are not over, which is what it may have.`;
+      throw new WireError("overloaded", why, { retryAfterMs: 1_000, maxOpen, maxOpenChars });
+    }
+    const now = Date.now();
+    const prompt: StoredPrompt = {
+      promptId,
+      sessionId,
+      state: "stored",
+      text,
+      length: text.length,
+      hash,
+      ...(by === undefined ? {} : { by }),
+      createdAt: now,
+      updatedAt: now,
+    };
+    this.#track(prompt);
+    try {
+      await store.add(prompt);
+    } catch (error) {
+      this.#untrack(promptId);
+      throw error;
+    }
+    // Its pi may have ended meanwhile: then it is lost by now.
+    if (this.#open.get(promptId)?.state === "stored")
+      this.#options.receipts.tell(undefined, () => this.#say(prompt, by));
   }
 
   /** pi took it: to start a run with it, or into its queue. */
-  accepted(promptId: string, disposition: "started" | "queued"): void {
-    const prompt = this.#open.find((open) => open.promptId === promptId);
+  accepted(promptId: string, disposition: "started" | "queued", runId?: string): void {
+    const prompt = this.#open.get(promptId);
     if (prompt === undefined) return;
-    prompt.disposition = disposition;
-    void this.#store.setState(promptId, disposition);
+    this.#forgetPresumed(promptId);
+    // It may stand in the transcript by now. A queued one's run is the one that takes it in.
+    const facts = { disposition, runId: prompt.runId ?? (disposition === "started" ? runId : undefined) };
+    this.#change(prompt, prompt.state === "stored" ? { state: disposition, ...facts } : facts, prompt.by);
   }
 
-  /** Its fate is known, and it is not lost. */
-  forget(promptId: string): void {
-    this.#open = this.#open.filter((open) => open.promptId !== promptId);
-    void this.#store.forget(promptId);
+  /** pi took it, most likely to start a run. */
+  presumeStarted(promptId: string): void {
+    this.#presumed = promptId;
   }
 
-  /** A message of pi is complete, so its entry is in the session file. */
-  messageEnded(event: PiEvent): void {
-    if (this.#open.length === 0) return;
-    const text = userText(event["message"]);
-    const prompt = text === undefined ? undefined : matching(this.#open, text);
-    if (prompt !== undefined) this.forget(prompt.promptId);
+  /** An extension or a command took it: there is no run for it. */
+  handled(promptId: string): void {
+    this.#forgetPresumed(promptId);
+    const prompt = this.#open.get(promptId);
+    if (prompt?.state === "stored") this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
+  }
+
+  /** pi does not take it. Its id may be used again. */
+  refused(promptId: string): void {
+    this.#forgetPresumed(promptId);
+    const prompt = this.#open.get(promptId);
+    if (prompt === undefined) return;
+    this.#untrack(promptId);
+    const stored = this.#options.store.forget(promptId);
+    const refused: StoredPrompt = { ...prompt, state: "refused", updatedAt: Date.now() };
+    this.#options.receipts.tell(stored, () => {
+      this.#say(refused, prompt.by);
+      this.#waiters.notify(refused, undefined);
+    });
+  }
+
+  /** A message of pi is complete, so its entry is in the session file. Gives the prompt that it is, if any. */
+  messageEnded(event: PiEvent, runId: string | undefined): string | undefined {
+    if (this.isQuiet) return undefined;
+    const message = userMessage(event["message"]);
+    const prompt = message === undefined ? undefined : this.#matching(message.text);
+    if (message === undefined || prompt === undefined) return undefined;
+    this.#inserted(prompt, message, runId);
+    return prompt.promptId;
   }
 
   /** pi's queue was emptied of these texts: they were taken back, not lost. */
-  cleared(texts: readonly string[]): void {
+  cleared(texts: readonly string[], by: By | undefined): void {
     for (const text of texts) {
-      const prompt = this.#open.find((open) => open.disposition === "queued" && open.text === text);
-      if (prompt !== undefined) this.forget(prompt.promptId);
+      const prompt = [...this.#open.values()].find((open) => open.state === "queued" && open.text === text);
+      if (prompt !== undefined) this.#change(prompt, { state: "withdrawn" }, by);
     }
   }
 
   /** The run has ended by itself, so pi's queue is empty: what was expanded or rewritten has been written too. */
-  runSettled(): void {
-    for (const { promptId, disposition } of this.#open) if (disposition !== "stored") this.forget(promptId);
+  runSettled(runId: string | undefined): readonly string[] {
+    const written = [...this.#open.values()].filter(({ state }) => state === "started" || state === "queued");
+    for (const prompt of written) this.#change(prompt, { state: "inserted", runId: prompt.runId ?? runId });
+    return written.map(({ promptId }) => promptId);
+  }
+
+  /** A run has ended: so have the prompts that it has taken in. One that it should have taken in is looked for. */
+  runEnded(end: RunEnd): void {
+    this.#lastEnd = end;
+    const { runId, outcome, stopReason, error } = end;
+    const of = [...this.#open.values()].filter((prompt) => prompt.runId === runId);
+    for (const prompt of of) {
+      this.#change(prompt, { outcome, stopReason, error });
+    }
+    // The child's end brings them all to account.
+    if (outcome === "interrupted" || !of.some(({ state }) => state === "started")) return;
+    this.account((prompt) => prompt.state === "started" && prompt.runId === runId).catch(() => {});
   }
 
   /** The child has ended: compares what is open with the session file, and says what is lost. */
-  async childEnded(file: string): Promise<readonly LostPrompt[]> {
-    if (this.#open.length === 0) return [];
-    const open = this.#open;
-    this.#open = [];
-    const written = await userEntries(file).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return [];
-      this.#open = [...open, ...this.#open];
-      throw error;
-    });
+  async childEnded(): Promise<void> {
+    this.#presumed = undefined;
+    await this.account((prompt) => isUndecided(prompt.state));
+    for (const prompt of this.#open.values()) {
+      if (prompt.state === "inserted") this.#change(prompt, { outcome: prompt.outcome ?? "interrupted" });
+    }
+  }
+
+  /** Looks into the session file for prompts that nobody has seen there, and says which of them are lost. */
+  async account(isAsked: (prompt: StoredPrompt) => boolean): Promise<void> {
+    const accounted = this.#accounting.then(() => this.#account(isAsked));
+    this.#accounting = accounted.catch(() => {});
+    await accounted;
+  }
+
+  async #account(isAsked: (prompt: StoredPrompt) => boolean): Promise<void> {
+    if (![...this.#open.values()].some(isAsked)) return;
+    const all = await userEntries(this.#options.file());
+    const written = all.filter(({ entryId }) => entryId === undefined || !this.#claimed.has(entryId));
     const lost: LostPrompt[] = [];
-    for (const prompt of open) {
-      const index = written.findIndex(({ at, text }) => at >= prompt.createdAt && text === prompt.text);
-      const rewritten = prompt.disposition === "started" ? written.findIndex(({ at }) => at >= prompt.createdAt) : -1;
-      const found = index === -1 ? rewritten : index;
-      if (found === -1) {
-        lost.push(lostPrompt(prompt));
-        void this.#store.setState(prompt.promptId, "lost");
+    for (const prompt of [...this.#open.values()].filter(isAsked)) {
+      const entry = takeEntry(written, prompt);
+      if (entry !== undefined) {
+        this.#claim(entry.entryId);
+        this.#change(prompt, { state: "inserted", entryId: entry.entryId });
       } else {
-        written.splice(found, 1);
-        void this.#store.forget(prompt.promptId);
+        lost.push(lostPrompt(prompt));
+        this.#lost = [...this.#lost, lostPrompt(prompt)].slice(-maxLost);
+        this.#change(prompt, { state: "lost" });
       }
     }
-    this.#lost = [...this.#lost, ...lost].slice(-maxLost);
-    return lost;
+    if (lost.length > 0) this.#options.onLost(lost);
+  }
+
+  /** Resolves when the prompt and its run are over. Throws `deadline_exceeded`, and what {@link close} says. */
+  async over(promptId: string, timeoutMs: number, signal: AbortSignal): Promise<Waited> {
+    if (!this.#open.has(promptId)) {
+      await this.#options.receipts.told();
+      const prompt = this.find(promptId);
+      if (prompt === undefined) throw promptNotFound(promptId);
+      return { prompt, end: this.#endOf(prompt) };
+    }
+    return await this.#waiters.wait({ promptId, timeoutMs, signal, runId: () => this.find(promptId)?.runId });
+  }
+
+  /** The prompt, when it is known whether its pi has taken it. */
+  async decided(promptId: string): Promise<StoredPrompt> {
+    while (this.#open.get(promptId)?.state === "stored") await this.#waiters.next();
+    await this.#options.receipts.told();
+    const prompt = this.find(promptId);
+    if (prompt === undefined) throw promptNotFound(promptId);
+    return prompt;
+  }
+
+  /** The session is over: whoever waits for a prompt hears of it. */
+  close(why: WireError): void {
+    this.#waiters.fail(why);
+  }
+
+  #inserted(prompt: StoredPrompt, message: UserMessage, runId: string | undefined): void {
+    this.#forgetPresumed(prompt.promptId);
+    const inserted = this.#set(prompt, { state: "inserted", runId: runId ?? prompt.runId });
+    const { store, receipts, file } = this.#options;
+    const noted = (async () => {
+      const entryId = await entryIdOf(file(), message);
+      const current = this.#open.get(inserted.promptId) ?? this.#recent.get(inserted.promptId) ?? inserted;
+      this.#claim(entryId);
+      const found = entryId === undefined ? current : this.#set(current, { entryId });
+      await store.put(found);
+    })();
+    receipts.tell(noted, () => this.#say({ ...inserted, ...entryOf(this.find(inserted.promptId)) }, undefined));
+  }
+
+  /** A prompt's own message: the same text, else (templates, skills and extensions rewrite) the one a run began with. */
+  #matching(text: string): StoredPrompt | undefined {
+    const undecided = [...this.#open.values()].filter(({ state }) => isUndecided(state));
+    return (
+      undecided.find((prompt) => prompt.text === text) ??
+      undecided.find(({ promptId, state }) => state === "started" || promptId === this.#presumed)
+    );
+  }
+
+  #change(prompt: StoredPrompt, change: Change, by?: By): void {
+    const changed = this.#set(prompt, change);
+    const { store, receipts } = this.#options;
+    const stored = store.put(changed);
+    const isSettled = isOver(changed);
+    receipts.tell(isSettled ? stored : undefined, () => {
+      const told = { ...changed, ...entryOf(this.find(changed.promptId)) };
+      if (changed.state !== prompt.state || changed.outcome !== prompt.outcome) this.#say(told, by);
+      if (isSettled) this.#waiters.notify(told, this.#endOf(told));
+    });
+  }
+
+  #set(prompt: StoredPrompt, change: Change): StoredPrompt {
+    const changed: StoredPrompt = { ...prompt, ...defined(change), updatedAt: Date.now() };
+    if (isOver(changed)) {
+      this.#untrack(changed.promptId);
+      const { text } = changed;
+      const kept = changed.state === "lost" ? text : text.slice(0, maxExcerptLength);
+      this.#recent.set(changed.promptId, { ...changed, text: kept });
+      const [oldest] = this.#recent.keys();
+      if (this.#recent.size > maxRecent && oldest !== undefined) this.#recent.delete(oldest);
+    } else if (this.#open.has(changed.promptId)) {
+      this.#open.set(changed.promptId, changed);
+    }
+    this.#waiters.changed();
+    this.#options.onChange();
+    return changed;
+  }
+
+  #claim(entryId: string | undefined): void {
+    if (entryId === undefined) return;
+    this.#claimed.add(entryId);
+    const [oldest] = this.#claimed;
+    if (this.#claimed.size > maxClaimed && oldest !== undefined) this.#claimed.delete(oldest);
+  }
+
+  #track(prompt: StoredPrompt): void {
+    this.#open.set(prompt.promptId, prompt);
+    this.#openChars += prompt.text.length;
+  }
+
+  #untrack(promptId: string): void {
+    const prompt = this.#open.get(promptId);
+    if (prompt === undefined) return;
+    this.#open.delete(promptId);
+    this.#openChars -= prompt.text.length;
+    this.#waiters.changed();
+    this.#options.onChange();
+  }
+
+  #endOf({ runId }: StoredPrompt): RunEnd | undefined {
+    return runId !== undefined && this.#lastEnd?.runId === runId ? this.#lastEnd : undefined;
+  }
+
+  #forgetPresumed(promptId: string): void {
+    if (this.#presumed === promptId) this.#presumed = undefined;
+  }
+
+  #say(prompt: StoredPrompt, by: By | undefined): void {
+    this.#options.say(shown(prompt), by);
   }
 }
 
-/** A prompt's own message: the same text, else (templates, skills and extensions rewrite) the one that a run began with. */
-function matching(open: readonly OpenPrompt[], text: string): OpenPrompt | undefined {
-  return open.find((prompt) => prompt.text === text) ?? open.find(({ disposition }) => disposition === "started");
+export function promptNotFound(promptId: string): WireError {
+  return new WireError("prompt_not_found", `There is no prompt "${promptId}".`, { promptId });
 }
 
-function lostPrompt({ promptId, text, createdAt }: Pick<StoredPrompt, "promptId" | "text" | "createdAt">): LostPrompt {
+/** A prompt as clients see it: with the beginning of its text, or with all that is kept of it. */
+export function shown({ hash: _hash, ...prompt }: StoredPrompt, whole = false): Prompt {
+  return whole ? prompt : { ...prompt, text: prompt.text.slice(0, maxExcerptLength) };
+}
+
+/** Whether pi may still bring it into the transcript. */
+function isUndecided(state: PromptState): boolean {
+  return state === "stored" || state === "started" || state === "queued";
+}
+
+/** The entry that a prompt has become, which is then nobody else's. */
+function takeEntry(written: UserEntry[], { text, createdAt, state }: StoredPrompt): UserEntry | undefined {
+  const index = written.findIndex((entry) => entry.at >= createdAt && entry.text === text);
+  // What began a run may have been rewritten by templates, skills and extensions.
+  const rewritten = state === "started" ? written.findIndex((entry) => entry.at >= createdAt) : -1;
+  const found = index === -1 ? rewritten : index;
+  return found === -1 ? undefined : written.splice(found, 1)[0];
+}
+
+function lostPrompt({ promptId, text, createdAt }: StoredPrompt): LostPrompt {
   return { promptId, text: text.slice(0, maxExcerptLength), length: text.length, at: createdAt };
 }
 
-async function userEntries(file: string): Promise<{ readonly at: number; readonly text: string }[]> {
-  const entries = await readEntries(file);
-  return entries.flatMap((entry) => {
-    const text = userText(entry["message"]);
-    return text === undefined ? [] : [{ at: Date.parse(String(entry["timestamp"])), text }];
-  });
+function entryOf(prompt: StoredPrompt | undefined): Partial<StoredPrompt> {
+  return prompt?.entryId === undefined ? {} : { entryId: prompt.entryId };
 }
 
-function userText(message: unknown): string | undefined {
-  if (!isRecordObject(message) || message["role"] !== "user") return undefined;
-  const { content } = message;
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return undefined;
-  return content
-    .filter(isRecordObject)
-    .filter(({ type }) => type === "text")
-    .map(({ text }) => String(text))
-    .join("");
+function defined(change: Change): Partial<StoredPrompt> {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<StoredPrompt>;
 }

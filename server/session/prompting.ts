@@ -1,14 +1,22 @@
 import { v7 as uuidv7 } from "uuid";
+import type { By } from "../../protocol/client-identity.ts";
 import type { ImageBlock } from "../../protocol/content.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { IfRunning, PromptResult } from "../../protocol/session.ts";
-import { within } from "../lib/deadline.ts";
+import type { Disposition, IfRunning, PromptResult } from "../../protocol/prompt.ts";
+import { canonicalHash } from "../lib/canonical-json.ts";
+import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";
+import type { StoredPrompt } from "../store/prompts.ts";
 import type { PromptLedger } from "./prompt-ledger.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 
 export interface PromptRequest {
+  /** Chosen by the client. Default: a UUIDv7. */
+  readonly promptId?: string | undefined;
+  /** Resolves when what must be on disk before the prompt is. It was queued before this call. */
+  readonly reserved?: Promise<void> | undefined;
+  readonly by?: By | undefined;
   readonly text: string;
   readonly images?: readonly ImageBlock[] | undefined;
   readonly ifRunning: IfRunning;
@@ -38,6 +46,8 @@ export class Prompting {
   readonly #core: SessionCore;
   readonly #ledger: PromptLedger;
   readonly #companion: PromptCompanion;
+  /** Those that pi has not answered yet. */
+  readonly #known = new Map<string, UnderWay>();
 
   constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
     this.#core = core;
@@ -46,19 +56,24 @@ export class Prompting {
   }
 
   /**
-   * Resolves when pi has taken the prompt. Its text is on disk before pi gets it.
-   * Throws `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`.
+   * Resolves when pi has taken the prompt. Its text is on disk before pi gets it. An id that was used before gives what
+   * has become of that prompt; nothing is written then. A caller that has gone is answered, and the prompt goes on.
+   * Throws `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`, `conflict`, `prompt_lost`, `overloaded`.
    */
   async prompt(request: PromptRequest): Promise<PromptResult> {
-    const { outcome } = await this.#core.scope.run(() => this.#begin(request), request.signal);
+    const { promptId = uuidv7(), signal, text, images, ifRunning } = request;
+    const underWay = request.promptId === undefined ? undefined : this.#known.get(promptId);
+    // One whose caller has gone before its turn will not be written.
+    const known = underWay?.isDropped() === true ? undefined : underWay;
+    const hash = canonicalHash({ text, images: images ?? [], ifRunning });
+    if (known !== undefined && known.hash !== hash) throw conflict(promptId);
+    const stored = known === undefined && request.promptId !== undefined ? this.#ledger.find(promptId) : undefined;
+    if (stored !== undefined) return await this.#again(stored, hash, signal);
+    const result = known?.result ?? this.#first({ ...request, promptId, hash });
     try {
-      const result = await outcome;
-      // A command may have given the child to another session.
-      if (result.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#companion.handOver();
-      return result;
+      return await (signal === undefined ? result : unlessAborted(result, signal));
     } catch (error) {
-      if (error instanceof WireError && error.kind !== "child_exited") void this.#companion.handOver();
-      throw error;
+      throw withPromptId(error, promptId);
     }
   }
 
@@ -66,18 +81,25 @@ export class Prompting {
    * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
    * ignores the abort.
    */
-  async abort(): Promise<boolean> {
-    const sent = await this.#core.scope.overtake(async () => {
+  async abort(signal?: AbortSignal, by?: By): Promise<boolean> {
+    const waiting = AbortSignal.timeout(abortTimeoutMs);
+    const given = signal === undefined ? waiting : AbortSignal.any([waiting, signal]);
+    const turn = this.#core.scope.overtake(async () => {
       const { state } = this.#core;
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
+      this.#core.abortSent(by);
       const response = state.child.send({ type: "abort" });
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
       // What waits for its turn finds the session idle, unless the abort takes long.
       await within(done, abortTurnMs).catch(() => {});
       return { done, wasRunning: state.kind === "running" };
+    }, given);
+    const sent = await unlessAborted(turn, given).catch((error: unknown) => {
+      throw error === waiting.reason ? unanswered() : error;
     });
     if (sent === undefined) return false;
-    const ended = await within(sent.done, abortTimeoutMs);
+    const ending = within(sent.done, abortTimeoutMs);
+    const ended = await (signal === undefined ? ending : unlessAborted(ending, signal));
     if (ended.kind === "done") return sent.wasRunning;
     throw new WireError(
       "deadline_exceeded",
@@ -89,7 +111,7 @@ export class Prompting {
    * Empties pi's queue of users' messages, and gives their texts. Without a child nothing is queued.
    * Throws `child_exited`, `refused_by_pi`.
    */
-  async clearQueue(): Promise<QueuedTexts> {
+  async clearQueue(by?: By): Promise<QueuedTexts> {
     return await this.#core.scope.run(async () => {
       const { state } = this.#core;
       if (state.kind !== "idle" && state.kind !== "running") return { steering: [], followUp: [] };
@@ -97,7 +119,7 @@ export class Prompting {
       if (!response.success) throw refused("clear_queue", response);
       const { steering, followUp } = isRecordObject(response.data) ? response.data : {};
       const cleared = { steering: texts(steering), followUp: texts(followUp) };
-      this.#ledger.cleared([...cleared.steering, ...cleared.followUp]);
+      this.#ledger.cleared([...cleared.steering, ...cleared.followUp], by);
       return cleared;
     });
   }
@@ -116,21 +138,58 @@ export class Prompting {
     if (wasRunning) await Promise.race([this.#core.settled(), child.exited]);
   }
 
+  /** A prompt whose id nobody has used. */
+  async #first(request: NewRequest): Promise<PromptResult> {
+    const { promptId, hash, signal } = request;
+    const result = this.#core.scope.run(() => this.#begin(request), signal).then(({ outcome }) => outcome);
+    const isDropped = (): boolean => signal?.aborted === true && !this.#ledger.isOpen(promptId);
+    const underWay: UnderWay = { hash, result, isDropped };
+    this.#known.set(promptId, underWay);
+    try {
+      const taken = await result;
+      // A command may have given the child to another session.
+      if (taken.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#companion.handOver();
+      return taken;
+    } catch (error) {
+      if (error instanceof WireError && error.kind !== "child_exited") void this.#companion.handOver();
+      throw error;
+    } finally {
+      if (this.#known.get(promptId) === underWay) this.#known.delete(promptId);
+    }
+  }
+
+  /** What has become of a prompt whose id is used again. */
+  async #again(stored: StoredPrompt, hash: string, signal: AbortSignal | undefined): Promise<PromptResult> {
+    const { promptId, sessionId } = stored;
+    if (sessionId !== this.#core.sessionId || stored.hash !== hash) throw conflict(promptId);
+    // Its pi has ended before it answered: the session file is being looked into.
+    const decided = this.#ledger.decided(promptId);
+    const prompt = await (signal === undefined ? decided : unlessAborted(decided, signal));
+    if (prompt.state === "lost") throw promptLost(promptId);
+    return resultOf(prompt);
+  }
+
   /** Writes the prompt, and holds the session's turn until another prompt can follow. */
-  async #begin(request: PromptRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
+  async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
+    const { promptId, hash, text, by, reserved } = request;
     const child = await this.#core.awake("prompt");
-    this.#refuseControlText(child, request.text);
-    const isCommand = child.isExtensionCommand(request.text);
+    this.#refuseControlText(child, text);
+    const isCommand = child.isExtensionCommand(text);
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
-    const promptId = uuidv7();
-    await this.#ledger.store(promptId, request.text);
-    if (!isChildOf(this.#core, child)) {
-      this.#ledger.forget(promptId);
-      throw new WireError(
-        "child_exited",
-        "Another session has taken over the session's pi; a second try starts another.",
-      );
+    request.signal?.throwIfAborted();
+    await this.#ledger.store({ promptId, text, hash, ...(by === undefined ? {} : { by }) });
+    try {
+      await reserved;
+      if (!isChildOf(this.#core, child)) {
+        throw new WireError(
+          "child_exited",
+          "Another session has taken over the session's pi; a second try starts another.",
+        );
+      }
+    } catch (error) {
+      this.#ledger.refused(promptId);
+      throw error;
     }
     const run = this.#core.nextRun();
     const outcome = this.#write(child, promptId, request);
@@ -140,7 +199,7 @@ export class Prompting {
     return { outcome };
   }
 
-  async #write(child: Child, promptId: string, { text, images, ifRunning }: PromptRequest): Promise<PromptResult> {
+  async #write(child: Child, promptId: string, { text, images, ifRunning }: NewRequest): Promise<PromptResult> {
     // Set in the very place of the response: a short run may start and end within the same chunk of records.
     let outcome: Promise<PromptResult> | undefined;
     const onResponse = (response: PiResponse): void => {
@@ -160,10 +219,14 @@ export class Prompting {
         { onResponse },
       );
     } catch (error) {
-      throw withPromptId(error, promptId);
+      // What could not be written never reached pi; what was written may have.
+      if (error instanceof WireError && error.kind === "overloaded") this.#ledger.refused(promptId);
+      // The look at what the child has left may have been before this prompt.
+      else await this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
+      throw error;
     }
     if (outcome !== undefined) return await outcome;
-    this.#ledger.forget(promptId);
+    this.#ledger.refused(promptId);
     const words = response.error ?? "";
     throw /already processing|compact/i.test(words) ? busy(words) : refused("prompt", response);
   }
@@ -172,22 +235,22 @@ export class Prompting {
   async #accepted({ child, promptId, text, response }: Accepted): Promise<PromptResult> {
     const said = isRecordObject(response.data) ? response.data["disposition"] : undefined;
     const known = said === "started" || said === "queued" || said === "handled";
-    const { disposition, runId } = known ? this.#said(said) : await this.#findOut(child, promptId, text);
-    if (disposition === "handled") this.#ledger.forget(promptId);
-    else this.#ledger.accepted(promptId, disposition);
+    const { disposition, runId } = known ? this.#said(said, promptId) : await this.#findOut(child, promptId, text);
+    if (disposition === "handled") this.#ledger.handled(promptId);
+    else this.#ledger.accepted(promptId, disposition, runId);
     return { promptId, disposition, ...(runId === undefined ? {} : { runId }) };
   }
 
-  #said(disposition: PromptResult["disposition"]): Outcome {
-    return { disposition, runId: disposition === "started" ? this.#core.runStarted() : this.#core.runId };
+  #said(disposition: Disposition, promptId: string): Outcome {
+    return { disposition, runId: disposition === "started" ? this.#core.runStarted(promptId) : this.#core.runId };
   }
 
   /** An older pi does not say what became of the prompt: its state right behind the response does. */
   async #findOut(child: Child, promptId: string, text: string): Promise<Outcome> {
     if (child.isExtensionCommand(text)) return { disposition: "handled", runId: undefined };
-    if (this.#core.state.kind === "running") return this.#said("queued");
+    if (this.#core.state.kind === "running") return this.#said("queued", promptId);
     const runs = this.#core.runsStarted;
-    this.#ledger.accepted(promptId, "started");
+    this.#ledger.presumeStarted(promptId);
     let outcome: Outcome = { disposition: "handled", runId: undefined };
     await child.send(
       { type: "get_state" },
@@ -195,8 +258,9 @@ export class Prompting {
         onResponse: ({ data }) => {
           const isStreaming = isRecordObject(data) && data["isStreaming"] === true;
           // A run that has begun and ended by now must not be noted once more.
-          if (this.#core.runsStarted > runs) outcome = { disposition: "started", runId: this.#core.runId };
-          else if (isStreaming) outcome = this.#said("started");
+          if (this.#core.runsStarted > runs) {
+            outcome = { disposition: "started", runId: this.#ledger.find(promptId)?.runId ?? this.#core.runId };
+          } else if (isStreaming) outcome = this.#said("started", promptId);
         },
       },
     );
@@ -218,8 +282,20 @@ interface QueuedTexts {
   readonly followUp: string[];
 }
 
+interface UnderWay {
+  readonly hash: string;
+  readonly result: Promise<PromptResult>;
+  /** Whether it will not be written. */
+  readonly isDropped: () => boolean;
+}
+
+interface NewRequest extends PromptRequest {
+  readonly promptId: string;
+  readonly hash: string;
+}
+
 interface Outcome {
-  readonly disposition: PromptResult["disposition"];
+  readonly disposition: Disposition;
   readonly runId: string | undefined;
 }
 
@@ -245,6 +321,45 @@ export function refused(command: string, response: PiResponse): WireError {
   return new WireError("refused_by_pi", `pi refused "${command}": ${response.error ?? "it gave no reason"}`, {
     piError: response.error,
   });
+}
+
+function unanswered(): WireError {
+  return new WireError(
+    "deadline_exceeded",
+    `The abort could not be written within ${abortTimeoutMs} ms: pi has not answered the prompt before it. Closing the session ends it.`,
+  );
+}
+
+function conflict(promptId: string): WireError {
+  return new WireError("conflict", `The id "${promptId}" was used before for another prompt.`, { promptId });
+}
+
+function promptLost(promptId: string): WireError {
+  const why =
+    "pi ended, and the prompt is not in the transcript. prompt/get has its text; send it again if you want to.";
+  return new WireError("prompt_lost", why, { promptId });
+}
+
+/** A prompt's receipt, for a call that was made before. */
+export function resultOf({
+  promptId,
+  disposition,
+  runId,
+  state,
+  outcome,
+  stopReason,
+  error,
+}: StoredPrompt): PromptResult {
+  return {
+    promptId,
+    // pi's answer may have been lost with it: what stands in the transcript was started at least.
+    disposition: disposition ?? (state === "handled" ? "handled" : state === "queued" ? "queued" : "started"),
+    state,
+    ...(runId === undefined ? {} : { runId }),
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(stopReason === undefined ? {} : { stopReason }),
+    ...(error === undefined ? {} : { error }),
+  };
 }
 
 function withPromptId(error: unknown, promptId: string): unknown {

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
 import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
@@ -126,7 +127,7 @@ export class Pushing implements GivenPushes {
   }
 
   /** Has a request made that carries a parked push. A caller that has gone before its turn asks for nothing. */
-  async resend(deliveryId: string, signal?: AbortSignal): Promise<void> {
+  async resend(deliveryId: string, signal?: AbortSignal, by?: By): Promise<void> {
     const isParked = (): boolean => this.#tracker.get(deliveryId).state === "parked";
     await this.#core.scope.run(async () => {
       // What came before may have sent it already; another carrier would start a run that has nothing to carry.
@@ -136,7 +137,7 @@ export class Pushing implements GivenPushes {
       if (!isParked()) return;
       const { sessionId } = this.#core;
       await this.#sendCarrier(child, () =>
-        this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now() }),
+        this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now(), by }),
       );
     }, signal);
   }

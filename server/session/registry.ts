@@ -7,7 +7,7 @@ import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
-import type { PromptStore } from "../store/prompts.ts";
+import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
@@ -64,10 +64,15 @@ export class Registry {
     await Promise.all(waiting.map(({ pushing }) => pushing.handOver()));
   }
 
-  /** Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. */
-  async create(params: Params<"session/create">): Promise<Session> {
+  /**
+   * Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
+   * session that has the id already is given as it is: the call was made before.
+   */
+  async create(params: Params<"session/create">, sessionId: string = uuidv7()): Promise<Session> {
+    const existing = this.#sessions.get(sessionId);
+    if (existing !== undefined) return existing;
     this.#refuseMore();
-    return await this.#track(this.#create(params));
+    return await this.#track(this.#create(params, sessionId));
   }
 
   /** Throws `session_not_found`. */
@@ -80,6 +85,17 @@ export class Registry {
 
   find(sessionId: string): Session | undefined {
     return this.#sessions.get(sessionId);
+  }
+
+  /** A prompt of a session that is not closed. */
+  findPrompt(promptId: string): StoredPrompt | undefined {
+    const stored = this.#options.prompts.get(promptId);
+    // It may be on its way to the disk.
+    const session =
+      stored === undefined
+        ? this.all().find(({ prompts }) => prompts.ledger.isOpen(promptId))
+        : this.find(stored.sessionId);
+    return session?.prompts.ledger.find(promptId);
   }
 
   /** The newest first. */
@@ -140,12 +156,11 @@ export class Registry {
     return exit;
   }
 
-  async #create(params: Params<"session/create">): Promise<Session> {
+  async #create(params: Params<"session/create">, sessionId: string): Promise<Session> {
     const cwd = await workingDirectory(params.cwd).catch((error: unknown) => {
       throw exhaustion(error) ?? error;
     });
     const now = new Date();
-    const sessionId = uuidv7();
     const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
     const { name, sessionDir: directory } = options;
     const file = ephemeral

@@ -1,3 +1,4 @@
+import type { By } from "../../protocol/client-identity.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
 import type { StartPurpose } from "./child-life.ts";
@@ -21,8 +22,10 @@ export interface SessionCore {
   awake(purpose?: StartPurpose): Promise<Child>;
   /** Resolves when no start is under way, whatever came of it. */
   startOver(): Promise<void>;
-  /** Notes that a run is on, and gives its id. One that is noted already stays. */
-  runStarted(): string;
+  /** Notes that a run is on, with the prompt that began it, and gives its id. One that is noted already stays. */
+  runStarted(promptId?: string): string;
+  /** Notes that an abort is being written to pi. */
+  abortSent(by?: By): void;
   /** Resolves when the next run begins. */
   nextRun(): Promise<void>;
   /** Resolves when nothing is left of the last child. */

@@ -1,3 +1,4 @@
+import type { Control } from "../../protocol/control.ts";
 import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { isLost } from "./ephemeral.ts";
 import type { SessionFacts } from "./session-record.ts";
@@ -8,11 +9,12 @@ export interface InfoParts {
   readonly state: SessionState;
   readonly cursor: number;
   readonly pendingDeliveries: number;
+  readonly control: Control;
   readonly lostPrompts: readonly LostPrompt[];
 }
 
 /** A session as clients see it. */
-export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPrompts }: InfoParts): SessionInfo {
+export function sessionInfo({ facts, state, cursor, pendingDeliveries, control, lostPrompts }: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
   const lost = facts.ephemeral !== undefined && isLost({ ephemeral: true, generation: facts.generation }, state);
   return {
@@ -23,6 +25,7 @@ export function sessionInfo({ facts, state, cursor, pendingDeliveries, lostPromp
     ...(state.kind === "running" ? { runId: state.runId } : {}),
     cursor,
     pendingDeliveries,
+    ...(control.policy === "shared" && control.controller === undefined ? {} : { control }),
     lostPrompts: [...lostPrompts],
     ...(exit === undefined ? {} : { exit }),
   };

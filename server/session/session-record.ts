@@ -1,3 +1,4 @@
+import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
@@ -89,6 +90,12 @@ export class SessionRecord {
   markFile(mark: StoredSession["fileMark"]): void {
     const { fileMark: _mark, ...rest } = this.#stored;
     this.#stored = mark === undefined ? rest : { ...rest, fileMark: mark };
+    void this.#save(this.#stored);
+  }
+
+  /** Who may act in the session. */
+  governedBy(control: ControlPolicy): void {
+    this.#stored = { ...this.#stored, control };
     void this.#save(this.#stored);
   }
 

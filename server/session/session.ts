@@ -1,7 +1,10 @@
+import type { By } from "../../protocol/client-identity.ts";
+import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
+import { limits } from "../config.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
@@ -11,22 +14,24 @@ import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
+import { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import { lossOf } from "./ephemeral.ts";
 import type { Replay } from "./event-log.ts";
 import { Journal } from "./journal.ts";
 import { PiCalls } from "./pi-calls.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
-import { PromptLedger } from "./prompt-ledger.ts";
-import { Prompting } from "./prompting.ts";
+import type { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
 import type { SessionCore } from "./session-core.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
+import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
+import { signed } from "./signed.ts";
 import type { Subscriber } from "./subscriptions.ts";
 import { Succession } from "./succession.ts";
 
@@ -36,27 +41,34 @@ import { Succession } from "./succession.ts";
 export class Session implements SessionCore {
   readonly scope: SerialQueue;
   readonly pushing: Pushing;
-  readonly prompting: Prompting;
   readonly calls: PiCalls;
+  readonly prompts: SessionPrompts;
+  readonly control: Control;
   readonly succession: Succession;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
-  readonly #ledger: PromptLedger;
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
   readonly #custody: Custody;
   readonly #settling = new SettlingGate((frame) => this.#take(frame));
   readonly #readers: EventReaders = {
-    runStarted: () => void this.runStarted(),
-    runSettled: () => this.#runSettled(),
-    messageEnded: (event) => this.#ledger.messageEnded(event),
+    runStarted: () => {
+      this.runStarted();
+      this.prompts.runs.agentIs("active");
+    },
+    agentEnded: () => this.prompts.runs.agentIs("done"),
+    runSettled: (event) => this.prompts.settled(this.#life.child, event, (aborted) => this.#runSettled(aborted)),
+    compacting: (isOn) => this.prompts.compacting(isOn),
+    messageEnded: (event) => this.prompts.messageEnded(event),
     learned: (said) => {
       this.#record.take(said);
       this.#publish();
     },
     answer: (command) => this.#life.child?.post(command),
   };
+  /** Whose calls change the session at this moment. */
+  readonly #actors: { readonly by: By | undefined }[] = [];
   #closed: Promise<ChildExit | undefined> | undefined;
 
   constructor(options: SessionOptions) {
@@ -75,12 +87,22 @@ export class Session implements SessionCore {
     this.scope = new SerialQueue({
       maxWaiting: options.maxWaitingCalls,
       onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
+      onEmpty: () => this.prompts.idleness.changed(),
     });
-    this.#ledger = new PromptLedger(sessionId, options.prompts);
+    this.control = new Control({
+      sessionId,
+      policy: options.stored.control ?? "shared",
+      onPolicy: (policy) => this.#record.governedBy(policy),
+      say: (control, change, by) => this.#journal.say("session/controlChanged", { ...signed(by), control, change }),
+      graceMs: limits.controlGraceMs,
+    });
     this.pushing = new Pushing(this, options.tracker, options.log);
-    this.prompting = new Prompting(this, this.#ledger, this.pushing);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
+    const { prompts: store } = options;
+    const onLost = (lost: readonly LostPrompt[]): void => this.#publish(lost);
+    this.prompts = new SessionPrompts({ core: this, journal: this.#journal, store, pushing: this.pushing, onLost });
     this.#life = new ChildLife({
+      runs: this.prompts.runs,
       start: (signal) => this.#start(signal),
       onReady: (child) => this.#provider.attach(child),
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
@@ -88,6 +110,7 @@ export class Session implements SessionCore {
       onChange: () => {
         this.#record.touch();
         this.#publish();
+        this.prompts.idleness.changed();
       },
       log,
     });
@@ -103,6 +126,10 @@ export class Session implements SessionCore {
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
       log,
     });
+  }
+
+  get prompting(): Prompting {
+    return this.prompts.prompting;
   }
 
   get sessionId(): string {
@@ -144,7 +171,8 @@ export class Session implements SessionCore {
       state: this.#life.state,
       cursor: this.#journal.cursor,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
-      lostPrompts: this.#ledger.lost,
+      control: this.control.state,
+      lostPrompts: this.prompts.ledger.lost,
     });
   }
 
@@ -158,8 +186,11 @@ export class Session implements SessionCore {
   }
 
   /** Tells the session's subscribers of a delivery. */
-  deliveryChanged(delivery: object): void {
-    this.#journal.say("delivery/updated", { delivery });
+  deliveryChanged(delivery: Delivery): void {
+    const step = delivery.history.at(-1);
+    const by = step?.at === delivery.updatedAt ? step.by : undefined;
+    this.#journal.say("delivery/updated", { ...signed(by), delivery });
+    this.prompts.idleness.changed();
   }
 
   async awake(purpose: StartPurpose = "work"): Promise<Child> {
@@ -177,8 +208,28 @@ export class Session implements SessionCore {
     return this.#life.startOver();
   }
 
-  runStarted(): string {
-    return this.#life.runStarted();
+  /** What changes in the session while `work` goes on follows from this client's call, unless several are at it. */
+  async acting<T>(by: By | undefined, work: () => Promise<T>): Promise<T> {
+    const actor = { by };
+    this.#actors.push(actor);
+    try {
+      return await work();
+    } finally {
+      this.#actors.splice(this.#actors.indexOf(actor), 1);
+    }
+  }
+
+  runStarted(promptId?: string): string {
+    const starter = this.prompts.starter(promptId);
+    this.#actors.push({ by: starter?.by });
+    const runId = this.#life.runStarted(starter);
+    this.#actors.pop();
+    if (promptId !== undefined) this.prompts.runs.took(promptId);
+    return runId;
+  }
+
+  abortSent(by?: By): void {
+    this.prompts.runs.abortSent(by);
   }
 
   nextRun(): Promise<void> {
@@ -201,6 +252,7 @@ export class Session implements SessionCore {
 
   /** A daemon has ended and another began: what the child of the former had not written is lost. */
   async recover(): Promise<void> {
+    this.prompts.recover();
     await this.#recount(Date.now());
   }
 
@@ -236,7 +288,10 @@ export class Session implements SessionCore {
   }
 
   async #end(): Promise<ChildExit | undefined> {
-    await this.#refuseStarts(new WireError("session_closed", `The session ${this.sessionId} is closed.`));
+    const why = new WireError("session_closed", `The session ${this.sessionId} is closed.`);
+    this.prompts.close(why);
+    this.control.close();
+    await this.#refuseStarts(why);
     return await this.#leave(() =>
       this.#life.close(() => {
         this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
@@ -295,8 +350,8 @@ export class Session implements SessionCore {
     lookAt(event, this.#readers);
   }
 
-  #runSettled(): void {
-    if (!this.#life.runSettled()) return;
+  #runSettled(aborted: boolean | undefined): void {
+    if (!this.#life.runSettled(aborted)) return;
     this.#settling.open();
     const { child } = this.#life;
     if (child !== undefined) this.#custody.settled(child);
@@ -309,7 +364,7 @@ export class Session implements SessionCore {
   #take(frame: OutwardFrame): void {
     this.#options.tracker.receive(this.sessionId, frame);
     this.#provider.receive(frame);
-    if (frame.kind === "settled" && !frame.aborted) this.#ledger.runSettled();
+    if (frame.kind === "settled" && !frame.aborted) this.prompts.queueSettled();
     if (frame.kind === "fault") {
       this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
     }
@@ -355,8 +410,7 @@ export class Session implements SessionCore {
     try {
       const kind = this.#record.stored.ephemeral === true ? "sessionLost" : "childEnded";
       this.#options.tracker.applyToAll(this.sessionId, { kind, at });
-      const lost = await this.#ledger.childEnded(this.file);
-      if (lost.length > 0) this.#publish(lost);
+      await this.prompts.childEnded();
     } catch (error) {
       this.#options.log.error({ err: error }, "what an ended child has left could not be counted");
     }
@@ -365,6 +419,11 @@ export class Session implements SessionCore {
   #publish(lostPrompts?: readonly LostPrompt[]): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    this.#journal.say("session/updated", { session, ...(lostPrompts === undefined ? {} : { lostPrompts }) });
+    const by = this.#actors.length === 1 ? this.#actors[0]?.by : undefined;
+    this.#journal.say("session/updated", {
+      ...signed(by),
+      session,
+      ...(lostPrompts === undefined ? {} : { lostPrompts }),
+    });
   }
 }

@@ -1,45 +1,61 @@
 import type { Database } from "./database.ts";
 
-export interface StoredResult {
+/** A call with an idempotency key. */
+export interface StoredCall {
   readonly paramsHash: string;
-  /** JSON. */
-  readonly result: string;
+  /** The id under which its effect is known, where it has one. */
+  readonly subject: string;
+  /** JSON; undefined as long as the call is under way. */
+  readonly result?: string;
 }
 
 const keepMs = 24 * 60 * 60 * 1_000;
 
-/** Results of calls with an idempotency key, kept for 24 hours, across restarts. */
+/**
+ * Calls with an idempotency key, kept for 24 hours, across restarts. A key is there before the effect of its call is,
+ * and the result behind it.
+ */
 export class IdempotencyStore {
   readonly #database: Database;
   readonly #put;
   readonly #get;
+  readonly #delete;
   readonly #expire;
 
   constructor(database: Database) {
     this.#database = database;
     this.#put = database.prepare(
-      "INSERT OR REPLACE INTO idempotency (method, key, params_hash, result, at) VALUES (?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO idempotency (method, key, params_hash, subject, result, at) VALUES (?, ?, ?, ?, ?, ?)",
     );
     this.#get = database.prepare(
-      "SELECT params_hash AS paramsHash, result FROM idempotency WHERE method = ? AND key = ? AND at > ?",
+      "SELECT params_hash AS paramsHash, subject, result FROM idempotency WHERE method = ? AND key = ? AND at > ?",
     );
+    this.#delete = database.prepare("DELETE FROM idempotency WHERE method = ? AND key = ?");
     this.#expire = database.prepare("DELETE FROM idempotency WHERE at <= ?");
   }
 
-  put(method: string, key: string, stored: StoredResult): Promise<void> {
-    return this.#database.keep(
-      `result ${method} ${key}`,
-      this.#put,
-      method,
-      key,
-      stored.paramsHash,
-      stored.result,
-      Date.now(),
-    );
+  /** Resolves when the key is on disk: only then may its call have an effect. Rejects with `store_failed`. */
+  begin(method: string, key: string, { paramsHash, subject }: StoredCall): Promise<void> {
+    return this.#database.write(this.#put, method, key, paramsHash, subject, "", Date.now());
   }
 
-  get(method: string, key: string): StoredResult | undefined {
-    return this.#get.get(method, key, Date.now() - keepMs) as StoredResult | undefined;
+  /** Notes the result of a call that has had its effect. */
+  finish(method: string, key: string, { paramsHash, subject, result = "" }: StoredCall): Promise<void> {
+    const values = [method, key, paramsHash, subject, result, Date.now()];
+    return this.#database.keep(`result ${method} ${key}`, this.#put, ...values);
+  }
+
+  /** For a call that has failed, and has had no effect: it may be made again. */
+  forget(method: string, key: string): Promise<void> {
+    return this.#database.keep(`result ${method} ${key}`, this.#delete, method, key);
+  }
+
+  get(method: string, key: string): StoredCall | undefined {
+    const row = this.#get.get(method, key, Date.now() - keepMs);
+    if (row === undefined) return undefined;
+    const { paramsHash, subject, result } = row;
+    const call = { paramsHash: String(paramsHash), subject: String(subject ?? "") };
+    return result === "" ? call : { ...call, result: String(result) };
   }
 
   /** Forgets what is older than that at `now`, in Unix milliseconds. */

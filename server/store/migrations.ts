@@ -49,6 +49,19 @@ const steps: readonly string[] = [
    ALTER TABLE deliveries ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
    UPDATE deliveries SET bytes = length(push) + length(record), settled_at = iif(settled, created_at, NULL);
    CREATE INDEX deliveries_settled ON deliveries (settled_at, bytes) WHERE settled = 1;`,
+  // What is known of a prompt beside its text. A key's result is empty as long as its call is under way.
+  `ALTER TABLE prompts ADD COLUMN record TEXT;
+   ALTER TABLE prompts ADD COLUMN record_sum INTEGER;
+   ALTER TABLE prompts ADD COLUMN settled_at INTEGER;
+   UPDATE prompts SET settled_at = created_at WHERE state = 'lost';
+   CREATE INDEX prompts_settled ON prompts (settled_at) WHERE settled_at IS NOT NULL;
+   CREATE TABLE runs (
+     run_id TEXT PRIMARY KEY,
+     session_id TEXT NOT NULL,
+     record TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX runs_by_session ON runs (session_id);
+   ALTER TABLE idempotency ADD COLUMN subject TEXT;`,
 ];
 
 /** The newest shape. */

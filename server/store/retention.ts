@@ -12,6 +12,9 @@ export interface RetentionOptions {
   /** How long settled deliveries and lost prompts are kept. */
   readonly keepSettledDeliveriesMs: number;
   readonly keepLostPromptsMs: number;
+  /** How long other prompts are kept, and how many. */
+  readonly keepSettledPromptsMs: number;
+  readonly maxSettledPrompts: number;
   /** Between two looks. */
   readonly everyMs: number;
   /** At most so many free pages are given back at each look, so that nobody waits for long. */
@@ -37,7 +40,8 @@ export class Retention {
       await Promise.all([
         deliveries.expire(now - options.keepSettledDeliveriesMs),
         deliveries.limit(),
-        prompts.expire(now - options.keepLostPromptsMs),
+        prompts.expire(now - options.keepLostPromptsMs, now - options.keepSettledPromptsMs),
+        prompts.limit(options.maxSettledPrompts),
         idempotency.expire(now),
       ]);
       database.shrink(options.shrinkPages);

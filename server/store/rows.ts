@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { PromptState } from "../../protocol/prompt.ts";
 import { isSound } from "./sums.ts";
 
 /** A row as SQLite gives it; `row` is its number. */
@@ -14,6 +15,8 @@ export interface Table {
   /** Whether a row says what was written into it, and fits itself. */
   readonly isSound: (row: Row) => boolean;
 }
+
+const promptStates: ReadonlySet<string> = new Set(PromptState.enum);
 
 export const tables: readonly Table[] = [
   {
@@ -38,9 +41,11 @@ export const tables: readonly Table[] = [
     name: "prompts",
     id: "prompt_id",
     columns: ["prompt_id", "session_id", "text", "state", "created_at"],
-    newColumns: ["text_sum"],
-    isSound: ({ text, text_sum, state }) =>
-      isSound(text, text_sum) && ["stored", "started", "queued", "lost"].includes(String(state)),
+    newColumns: ["text_sum", "record", "record_sum", "settled_at"],
+    isSound: ({ text, text_sum, state, record, record_sum }) =>
+      isSound(text, text_sum) &&
+      promptStates.has(String(state)) &&
+      ((record ?? null) === null || (isSound(record, record_sum) && parsed(String(record)) !== undefined)),
   },
   {
     name: "deliveries",

@@ -65,7 +65,7 @@ function read(path: string, readOnly: boolean): Salvaged | undefined {
     const rows = byName((table) => readTable(open, table).filter((row) => table.isSound(row)));
     return {
       rows,
-      results: tryEach(open, "SELECT method, key, params_hash, result, at FROM idempotency").rows,
+      results: resultsOf(open),
       lostIds: byName((table) => {
         const known = new Set(rows[table.name].map((row) => row[table.id]));
         return idsByIndex(open, table).filter((id) => !known.has(id));
@@ -76,6 +76,13 @@ function read(path: string, readOnly: boolean): Salvaged | undefined {
   } finally {
     database?.close();
   }
+}
+
+/** The results of calls with a key, of whatever shape the store is. */
+function resultsOf(database: DatabaseSync): Row[] {
+  const columns = "method, key, params_hash, result, at";
+  const { rows, isWhole } = tryEach(database, `SELECT ${columns}, subject FROM idempotency`);
+  return isWhole || rows.length > 0 ? rows : tryEach(database, `SELECT ${columns} FROM idempotency`).rows;
 }
 
 function byName<T>(of: (table: Table) => T): Record<Table["name"], T> {

@@ -1,3 +1,4 @@
+import type { ControlPolicy } from "../../protocol/control.ts";
 import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
@@ -38,6 +39,8 @@ export interface StoredSession {
     readonly lastId?: string;
     readonly isOpen: boolean;
   };
+  /** Where it is not shared by all clients. */
+  readonly control?: ControlPolicy;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -27,6 +27,8 @@ export interface Core extends AsyncDisposable {
   behave(...behaviours: readonly string[]): void;
   /** As a daemon that was killed: its children die, and another begins on the same store. */
   restart(): Promise<void>;
+  /** The same, of one that had no time to hear of its children's end. */
+  kill(): Promise<void>;
 }
 
 /** A subscriber that keeps every notification. */
@@ -80,8 +82,10 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
   const env: NodeJS.ProcessEnv = { ...process.env, PI_CODING_AGENT_DIR: join(root, "agent") };
   const log = pino({ level: "silent" });
 
+  let life = 0;
+
   function open() {
-    const database = new Database(join(root, "store.db"), () => {}, connect === undefined ? {} : { connect });
+    const database = new Database(join(root, `store-${life}.db`), () => {}, connect === undefined ? {} : { connect });
     const tracker: DeliveryTracker = new DeliveryTracker({
       store: new DeliveryStore(database),
       ...limits.delivery,
@@ -106,6 +110,17 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
   }
 
   let current = open();
+  const restart = async (): Promise<void> => {
+    for (const { state } of current.registry.all()) {
+      if (state.kind !== "idle" && state.kind !== "running") continue;
+      process.kill(state.child.pid, "SIGKILL");
+      await state.child.cleaned;
+    }
+    current.tracker.close();
+    current.database.close();
+    current = open();
+    await current.registry.recover();
+  };
   return {
     root,
     cwd,
@@ -118,16 +133,15 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
     behave: (...behaviours) => {
       env["FAKE_PI"] = behaviours.join(",");
     },
-    restart: async () => {
-      for (const { state } of current.registry.all()) {
-        if (state.kind !== "idle" && state.kind !== "running") continue;
-        process.kill(state.child.pid, "SIGKILL");
-        await state.child.cleaned;
+    restart,
+    kill: async () => {
+      // What is on disk at this moment is all that the next daemon knows.
+      for (const suffix of ["", "-wal"]) {
+        const file = join(root, `store-${life}.db${suffix}`);
+        if (existsSync(file)) copyFileSync(file, join(root, `store-${life + 1}.db${suffix}`));
       }
-      current.tracker.close();
-      current.database.close();
-      current = open();
-      await current.registry.recover();
+      life += 1;
+      await restart();
     },
     [Symbol.asyncDispose]: async () => {
       await current.registry.shutdown();

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
 import { type OpenStore, openStore } from "../../server/store/open-store.ts";
-import { PromptStore } from "../../server/store/prompts.ts";
+import { PromptStore, type StoredPrompt } from "../../server/store/prompts.ts";
 import type { StoredSession } from "../../server/store/sessions.ts";
 
 /** The files of a store. */
@@ -42,6 +42,21 @@ export function storedDelivery(deliveryId: string, sessionId: string, more: Part
   };
 }
 
+export function storedPrompt(promptId: string, sessionId: string, more: Partial<StoredPrompt> = {}): StoredPrompt {
+  const text = more.text ?? "text";
+  return {
+    promptId,
+    sessionId,
+    state: "stored",
+    text,
+    length: text.length,
+    hash: "h",
+    createdAt: 1,
+    updatedAt: more.createdAt ?? 1,
+    ...more,
+  };
+}
+
 export function pushOf(deliveryId: string, content: string) {
   return {
     deliveryId,
@@ -60,7 +75,7 @@ export async function fillStore({ database, sessions }: OpenStore, deliveriesEac
   const prompts = new PromptStore(database);
   for (const sessionId of ["s1", "s2", "s3"]) {
     await sessions.put(storedSession(sessionId));
-    await prompts.add({ promptId: `p-${sessionId}`, sessionId, text: `prompt of ${sessionId}`, createdAt: 1 });
+    await prompts.add(storedPrompt(`p-${sessionId}`, sessionId, { text: `prompt of ${sessionId}` }));
     for (let i = 0; i < deliveriesEach; i += 1) {
       const delivery = storedDelivery(`d-${sessionId}-${i}`, sessionId);
       await deliveries.add({ push: pushOf(delivery.deliveryId, `content ${i} `.repeat(40)), delivery });
@@ -85,7 +100,7 @@ export function contents({ database, sessions }: OpenStore): ReadonlyMap<string,
     .map(({ deliveryId }) => [deliveryId, JSON.stringify(deliveries.get(deliveryId))]);
   for (const { reservedSeq: _, ...session } of sessions.all()) {
     all.push([session.sessionId, JSON.stringify(session)]);
-    for (const prompt of prompts.of(session.sessionId)) all.push([prompt.promptId, JSON.stringify(prompt)]);
+    for (const prompt of prompts.open(session.sessionId)) all.push([prompt.promptId, JSON.stringify(prompt)]);
   }
   return new Map(all);
 }

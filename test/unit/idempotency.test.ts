@@ -1,26 +1,35 @@
 import { expect, test } from "vitest";
 import type { WireError } from "../../protocol/errors.ts";
-import type { Handlers } from "../../server/rpc/call.ts";
-import { idempotent } from "../../server/rpc/idempotency.ts";
+import type { Call, Handlers } from "../../server/rpc/call.ts";
+import { idempotent, type SubjectMethod } from "../../server/rpc/idempotency.ts";
 import { Database } from "../../server/store/database.ts";
 import { IdempotencyStore } from "../../server/store/idempotency.ts";
 
 const call = { signal: new AbortController().signal };
+const params = { sessionId: "s", idempotencyKey: "k" };
 
-function wrapped(
-  store: IdempotencyStore,
-  abort: (params: object) => Promise<{ aborted: boolean }>,
-): (params: object) => Promise<unknown> {
-  const handlers = idempotent({ "session/abort": abort } as unknown as Handlers, store);
-  return async (params) => await handlers["session/abort"](params as never, call);
+type Act = (params: object, call: Call) => Promise<{ aborted: boolean }>;
+type Wrapped = (params: object, call?: Call) => Promise<unknown>;
+
+function wrapped(store: IdempotencyStore, abort: Act, subject?: SubjectMethod): Wrapped {
+  const subjects = subject === undefined ? {} : { "session/abort": subject };
+  const handlers = idempotent({ "session/abort": abort } as unknown as Handlers, store, subjects);
+  return async (given, own = call) => await handlers["session/abort"](given as never, own);
 }
 
+const kindOf = (attempt: Promise<unknown>): Promise<string> =>
+  attempt.then(
+    () => "success",
+    (error: WireError) => error.kind,
+  );
+
+const newStore = () => new IdempotencyStore(new Database(":memory:", () => {}));
+
 test("a call with an idempotency key happens once, while it runs, afterwards and behind a restart", async () => {
-  const store = new IdempotencyStore(new Database(":memory:", () => {}));
+  const store = newStore();
   let calls = 0;
   const act = async () => ({ aborted: calls++ === 0 });
   const first = wrapped(store, act);
-  const params = { sessionId: "s", idempotencyKey: "k" };
   expect(await Promise.all([first(params), first(params)])).toEqual([{ aborted: true }, { aborted: true }]);
   expect(await first({ idempotencyKey: "k", sessionId: "s" })).toEqual({ aborted: true });
   const afterRestart = wrapped(store, act);
@@ -31,19 +40,76 @@ test("a call with an idempotency key happens once, while it runs, afterwards and
 });
 
 test("a call that failed may be made again, and one without a key always happens", async () => {
-  const store = new IdempotencyStore(new Database(":memory:", () => {}));
+  const store = newStore();
   let calls = 0;
   const flaky = wrapped(store, async () => {
     calls += 1;
     if (calls === 1) throw new Error("once");
     return { aborted: true };
   });
-  const params = { sessionId: "s", idempotencyKey: "k" };
   await expect(flaky(params)).rejects.toThrow("once");
   expect(await flaky(params)).toEqual({ aborted: true });
   await flaky({ sessionId: "s" });
   await flaky({ sessionId: "s" });
   expect(calls).toBe(4);
-  const conflict = await flaky({ sessionId: "t", idempotencyKey: "k" }).catch((error: WireError) => error.kind);
-  expect(conflict).toBe("conflict");
+  expect(await kindOf(flaky({ sessionId: "t", idempotencyKey: "k" }))).toBe("conflict");
+});
+
+test("the key is on disk before the effect, and a daemon that ends between leaves an outcome that is not known", async () => {
+  const store = newStore();
+  const seen: unknown[] = [];
+  const killed = wrapped(store, () => {
+    seen.push(store.get("session/abort", "k"));
+    return new Promise(() => {});
+  });
+  void killed(params);
+  await expect.poll(() => seen).toMatchObject([{ paramsHash: expect.any(String) }]);
+  const next = wrapped(store, async () => ({ aborted: true }));
+  expect(await kindOf(next(params))).toBe("outcome_unknown");
+  expect(await kindOf(next({ ...params, sessionId: "t" }))).toBe("conflict");
+});
+
+test("an effect that has an id is asked for by that id, and has it again at the next daemon", async () => {
+  const store = newStore();
+  const effects = new Map<string, number>();
+  const subject: SubjectMethod = { isKnown: (id) => effects.has(id) };
+  const effect = (id: string | undefined) => effects.set(id as string, (effects.get(id as string) ?? 0) + 1);
+  const dying = wrapped(
+    store,
+    async (_params, own) => {
+      effect(own.subject?.id);
+      throw new Error("the child ended");
+    },
+    subject,
+  );
+  await expect(dying(params)).rejects.toThrow("the child ended");
+  const [id] = effects.keys();
+  const asked: (string | undefined)[] = [];
+  const next = wrapped(
+    store,
+    async (_params, own) => {
+      asked.push(own.subject?.id);
+      return { aborted: true };
+    },
+    subject,
+  );
+  expect(await next(params)).toEqual({ aborted: true });
+  expect(asked).toEqual([id]);
+});
+
+test("a shared call is cancelled when the last of its callers has gone, and not before", async () => {
+  const callers = [new AbortController(), new AbortController()];
+  let signal: AbortSignal | undefined;
+  const waiting = wrapped(newStore(), async (_params, own) => {
+    signal = own.signal;
+    return await new Promise((_resolve, reject) =>
+      own.signal.addEventListener("abort", () => reject(own.signal.reason)),
+    );
+  });
+  const calls = callers.map((caller) => waiting(params, { signal: caller.signal }).catch((error) => error.message));
+  await expect.poll(() => signal).toBeDefined();
+  callers[0]?.abort(new Error("first"));
+  expect(signal?.aborted).toBe(false);
+  callers[1]?.abort(new Error("second"));
+  expect(await Promise.all(calls)).toEqual(["second", "second"]);
 });

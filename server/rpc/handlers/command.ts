@@ -1,32 +1,40 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { checkCommand } from "../../session/client-command.ts";
+import { changesSession, checkCommand } from "../../session/client-command.ts";
+import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
 export function commandHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof commandMethods> {
   const callsOf = (sessionId: string) => registry.get(sessionId).calls;
 
+  /** pi's data. What changes the session is told as its caller's doing. */
+  const sent = (sessionId: string, command: PiCommand, { signal, by }: Call): Promise<unknown> => {
+    const session = registry.get(sessionId);
+    const send = () => session.calls.send(command, signal);
+    return changesSession(command.type) ? session.acting(by, send) : send();
+  };
+
   /** Sends the params as pi's command of this type; the result is pi's object, which its documents promise. */
   const asked =
     (type: string) =>
-    async ({ sessionId, idempotencyKey: _, ...fields }: Given, { signal }: Call): Promise<never> =>
-      (await callsOf(sessionId).object({ type, ...fields }, signal)) as never;
+    async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<never> =>
+      objectOf(await sent(sessionId, { type, ...fields }, call), type) as never;
 
   /** As {@link asked}, for what pi answers without data. */
   const told =
     (type: string) =>
-    async ({ sessionId, idempotencyKey: _, ...fields }: Given, { signal }: Call): Promise<Record<never, never>> => {
-      await callsOf(sessionId).send({ type, ...fields }, signal);
+    async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<Record<never, never>> => {
+      await sent(sessionId, { type, ...fields }, call);
       return {};
     };
 
   /** pi answers `null` where there is nothing to change to. */
   const cycled =
     (type: string) =>
-    async ({ sessionId }: Given, { signal }: Call): Promise<{ readonly changed: boolean }> => {
-      const data = await callsOf(sessionId).send({ type }, signal);
+    async ({ sessionId }: Given, call: Call): Promise<{ readonly changed: boolean }> => {
+      const data = await sent(sessionId, { type }, call);
       return typeof data === "object" && data !== null ? { ...data, changed: true } : { changed: false };
     };
 
@@ -42,8 +50,8 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
     "session/getThinkingLevels": asked("get_available_thinking_levels"),
     "session/setModel": asked("set_model"),
     "session/cycleModel": cycled("cycle_model"),
-    "session/setThinkingLevel": async ({ sessionId, level }, { signal }) => {
-      await callsOf(sessionId).send({ type: "set_thinking_level", level }, signal);
+    "session/setThinkingLevel": async ({ sessionId, level }, call) => {
+      await sent(sessionId, { type: "set_thinking_level", level }, call);
       const { thinkingLevel } = registry.get(sessionId).info();
       return thinkingLevel === undefined ? {} : { level: thinkingLevel };
     },
@@ -62,10 +70,10 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
       (await callsOf(sessionId).bash({ command, excludeFromContext, bashId }, signal)) as Result<"session/bash">,
     "session/abortBash": told("abort_bash"),
     "session/export": async ({ sessionId }, { signal }) => ({ html: await callsOf(sessionId).exportHtml(signal) }),
-    "session/command": async ({ sessionId, command, confirmShared }, { signal }) => {
+    "session/command": async ({ sessionId, command, confirmShared }, call) => {
       checkCommand(command, confirmShared === true);
       const underWay = tracker.underWay(sessionId);
-      const data = await callsOf(sessionId).send(command, signal);
+      const data = await sent(sessionId, command, call);
       const result = data === undefined ? {} : { data };
       return command.type === "compact" ? { ...result, deliveries: tracker.effects(underWay) } : result;
     },

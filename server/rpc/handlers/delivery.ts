@@ -10,10 +10,10 @@ const defaultWaitMs = 60_000;
 
 export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): Pick<Handlers, DeliveryMethods> {
   return {
-    "delivery/push": async ({ until, timeoutMs, ...params }, { signal }) => {
+    "delivery/push": async ({ until, timeoutMs, ...params }, { signal, by }) => {
       const session = registry.get(params.sessionId);
       if (session.loss !== undefined) throw session.loss;
-      const delivery = await tracker.accept(params);
+      const delivery = await tracker.accept(params, by);
       void session.pushing.handOver();
       if (until === undefined) return delivery;
       return await tracker.wait(delivery.deliveryId, until, timeoutMs ?? defaultWaitMs, signal);
@@ -22,22 +22,22 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
       tracker.wait(deliveryId, until ?? "delivered", timeoutMs ?? defaultWaitMs, signal),
     "delivery/get": ({ deliveryId }) => tracker.get(deliveryId),
     "delivery/list": (params) => tracker.list(params),
-    "delivery/cancel": async ({ deliveryId }, { signal }) => {
+    "delivery/cancel": async ({ deliveryId }, { signal, by }) => {
       const { sessionId } = tracker.get(deliveryId);
       // Of a session that was closed meanwhile nothing is under way.
-      const withdrawn = registry.find(sessionId)?.pushing.withdraw([deliveryId], cancelled());
+      const withdrawn = registry.find(sessionId)?.pushing.withdraw([deliveryId], { ...cancelled(), by });
       await unlessAborted(withdrawn, signal);
       const delivery = tracker.get(deliveryId);
       return { cancelled: delivery.state === "cancelled", delivery };
     },
-    "delivery/resend": async ({ deliveryId }, { signal }) => {
+    "delivery/resend": async ({ deliveryId }, { signal, by }) => {
       const delivery = tracker.get(deliveryId);
       if (delivery.state !== "parked") {
         throw new WireError("wrong_state", `The delivery is ${delivery.state}: only a parked one can be sent again.`, {
           delivery,
         });
       }
-      await unlessAborted(registry.get(delivery.sessionId).pushing.resend(deliveryId, signal), signal);
+      await unlessAborted(registry.get(delivery.sessionId).pushing.resend(deliveryId, signal, by), signal);
       return tracker.get(deliveryId);
     },
   };

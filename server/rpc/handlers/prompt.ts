@@ -1,29 +1,89 @@
 import type { Params } from "../../../protocol/methods.ts";
+import { type IfRunning, type PromptResult, PromptState } from "../../../protocol/prompt.ts";
 import type { promptMethods } from "../../../protocol/prompt-methods.ts";
-import type { IfRunning } from "../../../protocol/session.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { type PromptLedger, promptNotFound, shown } from "../../session/prompt-ledger.ts";
+import { resultOf } from "../../session/prompting.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
+const defaultWaitMs = 600_000;
+const defaultListed = 100;
+
 export function promptHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof promptMethods> {
-  const prompt = ({ sessionId, text, images }: Params<"session/steer">, ifRunning: IfRunning, { signal }: Call) =>
-    registry.get(sessionId).prompting.prompt({ text, images, ifRunning, signal });
+  const prompt = async (params: Params<"session/steer">, ifRunning: IfRunning, call: Call): Promise<PromptResult> => {
+    const { sessionId, text, images, wait, timeoutMs = defaultWaitMs } = params;
+    const { prompting, ledger } = registry.get(sessionId).prompts;
+    const { signal, by, subject } = call;
+    const promptId = params.promptId ?? subject?.id;
+    const taken = await prompting.prompt({
+      promptId,
+      text,
+      images,
+      ifRunning,
+      signal,
+      by,
+      reserved: subject?.reserved,
+    });
+    if (wait === undefined || taken.disposition === "handled") return taken;
+    const settled = await over(ledger, taken.promptId, timeoutMs, signal);
+    return { ...settled, disposition: taken.disposition };
+  };
 
   return {
     "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
     "session/steer": (params, call) => prompt(params, "steer", call),
     "session/followUp": (params, call) => prompt(params, "followUp", call),
-    "session/abort": async ({ sessionId }) => {
+    "session/abort": async ({ sessionId }, { signal, by }) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
-      return { aborted: await session.prompting.abort(), deliveries: tracker.effects(underWay) };
+      return { aborted: await session.prompting.abort(signal, by), deliveries: tracker.effects(underWay) };
     },
-    "session/clearQueue": async ({ sessionId }) => {
+    "session/clearQueue": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
       const { prompting, pushing } = registry.get(sessionId);
-      const cleared = await prompting.clearQueue();
+      const cleared = await prompting.clearQueue(by);
       await pushing.clear();
       return { ...cleared, deliveries: tracker.effects(underWay) };
     },
+    "session/waitForIdle": async ({ sessionId, timeoutMs = defaultWaitMs }, { signal }) => {
+      const session = registry.get(sessionId);
+      await session.prompts.idleness.wait(timeoutMs, signal);
+      const { state, cursor } = session.info();
+      return { state, cursor };
+    },
+    "prompt/get": ({ promptId }) => {
+      const known = registry.findPrompt(promptId);
+      if (known === undefined) throw promptNotFound(promptId);
+      return shown(known, true);
+    },
+    "prompt/wait": async ({ promptId, timeoutMs = defaultWaitMs }, { signal }) => {
+      const prompt = registry.findPrompt(promptId);
+      if (prompt === undefined) throw promptNotFound(promptId);
+      return await over(registry.get(prompt.sessionId).prompts.ledger, promptId, timeoutMs, signal);
+    },
+    "prompt/list": ({ sessionId, states = PromptState.enum, limit = defaultListed }) => ({
+      prompts: registry
+        .get(sessionId)
+        .prompts.ledger.list(states, limit)
+        .map((known) => shown(known)),
+    }),
+  };
+}
+
+/** What has become of a prompt, when it and its run are over. */
+async function over(
+  ledger: PromptLedger,
+  promptId: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<PromptResult> {
+  const { prompt, end } = await ledger.over(promptId, timeoutMs, signal);
+  return {
+    ...resultOf(prompt),
+    // A prompt that was lost with its pi has had no run, or an interrupted one.
+    ...(prompt.state === "lost" ? { outcome: "interrupted" as const } : {}),
+    ...(end?.text === undefined ? {} : { text: end.text }),
+    ...(end?.textTruncated === true ? { textTruncated: true } : {}),
   };
 }

@@ -6,12 +6,12 @@ import type { HandlersOf } from "../call.ts";
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
-    "session/create": async (params) => (await registry.create(params)).info(),
+    "session/create": async (params, { subject }) => (await registry.create(params, subject?.id)).info(),
     "session/list": (params) => sessionPage(registry, params),
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
-    "session/close": async ({ sessionId }) => {
+    "session/close": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
-      const exit = await registry.close(sessionId);
+      const exit = await registry.get(sessionId).acting(by, () => registry.close(sessionId));
       return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
     },
   };

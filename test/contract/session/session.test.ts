@@ -317,7 +317,7 @@ describe("ending a session", () => {
 
   test.each([
     ["a missing one", (core: Core) => join(core.root, "nowhere")],
-    ["a file", (core: Core) => join(core.root, "store.db")],
+    ["a file", (core: Core) => join(core.root, "store-0.db")],
     ["a relative one", () => "here"],
   ])("is not needed where the working directory is %s: it does not begin", async (_what, cwd) => {
     await using core = await startCore();

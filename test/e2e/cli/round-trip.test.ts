@@ -96,14 +96,14 @@ describe("from start to stop", () => {
 });
 
 describe("prompt", () => {
-  test("exits with 1 when the run has ended in an error, and says which", async () => {
+  test("exits with 7 when the run has failed, and says why", async () => {
     await using scene = await Scene.open({ otherwise: refusal });
     await scene.json(["new"]);
     const plain = await scene.run(["prompt", "last", "hello"]);
-    expect(plain.code).toBe(1);
-    expect(plain.stderr).toMatch(/^pi-rpcd: The run ended with "error": .*400.*\(run_failed\)\n$/);
+    expect(plain.code).toBe(7);
+    expect(plain.stderr).toMatch(/^pi-rpcd: The run failed: .*400.*\(run_failed\)\n$/);
     const json = await scene.run(["prompt", "last", "hello", "--json"]);
-    expect([json.code, errorName(json.stderr)]).toEqual([1, "run_failed"]);
+    expect([json.code, errorName(json.stderr)]).toEqual([7, "run_failed"]);
     expect(lines<Envelope>(json.stdout).at(-1)?.event.type).toBe("agent_settled");
   });
 

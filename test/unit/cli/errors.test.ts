@@ -5,6 +5,7 @@ import {
   DeliveryError,
   InvalidParamsError,
   RunFailedError,
+  RunInterruptedError,
 } from "../../../client/local-errors.ts";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import { WireError } from "../../../protocol/errors.ts";
@@ -12,6 +13,8 @@ import { StartError } from "../../../server/lib/start-error.ts";
 import { memoryOutput } from "./memory-output.ts";
 
 const parked = { deliveryId: "d", state: "parked" } as Delivery;
+
+const run = { promptId: "p", disposition: "started", state: "inserted", text: "" } as const;
 
 describe("an error's exit code", () => {
   test.each([
@@ -25,7 +28,9 @@ describe("an error's exit code", () => {
     [130, new InterruptedError("SIGINT")],
     [143, new InterruptedError("SIGTERM")],
     [1, new WireError("session_busy", "a run is on")],
-    [1, new RunFailedError({ promptId: "p", disposition: "started", text: "", stopReason: "error" })],
+    [6, new RunFailedError({ ...run, outcome: "aborted" })],
+    [7, new RunFailedError({ ...run, outcome: "failed", errorMessage: "overloaded" })],
+    [8, new RunInterruptedError("s", { ...run, outcome: "interrupted" })],
     [1, new Error("whatever")],
     [1, "thrown text"],
   ])("is %i for %s", (code, error) => {

@@ -36,7 +36,7 @@ export class FakeDaemon implements AsyncDisposable {
   readonly stateDir = mkdtempSync(join(tmpdir(), "fake-"));
   readonly socketPath: string;
   token = "token-1";
-  /** All but the first of each socket, if it is the client's greeting: a `daemon/info`. */
+  /** All but the client's greeting: the first of each socket, if it is a `daemon/info`, and its `daemon/hello`. */
   readonly calls: SeenCall[] = [];
   readonly sockets = new Set<WebSocket>();
   readonly handshakes: IncomingMessage[] = [];
@@ -71,6 +71,7 @@ export class FakeDaemon implements AsyncDisposable {
     this.#unix = server();
     this.#tcp = server();
     this.answer("daemon/info", () => daemonInfo());
+    this.answer("daemon/hello", ({ client }) => ({ clientId: client.id ?? "client-0" }));
   }
 
   static async start(options: { readonly socketName?: string } = {}): Promise<FakeDaemon> {
@@ -152,7 +153,7 @@ export class FakeDaemon implements AsyncDisposable {
     let isFirst = true;
     socket.on("message", (data: Buffer) => {
       const { method, params, id } = JSON.parse(data.toString()) as SeenCall;
-      const isGreeting = isFirst && method === "daemon/info";
+      const isGreeting = (isFirst && method === "daemon/info") || method === "daemon/hello";
       isFirst = false;
       void this.#reply({ method, params, id, socket }, isGreeting).then((reply) => {
         if (reply !== undefined && socket.readyState === socket.OPEN) socket.send(JSON.stringify(reply));

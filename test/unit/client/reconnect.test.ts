@@ -184,28 +184,20 @@ describe("a call whose connection is lost", () => {
     expect(second?.params).toEqual(first?.params);
   });
 
-  it("is a prompt's end once another daemon has taken over, unless the caller gave the key", async () => {
+  it("is made again, if it is a prompt, at another daemon too, which finds its key", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await connectTo(daemon);
     daemon.answer("session/prompt", () => noAnswer);
-    const session = client.session(sessionId);
-    const own = session.prompt("keyed by me", { idempotencyKey: "mine" });
-    const unsure = session.prompt("hello");
-    await daemon.called("session/prompt", 2);
+    const prompt = client.session(sessionId).prompt("hello");
+    await daemon.called("session/prompt");
     daemon.answer("daemon/info", () => daemonInfo({ startedAt: 2 }));
-    daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "started" }));
-    daemon.breakSockets();
-    await expect(unsure).rejects.toMatchObject({
-      kind: "connection_closed",
-      method: "session/prompt",
-      message: expect.stringContaining("another daemon"),
+    daemon.answer("session/prompt", () => {
+      throw new WireError("prompt_lost", "pi ended, and the prompt is not in the transcript.", { promptId: "p" });
     });
-    expect(await own).toMatchObject({ promptId: "p" });
-    expect(daemon.seen("session/prompt").map(({ params }) => params["text"])).toEqual([
-      "keyed by me",
-      "hello",
-      "keyed by me",
-    ]);
+    daemon.breakSockets();
+    await expect(prompt).rejects.toMatchObject({ kind: "prompt_lost", data: { promptId: "p" } });
+    const [first, second] = daemon.seen("session/prompt");
+    expect(second?.params).toEqual(first?.params);
   });
 
   it.each(["cancelled", "shutting_down"] as const)("is asked again when a daemon that ends says %s", async (name) => {

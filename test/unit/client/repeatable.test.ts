@@ -11,19 +11,23 @@ function propertiesOf({ params }: MethodRow): readonly string[] {
 }
 
 describe("a call whose answer was lost", () => {
-  it("is made again if its method only observes, but for subscriptions, which are one connection's", () => {
+  it("is made again if its method only observes, but for what is one connection's", () => {
     const observing = rows.filter(([, { capability }]) => capability === "observe").map(([name]) => name);
     const again = observing.filter((name) => repeatable(name, params, () => "k").repeat === "always");
-    expect(observing.filter((name) => !again.includes(name))).toEqual(["session/subscribe", "session/unsubscribe"]);
+    expect(observing.filter((name) => !again.includes(name))).toEqual([
+      "session/subscribe",
+      "session/unsubscribe",
+      "daemon/hello",
+    ]);
   });
 
-  it("is made again at the same daemon if its method takes an idempotency key, and gets one if it has none", () => {
+  it("is made again if its method takes an idempotency key, and gets one if it has none", () => {
     const keyed = rows.filter(([, row]) => propertiesOf(row).includes("idempotencyKey")).map(([name]) => name);
     expect(keyed).toContain("session/prompt");
     for (const name of keyed) {
       expect(repeatable(name, params, () => "k")).toEqual({
         params: { ...params, idempotencyKey: "k" },
-        repeat: "same_daemon",
+        repeat: "always",
       });
       const own = { ...params, idempotencyKey: "mine" };
       expect(repeatable(name, own, () => "k")).toEqual({ params: own, repeat: "always" });

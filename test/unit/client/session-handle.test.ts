@@ -2,23 +2,17 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Client } from "../../../client/client.ts";
 import type { SessionHandle } from "../../../client/session-handle.ts";
 import { WireError } from "../../../protocol/errors.ts";
-import type { Envelope } from "../../../protocol/event.ts";
-import type { SessionInfo } from "../../../protocol/session.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
-import { envelope, sessionId, sessionInfo } from "./fixtures.ts";
+import { sessionId, sessionInfo } from "./fixtures.ts";
 
 let daemon: FakeDaemon;
 let client: Client;
 let session: SessionHandle;
-let seq: number;
 
 beforeEach(async () => {
-  seq = 0;
   daemon = await FakeDaemon.start();
   client = await daemon.connect({ reconnect: false });
   session = client.session(sessionId);
-  daemon.answer("session/subscribe", () => ({ cursor: seq }));
-  daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
   daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "started" }));
 });
 
@@ -26,26 +20,6 @@ afterEach(async () => {
   await client.close();
   await daemon[Symbol.asyncDispose]();
 });
-
-function emit(...events: readonly (Envelope["event"] & Record<string, unknown>)[]): void {
-  for (const event of events) {
-    seq += 1;
-    daemon.notify("session/event", envelope(seq, event));
-  }
-}
-
-function update(changes: Partial<SessionInfo>, more: object = {}): void {
-  seq += 1;
-  daemon.notify("session/updated", { sessionId, seq, at: seq, session: sessionInfo(changes), ...more });
-}
-
-const start = { type: "agent_start" };
-const settled = { type: "agent_settled" };
-
-function says(text: string, changes: object = {}): Envelope["event"] & Record<string, unknown> {
-  const message = { role: "assistant", content: [{ type: "text", text }], stopReason: "stop", ...changes };
-  return { type: "message_end", message };
-}
 
 describe("a session's calls", () => {
   it("carry its id and what was given, and nothing else", async () => {
@@ -82,161 +56,95 @@ describe("a session's calls", () => {
   });
 });
 
-describe("promptAndWait", () => {
-  it("subscribes first, and resolves with the last assistant text when pi has settled", async () => {
-    const answer = session.promptAndWait("question", { ifRunning: "followUp" });
-    expect((await daemon.called("session/prompt")).params).toEqual({
-      sessionId,
-      text: "question",
-      ifRunning: "followUp",
+describe("a prompt's run", () => {
+  const over = { promptId: "p", disposition: "started", state: "inserted", runId: "r" } as const;
+
+  it("is waited for by the prompt's id, behind the answer of the prompt", async () => {
+    daemon.answer("prompt/wait", () => ({ ...over, outcome: "settled", text: "It is so.", stopReason: "stop" }));
+    const call = session.prompt("question", { ifRunning: "followUp" });
+    expect(await call).toEqual({ promptId: "p", disposition: "started" });
+    expect(await call.settled()).toEqual({ ...over, outcome: "settled", text: "It is so.", stopReason: "stop" });
+    expect(daemon.calls.map(({ method, params }) => [method, params])).toEqual([
+      ["session/prompt", { sessionId, text: "question", ifRunning: "followUp" }],
+      ["prompt/wait", { promptId: "p", timeoutMs: 60_000 }],
+    ]);
+    expect(await session.promptAndWait("question")).toBe("It is so.");
+    daemon.answer("session/steer", () => ({ promptId: "q", disposition: "queued" }));
+    expect((await session.steer("more").settled()).text).toBe("It is so.");
+  });
+
+  it("is asked for again as long as it takes", async () => {
+    let asked = 0;
+    daemon.answer("prompt/wait", () => {
+      asked += 1;
+      if (asked < 3) throw new WireError("deadline_exceeded", "not yet");
+      return { ...over, outcome: "settled", text: "late" };
     });
-    expect(daemon.calls.map(({ method }) => method)).toEqual(["session/subscribe", "session/prompt"]);
-    emit(start, says("I look.", { stopReason: "toolUse" }), { type: "agent_end" }, says("It is so."), settled);
-    expect(await answer).toBe("It is so.");
-    await daemon.called("session/unsubscribe");
+    expect(await session.promptAndWait("question")).toBe("late");
   });
 
-  it("is right for a run that is over before the prompt is answered", async () => {
-    daemon.answer("session/prompt", () => {
-      emit(start, says("quick"), settled);
-      return { promptId: "p", disposition: "started" };
-    });
-    expect(await session.promptAndWait("question")).toBe("quick");
-  });
-
-  it("does not take the end of an earlier run, or of a later one, for its own", async () => {
-    daemon.answer("session/prompt", () => {
-      emit(says("of the run before"), settled, start, says("mine"));
-      return { promptId: "p", disposition: "started" };
-    });
-    const answer = session.promptAndWait("question");
-    await daemon.called("session/prompt");
-    emit(settled, start, says("of the run after"), settled);
-    expect(await answer).toBe("mine");
-  });
-
-  it("goes through retries: the last message counts", async () => {
-    const answer = session.promptAndWait("question");
-    await daemon.called("session/prompt");
-    emit(start, says("", { stopReason: "error", errorMessage: "529" }), { type: "agent_end", willRetry: true });
-    emit(start, says("second try"), { type: "message_end", message: { role: "toolResult" } }, settled);
-    expect(await answer).toBe("second try");
-  });
-
-  it("waits, for a prompt that was queued, until the run that is on has settled", async () => {
-    daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "queued" }));
-    const answer = session.promptAndWait("question", { ifRunning: "steer" });
-    await daemon.called("session/prompt");
-    emit(says("steered"), settled);
-    expect(await answer).toBe("steered");
-  });
-
-  it("resolves at once, with no text, for a prompt that an extension handled", async () => {
+  it("is none, with no text, for a prompt that an extension handled", async () => {
     daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "handled" }));
     expect(await session.promptAndWait("/command")).toBe("");
-    expect(await session.runUntilSettled("/command")).toEqual({ promptId: "p", disposition: "handled", text: "" });
+    const handled = { promptId: "p", disposition: "handled", state: "handled", text: "" };
+    expect(await session.runUntilSettled("/command")).toEqual(handled);
+    expect(daemon.seen("prompt/wait")).toEqual([]);
   });
 
   it.each([
-    ["error", "overloaded"],
-    ["aborted", undefined],
-  ])("rejects when the last message's stop reason is %s", async (stopReason, errorMessage) => {
-    const fail = (): void => emit(start, says("half", { stopReason, ...(errorMessage && { errorMessage }) }), settled);
-    const answer = session.promptAndWait("question");
-    const rejected = expect(answer).rejects.toMatchObject({
-      kind: "run_failed",
-      run: { text: "half", stopReason },
-      message: `The run ended with "${stopReason}"${errorMessage === undefined ? "" : `: ${errorMessage}`}`,
+    ["failed", "overloaded", { kind: "run_failed", message: "The run failed: overloaded" }],
+    ["aborted", undefined, { kind: "run_failed", message: "The run was aborted" }],
+    ["interrupted", undefined, { kind: "run_interrupted" }],
+  ] as const)("that is %s rejects promptAndWait, and resolves runUntilSettled", async (outcome, error, rejection) => {
+    daemon.answer("prompt/wait", () => ({ ...over, outcome, text: "half", ...(error !== undefined && { error }) }));
+    await expect(session.promptAndWait("question")).rejects.toMatchObject({
+      ...rejection,
+      run: { text: "half", outcome },
     });
-    await daemon.called("session/prompt");
-    fail();
-    await rejected;
-    const run = session.runUntilSettled("question");
-    await daemon.called("session/prompt", 2);
-    fail();
-    expect(await run).toMatchObject({ text: "half", stopReason, message: { role: "assistant" } });
+    expect(await session.runUntilSettled("question")).toMatchObject({ outcome, text: "half" });
   });
 
-  it("rejects with what the prompt or the subscription was refused with, and leaves nothing behind", async () => {
+  it("rejects with what the prompt was refused with, and by name when the session was closed", async () => {
+    daemon.answer("prompt/wait", () => {
+      throw new WireError("session_closed", "closed");
+    });
+    await expect(session.promptAndWait("question")).rejects.toMatchObject({ kind: "run_interrupted", run: undefined });
     daemon.answer("session/prompt", () => {
       throw new WireError("session_busy", "a run is on");
     });
     await expect(session.promptAndWait("question")).rejects.toMatchObject({ kind: "session_busy" });
-    await daemon.called("session/unsubscribe");
-    daemon.answer("session/subscribe", () => {
-      throw new WireError("session_not_found", "No session has this id.");
-    });
-    await expect(session.promptAndWait("question")).rejects.toMatchObject({ kind: "session_not_found" });
-    expect(daemon.seen("session/prompt")).toHaveLength(1);
+    expect(daemon.seen("prompt/wait")).toHaveLength(1);
   });
 
-  const interruptions: readonly [string, () => void][] = [
-    ["pi crashes", () => update({ state: "crashed" })],
-    [
-      "pi loses the prompt",
-      () => update({ state: "starting" }, { lostPrompts: [{ promptId: "p", text: "q", length: 1, at: 1 }] }),
-    ],
-    ["the session is closed", () => update({ state: "closed" })],
-  ];
-  it.each(interruptions)("rejects when %s", async (_, interrupt) => {
-    const answer = session.promptAndWait("question");
-    await daemon.called("session/prompt");
-    emit(start);
-    interrupt();
-    await expect(answer).rejects.toMatchObject({ kind: "run_interrupted" });
-  });
-
-  it("is not disturbed by a crash that the prompt has woken the session from", async () => {
-    daemon.answer("session/prompt", () => {
-      update({ state: "crashed" });
-      update({ state: "starting" });
-      update({ state: "running" }, { lostPrompts: [{ promptId: "another", text: "q", length: 1, at: 1 }] });
-      emit(start);
-      return { promptId: "p", disposition: "started" };
-    });
-    const answer = session.promptAndWait("question");
-    await daemon.called("session/prompt");
-    emit(says("awake"), settled);
-    expect(await answer).toBe("awake");
-  });
-
-  it("rejects when the socket dies before and after the prompt is answered, and when the client is closed", async () => {
+  it("rejects when the connection is lost for good, and when the client is closed", async () => {
+    daemon.answer("prompt/wait", () => noAnswer);
     const running = session.promptAndWait("question");
-    await daemon.called("session/prompt");
-    await client.info();
+    await daemon.called("prompt/wait");
     daemon.breakSockets();
     await expect(running).rejects.toMatchObject({ kind: "connection_closed" });
-
     client = await daemon.connect({ reconnect: false });
-    daemon.answer("session/prompt", () => noAnswer);
-    const unanswered = client.session(sessionId).promptAndWait("question");
-    await daemon.called("session/prompt", 2);
-    daemon.breakSockets();
-    await expect(unanswered).rejects.toMatchObject({ kind: "connection_closed" });
-
-    client = await daemon.connect({ reconnect: false });
-    daemon.answer("session/prompt", () => ({ promptId: "p", disposition: "started" }));
     const rejected = expect(client.session(sessionId).promptAndWait("question")).rejects.toMatchObject({ code: 1000 });
-    await daemon.called("session/prompt", 3);
+    await daemon.called("prompt/wait", 2);
     await client.close();
     await rejected;
   });
 
   it("ends with its signal's reason, at whatever point", async () => {
+    daemon.answer("prompt/wait", () => noAnswer);
     const controller = new AbortController();
     const running = session.promptAndWait("question", { signal: controller.signal });
-    await daemon.called("session/prompt");
-    await client.info();
+    await daemon.called("prompt/wait");
     controller.abort(new Error("too long"));
     await expect(running).rejects.toThrow("too long");
-    await daemon.called("session/unsubscribe");
     await expect(session.promptAndWait("question", { signal: controller.signal })).rejects.toThrow("too long");
-    daemon.answer("session/subscribe", () => noAnswer);
-    const second = new AbortController();
-    const subscribing = session.promptAndWait("question", { signal: second.signal });
-    await daemon.called("session/subscribe", 2);
-    second.abort(new Error("far too long"));
-    await expect(subscribing).rejects.toThrow("far too long");
     expect(daemon.seen("session/prompt")).toHaveLength(1);
+  });
+});
+
+describe("waiting for a session", () => {
+  it("asks the daemon, which knows when it is idle", async () => {
+    daemon.answer("session/waitForIdle", () => ({ state: "idle", cursor: 7 }));
+    expect(await session.waitForIdle({ timeoutMs: 5 })).toEqual({ state: "idle", cursor: 7 });
+    expect(daemon.calls.at(-1)?.params).toEqual({ sessionId, timeoutMs: 5 });
   });
 });

@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { PromptState } from "../../../protocol/prompt.ts";
 import { DeliveryStore, type SettledBounds } from "../../../server/store/deliveries.ts";
 import { IdempotencyStore } from "../../../server/store/idempotency.ts";
 import type { OpenStore } from "../../../server/store/open-store.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
 import { Retention } from "../../../server/store/retention.ts";
-import { open, pushOf, storedDelivery } from "../../helpers/stored.ts";
+import { open, pushOf, storedDelivery, storedPrompt } from "../../helpers/stored.ts";
 
 const day = 24 * 60 * 60 * 1_000;
 
@@ -28,7 +29,14 @@ function parts(bounds: Partial<SettledBounds> = {}) {
   const deliveries = new DeliveryStore(database, bounds);
   const prompts = new PromptStore(database);
   const idempotency = new IdempotencyStore(database);
-  const kept = { keepSettledDeliveriesMs: 30 * day, keepLostPromptsMs: 30 * day, everyMs: day, shrinkPages: 100_000 };
+  const kept = {
+    keepSettledDeliveriesMs: 30 * day,
+    keepLostPromptsMs: 30 * day,
+    everyMs: day,
+    shrinkPages: 100_000,
+    keepSettledPromptsMs: day,
+    maxSettledPrompts: 3,
+  };
   const log = pino({ level: "silent" });
   const retention = new Retention({ database, deliveries, prompts, idempotency, ...kept, log });
   return { deliveries, prompts, idempotency, retention };
@@ -59,19 +67,30 @@ describe("Retention", () => {
     retention.close();
   });
 
-  test("forgets lost prompts after 30 days, others never, and results of calls after a day", async () => {
+  test("keeps so many prompts that are over, the newest", async () => {
+    const { prompts, retention } = parts();
+    const now = Date.now();
+    for (const n of [1, 2, 3, 4, 5])
+      await prompts.add(storedPrompt(`p${n}`, "s", { state: "handled", updatedAt: now + n }));
+    await retention.sweep(now);
+    expect(prompts.list("s", ["handled"], 10).map(({ promptId }) => promptId)).toEqual(["p5", "p4", "p3"]);
+    retention.close();
+  });
+
+  test("forgets lost prompts after 30 days, settled ones after a day, open ones never, and results after a day", async () => {
     const { prompts, idempotency, retention } = parts();
     const now = Date.now();
-    for (const promptId of ["lost", "queued"]) {
-      await prompts.add({ promptId, sessionId: "s", text: "t", createdAt: now - 31 * day });
-    }
-    await prompts.setState("lost", "lost");
-    await prompts.setState("queued", "queued");
-    await prompts.add({ promptId: "new", sessionId: "s", text: "t", createdAt: now });
-    await prompts.setState("new", "lost");
-    await idempotency.put("m", "k", { paramsHash: "h", result: "{}" });
+    const add = (promptId: string, state: PromptState, ageDays: number) =>
+      prompts.add(storedPrompt(promptId, "s", { state, createdAt: now - ageDays * day }));
+    await add("lost", "lost", 31);
+    await add("queued", "queued", 31);
+    await add("new", "lost", 29);
+    await add("handled", "handled", 2);
+    await add("withdrawn", "withdrawn", 0.5);
+    await idempotency.finish("m", "k", { paramsHash: "h", subject: "s", result: "{}" });
     await retention.sweep(now);
-    expect(prompts.of("s").map(({ promptId }) => promptId)).toEqual(["queued", "new"]);
+    expect(prompts.open("s").map(({ promptId }) => promptId)).toEqual(["queued", "new"]);
+    expect(["handled", "withdrawn"].map((id) => prompts.get(id)?.state)).toEqual([undefined, "withdrawn"]);
     expect(idempotency.get("m", "k")).toBeDefined();
     await retention.sweep(now + 2 * day);
     expect(store.database.prepare("SELECT count(*) AS n FROM idempotency").get()).toEqual({ n: 0 });

@@ -1,0 +1,74 @@
+import { WireError } from "../protocol/errors.ts";
+import type { PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
+import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
+import { RunInterruptedError } from "./local-errors.ts";
+
+/** What a prompt came to. */
+export interface SettledRun {
+  readonly promptId: string;
+  /** `handled`: an extension or command took the prompt, and there was no run. */
+  readonly disposition: PromptResult["disposition"];
+  /** The prompt's own state: `inserted`, unless it was `handled`, `withdrawn` from the queue, or `lost` with its pi. */
+  readonly state: PromptState;
+  readonly runId?: string;
+  /** How the run ended; absent if there was none. */
+  readonly outcome?: RunOutcome;
+  /** The text of the run's last assistant message, at most 64 KiB of it; empty if there was none, or it is not known any more. */
+  readonly text: string;
+  readonly textTruncated?: boolean;
+  /** pi's word for how that message ended: `stop`, `length`, `toolUse`, `error`, `aborted`. */
+  readonly stopReason?: string;
+  readonly errorMessage?: string;
+}
+
+/** The answer to a prompt, with a way to go on waiting. */
+export type PromptCall = Promise<PromptResult> & {
+  /**
+   * Resolves when the run that took the prompt in has ended, however it ended: over reconnects, and restarts of the
+   * daemon too. `signal` ends the wait, not the run. Rejects with `RunInterruptedError` when the session was closed.
+   */
+  settled(options?: CallOptions): Promise<SettledRun>;
+};
+
+/** One question to the daemon waits so long; then it is asked again. */
+const waitTimeoutMs = 60_000;
+
+export function promptCall(peer: DaemonPeer, sessionId: string, taken: Promise<PromptResult>): PromptCall {
+  return Object.assign(taken, {
+    settled: async (options: CallOptions = {}) => settledRun(await over(peer, sessionId, await taken, options)),
+  });
+}
+
+async function over(
+  peer: DaemonPeer,
+  sessionId: string,
+  { promptId, ...taken }: PromptResult,
+  options: CallOptions,
+): Promise<PromptResult> {
+  if (taken.disposition === "handled") return { promptId, ...taken };
+  for (;;) {
+    try {
+      return await peer.call("prompt/wait", { promptId, timeoutMs: waitTimeoutMs }, options);
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error;
+      if (error.kind === "session_closed" || error.kind === "prompt_not_found")
+        throw new RunInterruptedError(sessionId);
+      if (error.kind !== "deadline_exceeded") throw error;
+    }
+  }
+}
+
+function settledRun({ promptId, disposition, error, text = "", state, ...rest }: PromptResult): SettledRun {
+  const { runId, outcome, stopReason, textTruncated } = rest;
+  return {
+    promptId,
+    disposition,
+    state: state ?? "handled",
+    text,
+    ...(runId !== undefined && { runId }),
+    ...(outcome !== undefined && { outcome }),
+    ...(textTruncated !== undefined && { textTruncated }),
+    ...(stopReason !== undefined && { stopReason }),
+    ...(error !== undefined && { errorMessage: error }),
+  };
+}

@@ -1,0 +1,71 @@
+import type { By } from "../../protocol/client-identity.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { Peer } from "./call.ts";
+
+export interface ClientsOptions {
+  /** A client's last connection has gone. */
+  readonly onLeft: (clientId: string) => void;
+  /** A client has a connection again, or its first. */
+  readonly onReturned: (clientId: string) => void;
+}
+
+/** Who the connections' clients say they are. One that has said nothing is known by its connection. */
+export class Clients {
+  readonly #options: ClientsOptions;
+  readonly #byPeer = new Map<string, By>();
+  readonly #peers = new Map<string, Set<string>>();
+
+  constructor(options: ClientsOptions) {
+    this.#options = options;
+  }
+
+  /** Who calls; undefined over HTTP, where a call has no connection. */
+  by(peer: Peer | undefined): By | undefined {
+    return peer === undefined ? undefined : (this.#byPeer.get(peer.id) ?? { clientId: peer.id });
+  }
+
+  /** A client that has a connection, as it says it is. */
+  find(clientId: string): By | undefined {
+    const [peerId] = this.#peers.get(clientId) ?? [];
+    return peerId === undefined ? undefined : this.#byPeer.get(peerId);
+  }
+
+  /** Throws `conflict` when the connection has said another id before. */
+  hello(peer: Peer, { id, name }: { readonly id?: string | undefined; readonly name?: string | undefined }): By {
+    const known = this.#byPeer.get(peer.id);
+    const clientId = id ?? known?.clientId ?? peer.id;
+    if (known !== undefined && known.clientId !== clientId) {
+      throw new WireError("conflict", `This connection is that of the client "${known.clientId}" already.`);
+    }
+    const shown = name ?? known?.name;
+    const by: By = { clientId, ...(shown === undefined ? {} : { name: shown }) };
+    this.#byPeer.set(peer.id, by);
+    if (known === undefined) this.#add(peer, clientId);
+    return by;
+  }
+
+  /** A client that takes control is known even if it has said nothing: its connection's end is the lease's. */
+  remember(peer: Peer): By {
+    return this.#byPeer.get(peer.id) ?? this.hello(peer, {});
+  }
+
+  #add(peer: Peer, clientId: string): void {
+    if (peer.gone.aborted) {
+      this.#byPeer.delete(peer.id);
+      return;
+    }
+    const peers = this.#peers.get(clientId) ?? new Set();
+    this.#peers.set(clientId, peers.add(peer.id));
+    peer.gone.addEventListener("abort", () => this.#remove(peer.id, clientId), { once: true });
+    this.#options.onReturned(clientId);
+  }
+
+  #remove(peerId: string, clientId: string): void {
+    this.#byPeer.delete(peerId);
+    const peers = this.#peers.get(clientId);
+    peers?.delete(peerId);
+    if (peers === undefined || peers.size > 0) return;
+    this.#peers.delete(clientId);
+    this.#options.onLeft(clientId);
+  }
+}

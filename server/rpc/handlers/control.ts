@@ -1,0 +1,34 @@
+import type { By } from "../../../protocol/client-identity.ts";
+import type { controlMethods } from "../../../protocol/control-methods.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { Registry } from "../../session/registry.ts";
+import type { Call, HandlersOf, Peer } from "../call.ts";
+import type { Clients } from "../clients.ts";
+
+const defaultTtlMs = 60_000;
+
+export function controlHandlers(registry: Registry, clients: Clients): HandlersOf<typeof controlMethods> {
+  return {
+    "daemon/hello": ({ client }, call) => clients.hello(peerOf(call), client),
+    "session/acquireControl": ({ sessionId, ttlMs = defaultTtlMs, takeOver = false, policy }, call) => {
+      const by = clients.remember(peerOf(call));
+      return registry.get(sessionId).control.acquire({ by, ttlMs, takeOver, policy });
+    },
+    "session/releaseControl": ({ sessionId, to }, call) => {
+      const by = clients.remember(peerOf(call));
+      const { control } = registry.get(sessionId);
+      return control.release(by, to === undefined ? undefined : connected(clients, to));
+    },
+  };
+}
+
+function connected(clients: Clients, clientId: string): By {
+  const client = clients.find(clientId);
+  if (client !== undefined) return client;
+  throw new WireError("client_not_found", `No client "${clientId}" is connected.`, { clientId });
+}
+
+function peerOf({ peer }: Call): Peer {
+  if (peer !== undefined) return peer;
+  throw new WireError("invalid_request", "A client is known by its connection: use the WebSocket.");
+}

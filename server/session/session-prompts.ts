@@ -1,0 +1,129 @@
+import type { WireError } from "../../protocol/errors.ts";
+import type { LostPrompt } from "../../protocol/session.ts";
+import { limits } from "../config.ts";
+import type { Child } from "../pi/child.ts";
+import type { PiEvent } from "../pi/records.ts";
+import type { PromptStore } from "../store/prompts.ts";
+import { Idleness } from "./idleness.ts";
+import type { Journal } from "./journal.ts";
+import { PromptLedger } from "./prompt-ledger.ts";
+import { Prompting } from "./prompting.ts";
+import type { Pushing } from "./pushing.ts";
+import { Receipts } from "./receipts.ts";
+import { assistantEnd } from "./run-outcome.ts";
+import { type RunStarter, Runs } from "./runs.ts";
+import type { SessionCore } from "./session-core.ts";
+import { checkSettled } from "./settled-check.ts";
+import { signed } from "./signed.ts";
+
+export interface SessionPromptsOptions {
+  readonly core: SessionCore;
+  readonly journal: Journal;
+  readonly store: PromptStore;
+  readonly pushing: Pushing;
+  readonly onLost: (lost: readonly LostPrompt[]) => void;
+}
+
+/** What one session has of users' messages: how they are given to pi, what becomes of them, and of the runs they start. */
+export class SessionPrompts {
+  readonly ledger: PromptLedger;
+  readonly runs: Runs;
+  readonly prompting: Prompting;
+  readonly idleness: Idleness;
+  readonly #core: SessionCore;
+  readonly #receipts = new Receipts();
+  #isCompacting = false;
+
+  constructor({ core, journal, store, pushing, onLost }: SessionPromptsOptions) {
+    this.#core = core;
+    const { sessionId } = core;
+    const receipts = this.#receipts;
+    this.idleness = new Idleness(() => this.#isIdle(pushing));
+    this.ledger = new PromptLedger({
+      sessionId,
+      store,
+      receipts,
+      file: () => core.file,
+      say: (prompt, by) => journal.say("prompt/updated", { ...signed(by), prompt }),
+      onLost,
+      onChange: () => this.idleness.changed(),
+      ...limits.prompts,
+    });
+    this.runs = new Runs({
+      sessionId,
+      store: store.runs,
+      receipts,
+      onStarted: ({ runId, promptIds, by }) => {
+        receipts.tell(undefined, () => journal.say("run/started", { ...signed(by), runId, promptIds }));
+        const { presumed } = this.ledger;
+        if (presumed !== undefined) this.ledger.accepted(presumed.promptId, "started", runId);
+      },
+      onEnded: (end) => this.ledger.runEnded(end),
+      sayEnded: ({ by, text: _text, textTruncated: _truncated, ...end }) =>
+        journal.say("run/ended", { ...signed(by), ...end }),
+    });
+    this.prompting = new Prompting(core, this.ledger, pushing);
+  }
+
+  /** The prompt for which a run begins now, and whose it is. */
+  starter(promptId: string | undefined): RunStarter | undefined {
+    const prompt = promptId === undefined ? this.ledger.presumed : this.ledger.find(promptId);
+    if (prompt === undefined) return undefined;
+    return { promptId: prompt.promptId, ...(prompt.by === undefined ? {} : { by: prompt.by }) };
+  }
+
+  messageEnded(event: PiEvent): void {
+    const end = assistantEnd(event["message"]);
+    if (end !== undefined) {
+      this.runs.assistantEnded(end);
+      return;
+    }
+    const promptId = this.ledger.messageEnded(event, this.#core.runId);
+    if (promptId !== undefined) this.runs.took(promptId);
+  }
+
+  /** pi says that it has settled. `onSettled` is called with its word on an abort, when that is true. */
+  settled(child: Child | undefined, event: PiEvent, onSettled: (aborted: boolean | undefined) => void): void {
+    const { aborted } = event;
+    const { runId } = this.#core;
+    if (child === undefined) return;
+    checkSettled(child, this.runs.isActive, () => {
+      if (this.#core.runId === runId) onSettled(typeof aborted === "boolean" ? aborted : undefined);
+    });
+  }
+
+  /** The helper says that pi's queue is empty, since the run has ended by itself. */
+  queueSettled(): void {
+    for (const promptId of this.ledger.runSettled(this.#core.runId)) this.runs.took(promptId);
+  }
+
+  compacting(isOn: boolean): void {
+    this.#isCompacting = isOn;
+    this.idleness.changed();
+  }
+
+  /** What a former daemon has left on has ended with it. */
+  recover(): void {
+    this.runs.recover();
+  }
+
+  /** Resolves when it is known which prompts the end of a child has lost. */
+  async childEnded(): Promise<void> {
+    this.#isCompacting = false;
+    this.idleness.changed();
+    await this.ledger.childEnded();
+    await this.#receipts.told();
+  }
+
+  /** Whoever waits hears that the session is over. */
+  close(why: WireError): void {
+    this.ledger.close(why);
+    this.idleness.close(why);
+  }
+
+  #isIdle(pushing: Pushing): boolean {
+    const { state, scope } = this.#core;
+    const isQuiet = state.kind === "idle" || state.kind === "hibernated" || state.kind === "crashed";
+    return isQuiet && !this.#isCompacting && scope.isEmpty && this.ledger.isQuiet && !pushing.wantsChild;
+  }
+}

@@ -1,0 +1,38 @@
+import type { By } from "../../protocol/client-identity.ts";
+import type { Database } from "./database.ts";
+
+/** A run that is on. */
+export interface OpenRun {
+  readonly runId: string;
+  readonly startedAt: number;
+  readonly promptIds: readonly string[];
+  readonly by?: By;
+}
+
+/** The runs that are on, so that the next daemon can say of each that it was interrupted. */
+export class RunStore {
+  readonly #database: Database;
+  readonly #put;
+  readonly #delete;
+  readonly #select;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#put = database.prepare("INSERT OR REPLACE INTO runs (run_id, session_id, record) VALUES (?, ?, ?)");
+    this.#delete = database.prepare("DELETE FROM runs WHERE run_id = ?");
+    this.#select = database.prepare("SELECT record FROM runs WHERE session_id = ? ORDER BY rowid");
+  }
+
+  put(sessionId: string, run: OpenRun): Promise<void> {
+    return this.#database.keep(`run ${run.runId}`, this.#put, run.runId, sessionId, JSON.stringify(run));
+  }
+
+  /** It has ended. */
+  forget(runId: string): Promise<void> {
+    return this.#database.keep(`run ${runId}`, this.#delete, runId);
+  }
+
+  of(sessionId: string): readonly OpenRun[] {
+    return this.#select.all(sessionId).map(({ record }) => JSON.parse(String(record)) as OpenRun);
+  }
+}

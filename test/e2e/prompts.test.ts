@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { Gate } from "../../provider/gate.ts";
+import { answer, behind, call, hold, type Reply, status } from "../../provider/reply.ts";
+import { Notifications } from "../helpers/notifications.ts";
+import { startStage } from "../helpers/stage.ts";
+
+/** A reply that waits before its headers, and is never sent unless the gate is opened. */
+function held(): { gate: Gate; reply: Reply } {
+  const gate = new Gate();
+  return { gate, reply: behind(hold(gate), answer("late")) };
+}
+
+/** What was told of prompts and runs, in a word each. */
+function story({ all }: Notifications): string[] {
+  return all.flatMap(({ name, params }) => {
+    if (name === "prompt/updated") {
+      const { state, outcome } = params["prompt"] as { state: string; outcome?: string };
+      return [outcome === undefined ? state : `${state}: ${outcome}`];
+    }
+    if (name === "run/started") return ["run"];
+    return name === "run/ended" ? [`end: ${String(params["outcome"])}`] : [];
+  });
+}
+
+describe("on real pi, a prompt with wait", () => {
+  test("is answered with its run's outcome and final text, whatever the outcome", async () => {
+    const { reply } = held();
+    const script = [
+      answer(call("bash", { command: "true" })),
+      answer("done"),
+      reply,
+      answer(call("bash", { command: "sleep 60" })),
+      status(400),
+    ];
+    await using stage = await startStage({ provider: { script } });
+    const session = await stage.session();
+    await using told = await Notifications.of(stage.stateDir, session.id);
+    const { client } = stage;
+    const ask = (text: string) => client.call("session/prompt", { sessionId: session.id, text, wait: "settled" });
+
+    const settled = await ask("one");
+    expect(settled).toMatchObject({ outcome: "settled", stopReason: "stop", text: "done", state: "inserted" });
+    const prompt = await client.call("prompt/get", { promptId: settled.promptId });
+    expect(prompt).toMatchObject({ runId: settled.runId, entryId: expect.any(String), length: 3 });
+    const { entries } = (await session.command({ type: "get_entries" })) as { entries: { id: string }[] };
+    expect(entries.map(({ id }) => id)).toContain(prompt.entryId);
+    expect(story(told)).toEqual(["stored", "run", "started", "inserted", "inserted: settled", "end: settled"]);
+
+    const early = ask("two");
+    await stage.provider.waitForRequest(({ n }) => n === 3);
+    expect((await session.abort()).aborted).toBe(true);
+    expect(await early).toMatchObject({ outcome: "aborted" });
+
+    const inTool = ask("three");
+    await told.event("tool_execution_start", ({ args }) => JSON.stringify(args).includes("sleep"));
+    await session.abort();
+    expect(await inTool).toMatchObject({ outcome: "aborted" });
+
+    expect(await ask("four")).toMatchObject({ outcome: "failed", stopReason: "error", error: expect.any(String) });
+    expect(story(told).filter((word) => word.startsWith("end"))).toEqual(
+      ["settled", "aborted", "aborted", "failed"].map((outcome) => `end: ${outcome}`),
+    );
+  });
+});
