@@ -47,6 +47,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/setAutoRetry": "idempotency_key",
   "session/abortRetry": "never",
   "session/abortBash": "never",
+  "model/list": "read",
   "session/command": "never",
   "session/clearQueue": "never",
   "session/close": "never",

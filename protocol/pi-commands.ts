@@ -20,7 +20,7 @@ export const piCommands = {
   get_messages: { method: "session/getMessages", asItIs: true },
   set_model: { method: "session/setModel", asItIs: true },
   cycle_model: { method: "session/cycleModel", asItIs: true },
-  get_available_models: { asItIs: true },
+  get_available_models: { method: "model/list", asItIs: true },
   set_thinking_level: { method: "session/setThinkingLevel", asItIs: true },
   cycle_thinking_level: { method: "session/cycleThinkingLevel", asItIs: true },
   get_available_thinking_levels: { method: "session/getThinkingLevels", asItIs: true },

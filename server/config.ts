@@ -7,6 +7,8 @@ export const limits = {
   maxSessions: 1_000,
   /** Calls that wait for their turn at one session. */
   maxWaitingCalls: 256,
+  /** How long pi's list of models is kept while nothing changes that it is made of. */
+  keepModelsMs: 5 * 60 * 1_000,
   calls: {
     /** Clients' commands to one session's pi that it has not answered. */
     maxUnansweredCommands: 256,

@@ -21,6 +21,7 @@ import { commandHandlers } from "./rpc/handlers/command.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
+import { modelHandlers } from "./rpc/handlers/model.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
@@ -137,6 +138,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker),
       ...settingsHandlers(registry),
+      ...modelHandlers(registry),
       ...deliveryHandlers(registry, tracker),
       ...controlHandlers(registry, clients),
     };

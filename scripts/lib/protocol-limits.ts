@@ -54,6 +54,8 @@ const daemon: Readonly<
     "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
   maxProviderBodyBytes:
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
+  keepModelsMs:
+    "How long `model/list` gives what pi has said before. Less where pi's settings, models or logins change.",
   keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
   keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
   keepSettledPromptsMs: "How long a prompt that is over and not lost can be asked for: a day.",

@@ -1,11 +1,13 @@
 import type { Logger } from "pino";
-import type { WireError } from "../../protocol/errors.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
+import type { PiCommand } from "../pi/records.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
@@ -63,6 +65,25 @@ export class ChildSource {
       return await this.#start(stored, sinks, log);
     } catch (error) {
       throw exhaustion(error) ?? error;
+    }
+  }
+
+  /** Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. */
+  async ask(command: PiCommand, cwd: string, signal: AbortSignal): Promise<unknown> {
+    const { locate, limits } = this.#options;
+    const kind: WarmKind = { program: await locate(), cwd, options: {} };
+    const child = await this.#starts.pass(() => this.#startWarm(kind, signal));
+    const abandon = (): void => void child.stop();
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      if (signal.aborted) abandon();
+      const answered = await within(child.send(command), limits.child.startTimeoutMs);
+      if (answered.kind === "done") return answered.value.data;
+      throw new WireError("start_failed", `pi did not answer "${command.type}" in time.`);
+    } finally {
+      signal.removeEventListener("abort", abandon);
+      await child.stop();
+      await child.cleaned;
     }
   }
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
-import type { Params } from "../../protocol/methods.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
@@ -11,6 +11,7 @@ import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
+import { ModelCatalogue, modelList } from "./model-catalogue.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
@@ -28,6 +29,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
     readonly maxRetainedEventBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
+    readonly keepModelsMs: number;
     readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
   };
 }
@@ -37,6 +39,7 @@ export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
   readonly #children: ChildSource;
+  readonly #catalogue: ModelCatalogue;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** Creations and closings that have not ended. */
@@ -50,6 +53,16 @@ export class Registry {
     const { env, log } = options;
     this.files = new SessionFiles({ house: this.#house(), env, log });
     this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
+    this.#catalogue = new ModelCatalogue({
+      env,
+      cwd: options.runDirectory,
+      program: async () => {
+        const { path, version } = await options.locate();
+        return `${path} ${version}`;
+      },
+      ask: (signal) => this.#children.ask({ type: "get_available_models" }, options.runDirectory, signal),
+      keepMs: options.limits.keepModelsMs,
+    });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
 
@@ -103,6 +116,18 @@ export class Registry {
     return [...this.#sessions.values()].reverse();
   }
 
+  /** The models that a session would have. Throws what starting a pi can throw. */
+  async models(refresh: boolean): Promise<Result<"model/list">> {
+    this.#refuseWhenEnding();
+    return await this.#catalogue.list(refresh);
+  }
+
+  /** The models that a session has. */
+  async modelsOf(sessionId: string, signal: AbortSignal): Promise<Result<"model/list">> {
+    const data = await this.get(sessionId).calls.send({ type: "get_available_models" }, signal);
+    return await modelList(data, this.#options.env);
+  }
+
   /** How many children wait for a session. */
   get warmChildren(): number {
     return this.#children.warm;
@@ -121,7 +146,7 @@ export class Registry {
 
   async #shutDown(): Promise<void> {
     const hibernating = [...this.all(), ...this.#creating].map((session) => session.hibernate());
-    await Promise.allSettled([...hibernating, ...this.#underWay, this.#children.close()]);
+    await Promise.allSettled([...hibernating, ...this.#underWay, this.#children.close(), this.#catalogue.close()]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
@@ -71,6 +71,7 @@ describe("pi's commands by their methods", () => {
     expect((await call("session/export", {})).html).toMatch(/<html.*<\/html>/is);
     await expect(call("session/compact", {})).rejects.toMatchObject({ kind: "refused_by_pi" });
     await shellCommands(stage, sessionId);
+    await modelLists(stage, sessionId);
     expect(settings()).toBe(before);
 
     const shared = [
@@ -116,4 +117,20 @@ async function shellCommands({ client, daemon }: Stage, sessionId: string): Prom
   await output("bash:four");
   await client.call("session/abortBash", { sessionId });
   expect(await third).toMatchObject({ cancelled: true });
+}
+
+/** The same from a session's pi and from one that is started for it; known answers are given again until pi's files change. */
+async function modelLists({ client, agentDir }: Stage, sessionId: string): Promise<void> {
+  const first = await client.call("model/list", {});
+  expect(first.models.map(({ provider, id }) => `${provider}/${id}`).toSorted()).toEqual(agentDir.models.toSorted());
+  expect(first.providers).toContainEqual({ id: "scripted", models: 2, login: "other" });
+  expect(JSON.stringify(first)).not.toContain("apiKey");
+  expect((await client.call("model/list", { sessionId })).models).toEqual(first.models);
+  expect(await client.call("model/list", {})).toEqual(first);
+  const login = { scripted: { type: "api_key", key: "secret" }, elsewhere: { type: "oauth", refresh: "secret" } };
+  writeFileSync(join(agentDir.path, "auth.json"), JSON.stringify(login), { mode: 0o600 });
+  const second = await client.call("model/list", {});
+  expect(second.providers).toContainEqual({ id: "scripted", models: 2, login: "api_key" });
+  expect(second.providers).toContainEqual({ id: "elsewhere", models: 0, login: "oauth" });
+  expect(JSON.stringify(second)).not.toContain("secret");
 }
