@@ -13,6 +13,8 @@ export interface BackgroundOptions {
   readonly port?: string | undefined;
   /** An absolute path. */
   readonly pi?: string | undefined;
+  /** An absolute path. */
+  readonly config?: string | undefined;
   readonly allowOrigins?: string | undefined;
   readonly logFile?: string | undefined;
   readonly logLevel?: string | undefined;
@@ -49,7 +51,7 @@ export function defaultLogFile(stateDir: string): string {
 }
 
 async function startInBackground(options: BackgroundOptions): Promise<Background> {
-  const { stateDir, port, pi, allowOrigins, logLevel, signal } = options;
+  const { stateDir, port, pi, config, allowOrigins, logLevel, signal } = options;
   const log = options.logFile ?? defaultLogFile(stateDir);
   // Where no log can be there is no daemon either, and it says so better.
   const file = LogFile.open(log);
@@ -61,6 +63,7 @@ async function startInBackground(options: BackgroundOptions): Promise<Background
     logLevel,
     port,
     pi,
+    config,
     allowOrigins,
     env,
     stderr: file?.descriptor ?? "ignore",

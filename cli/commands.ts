@@ -17,6 +17,12 @@ export const commands = {
       },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
       pi,
+      config: {
+        type: "string",
+        placeholder: "FILE",
+        description: "The configuration: profiles of options for sessions, and the variables that clients may set.",
+        default: "$XDG_CONFIG_HOME/pi-rpcd/config.json or ~/.config/pi-rpcd/config.json, if there is one",
+      },
       "allow-origins": {
         type: "string",
         placeholder: "LIST",
@@ -114,6 +120,22 @@ export const commands = {
       },
       "exclude-tools": { type: "string", placeholder: "A,B", description: "Tools that the model may not call." },
       approve: { type: "boolean", description: "Trusts the project's own pi settings and extensions." },
+      profile: { type: "string", placeholder: "NAME", description: "A set of options in the daemon's configuration." },
+      label: {
+        type: "string",
+        placeholder: "A=B,C",
+        description: "Labels to find it by: names, each with a text if it has one.",
+      },
+      ephemeral: {
+        type: "boolean",
+        description: "Keeps the conversation in pi's memory alone: it ends with its pi, and with the daemon.",
+      },
+      extension: {
+        type: "string",
+        placeholder: "A,B",
+        description: "Files or directories of extensions to load beside pi's own.",
+      },
+      "append-system-prompt": { type: "string", placeholder: "TEXT", description: "Added to pi's system prompt." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the session as one JSON document." },

@@ -9,6 +9,7 @@ export interface DaemonProcessOptions {
   readonly logLevel?: string | undefined;
   readonly port?: string | undefined;
   readonly pi?: string | undefined;
+  readonly config?: string | undefined;
   readonly allowOrigins?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
   /** Where its stderr goes, beside the log: a file descriptor. */
@@ -41,12 +42,13 @@ export class DaemonProcess {
   readonly listening: Promise<DaemonAddress>;
   readonly #child: ChildProcess;
 
-  constructor({ stateDir, logFile, logLevel, port, pi, allowOrigins, env, stderr }: DaemonProcessOptions) {
+  constructor({ stateDir, logFile, logLevel, port, pi, config, allowOrigins, env, stderr }: DaemonProcessOptions) {
     const args = ["start", "--foreground", "--state-dir", stateDir];
     if (logFile !== undefined) args.push("--log-file", logFile);
     if (logLevel !== undefined) args.push("--log-level", logLevel);
     if (port !== undefined) args.push("--port", port);
     if (pi !== undefined) args.push("--pi", pi);
+    if (config !== undefined) args.push("--config", config);
     if (allowOrigins !== undefined) args.push("--allow-origins", allowOrigins);
     this.#child = spawn(process.execPath, [...nodeFlags, mainFile(), ...args], {
       // Of its own: it has no terminal that could end it, and no interrupt of the terminal's reaches it.

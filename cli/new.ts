@@ -3,7 +3,7 @@ import type { Params } from "../client/index.ts";
 import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { oneLine } from "./text.ts";
-import { list } from "./values.ts";
+import { labels, list } from "./values.ts";
 import { withClient } from "./with-client.ts";
 
 /** Creates a session and prints its id. */
@@ -26,6 +26,7 @@ export async function newSession(invocation: Invocation<"new">): Promise<number>
 
 function paramsOf(options: Invocation<"new">["options"]): Params<"session/create"> {
   const { model, thinking, name, tools, "exclude-tools": excludeTools, approve } = options;
+  const { profile, label, ephemeral, extension, "append-system-prompt": appendSystemPrompt } = options;
   return {
     cwd: resolve(options.cwd ?? "."),
     ...(model !== undefined && { model }),
@@ -36,5 +37,12 @@ function paramsOf(options: Invocation<"new">["options"]): Params<"session/create
       excludeTools: list(excludeTools, { option: "exclude-tools", command: "new" }),
     }),
     ...(approve === true && { approve }),
+    ...(profile !== undefined && { profile }),
+    ...(label !== undefined && { labels: labels(label, { option: "label", command: "new" }) }),
+    ...(ephemeral === true && { ephemeral }),
+    ...(extension !== undefined && {
+      extensions: list(extension, { option: "extension", command: "new" }).map((path) => resolve(path)),
+    }),
+    ...(appendSystemPrompt !== undefined && { appendSystemPrompt }),
   };
 }

@@ -25,11 +25,12 @@ function originsOf({ "allow-origins": given }: Start["options"]): readonly strin
 
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
-  const { port: asked, pi, "log-file": logFile, "log-level": logLevel } = options;
+  const { port: asked, pi, config, "log-file": logFile, "log-level": logLevel } = options;
   const background = await ensureDaemon({
     stateDir,
     port: asked,
     pi: pi === undefined ? undefined : resolve(pi),
+    config: config === undefined ? undefined : resolve(config),
     logFile: logFile === undefined ? undefined : resolve(logFile),
     logLevel,
     allowOrigins: options["allow-origins"],
@@ -98,6 +99,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       stateDir: stateDirectory(options["state-dir"], env),
       port: asked === undefined ? undefined : Number(asked),
       pi: pi === undefined ? undefined : resolve(pi),
+      config: options.config,
       allowedOrigins: originsOf(options),
       env: withoutScript(env),
       log,

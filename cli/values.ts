@@ -38,6 +38,16 @@ export function list(text: string, { option, command }: Given): string[] {
   throw new UsageError(`--${option} takes names with commas between them, not "${text}".`, command);
 }
 
+/** Names with texts (`a=b`), with commas between them; a name alone has the empty text. */
+export function labels(text: string, given: Given): Record<string, string> {
+  return Object.fromEntries(
+    list(text, given).map((item) => {
+      const at = item.indexOf("=");
+      return at === -1 ? [item, ""] : [item.slice(0, at), item.slice(at + 1)];
+    }),
+  );
+}
+
 /** Web origins as a browser sends them. */
 export function origins(text: string, given: Given): string[] {
   const items = list(text, given);

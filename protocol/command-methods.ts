@@ -2,12 +2,193 @@ import { DeliveryEffects } from "./delivery.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { childErrors, params } from "./params.ts";
+import { commandErrors, idempotencyKey, params, sessionIdOnly, sessionName } from "./params.ts";
+import {
+  PiBash,
+  PiCommandList,
+  PiCompaction,
+  PiEntries,
+  PiForkMessages,
+  PiMessages,
+  PiModel,
+  PiState,
+  PiStats,
+  PiTree,
+} from "./pi-data.ts";
+import { ThinkingLevel } from "./session.ts";
+
+const reads = { scope: "none", capability: "observe", since: "0.1.0", errors: commandErrors } as const;
+const changes = { scope: "none", capability: "prompt", since: "0.1.0", errors: commandErrors } as const;
+const repeatable = { ...changes, errors: [...commandErrors, "conflict"] } as const;
+const nothing = params({});
 
 /** Rows of the method table about pi's own commands. */
 export const commandMethods = {
+  "session/getState": {
+    summary: "pi's state in its own words; `session/get` has the daemon's.",
+    params: sessionIdOnly,
+    result: PiState,
+    ...reads,
+  },
+  "session/getMessages": {
+    summary: "The messages that pi has in its context.",
+    params: sessionIdOnly,
+    result: PiMessages,
+    ...reads,
+  },
+  "session/getEntries": {
+    summary: "The entries of the session file in their order, abandoned branches included.",
+    params: params({
+      sessionId: SessionId,
+      since: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 128, description: "Only those behind the entry of this id." }),
+      ),
+    }),
+    result: PiEntries,
+    ...reads,
+  },
+  "session/getTree": {
+    summary: "The entries of the session file as a tree.",
+    params: sessionIdOnly,
+    result: PiTree,
+    ...reads,
+  },
+  "session/getForkMessages": {
+    summary: "The user's messages that the session can be forked at.",
+    params: sessionIdOnly,
+    result: PiForkMessages,
+    ...reads,
+  },
+  "session/getLastText": {
+    summary: "The text of the last assistant message.",
+    params: sessionIdOnly,
+    result: Type.Object(
+      { text: Type.Union([Type.String(), Type.Null()], { description: "`null` where there is none." }) },
+      { additionalProperties: true },
+    ),
+    ...reads,
+  },
+  "session/getStats": {
+    summary: "Tokens, costs, and how full the context is.",
+    params: sessionIdOnly,
+    result: PiStats,
+    ...reads,
+  },
+  "session/getCommands": {
+    summary: "What a prompt that begins with `/` can run: commands of extensions, prompt templates and skills.",
+    params: sessionIdOnly,
+    result: PiCommandList,
+    ...reads,
+  },
+  "session/getThinkingLevels": {
+    summary: "The thinking levels that the session's model knows.",
+    params: sessionIdOnly,
+    result: Type.Object({ levels: Type.Array(Type.String()) }, { additionalProperties: true }),
+    ...reads,
+  },
+  "session/setModel": {
+    summary: "Gives the session another model, and answers with it. The user's settings stay as they are.",
+    params: params({
+      sessionId: SessionId,
+      provider: Type.String({ minLength: 1, maxLength: 128 }),
+      modelId: Type.String({ minLength: 1, maxLength: 256 }),
+      idempotencyKey,
+    }),
+    result: PiModel,
+    ...repeatable,
+  },
+  "session/cycleModel": {
+    summary: "Gives the session the next of the models that are available.",
+    params: params({ sessionId: SessionId, idempotencyKey }),
+    result: Type.Object(
+      {
+        changed: Type.Boolean({ description: "Whether there was another model." }),
+        model: Type.Optional(PiModel),
+        thinkingLevel: Type.Optional(Type.String()),
+        isScoped: Type.Optional(
+          Type.Boolean({ description: "Whether pi's settings restrict what is cycled through." }),
+        ),
+      },
+      { additionalProperties: true },
+    ),
+    ...repeatable,
+  },
+  "session/setThinkingLevel": {
+    summary: "Sets how much the model thinks. Answers with the level that pi has now: a model may know fewer.",
+    params: params({ sessionId: SessionId, level: ThinkingLevel, idempotencyKey }),
+    result: Type.Object({ level: Type.Optional(Type.String()) }, { additionalProperties: false }),
+    ...repeatable,
+  },
+  "session/cycleThinkingLevel": {
+    summary: "Sets the next of the thinking levels that the model knows.",
+    params: params({ sessionId: SessionId, idempotencyKey }),
+    result: Type.Object(
+      { changed: Type.Boolean({ description: "Whether the model can think." }), level: Type.Optional(Type.String()) },
+      { additionalProperties: true },
+    ),
+    ...repeatable,
+  },
+  "session/rename": {
+    summary: "Names the session, in lists and in pi's own.",
+    params: params({ sessionId: SessionId, name: sessionName, idempotencyKey }),
+    result: nothing,
+    ...repeatable,
+  },
+  "session/compact": {
+    summary:
+      "Replaces what is old in the context by a summary, and answers when it is done. Only while no run is on: pi would abort it. `session/abort` ends it; whoever cancels the call only stops waiting.",
+    params: params({
+      sessionId: SessionId,
+      customInstructions: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 65_536, description: "What the summary is to keep." }),
+      ),
+      idempotencyKey,
+    }),
+    result: Type.Object({ compaction: PiCompaction, deliveries: DeliveryEffects }, { additionalProperties: false }),
+    ...repeatable,
+    scope: "session",
+    errors: [...repeatable.errors, "session_busy"],
+  },
+  "session/abortRetry": {
+    summary: "Ends pi's pause before it tries a failed request again, and the trying.",
+    params: sessionIdOnly,
+    result: nothing,
+    ...changes,
+  },
+  "session/bash": {
+    summary:
+      "Runs a shell command in the session's directory, and answers when it has ended. Its output comes as `bash_execution_update` events, and is in the context of the next prompt. One runs at a time in a session; further ones wait. Cancelling the call ends it.",
+    params: params({
+      sessionId: SessionId,
+      command: Type.String({ minLength: 1, maxLength: 131_072, pattern: "^[^\\u0000]*$" }),
+      excludeFromContext: Type.Optional(
+        Type.Boolean({ description: "Keeps the output in the session, and from the model. Default: false." }),
+      ),
+      bashId: Type.Optional(
+        Type.String({
+          pattern: "^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$",
+          description: "To know its events by. Default: a UUIDv7.",
+        }),
+      ),
+      idempotencyKey,
+    }),
+    result: PiBash,
+    ...repeatable,
+  },
+  "session/abortBash": {
+    summary: "Ends the shell command that runs. Those that wait go on.",
+    params: sessionIdOnly,
+    result: nothing,
+    ...changes,
+  },
+  "session/export": {
+    summary: "The session as one HTML page.",
+    params: sessionIdOnly,
+    result: Type.Object({ html: Type.String() }, { additionalProperties: false }),
+    ...reads,
+  },
   "session/command": {
-    summary: "Sends any other command of pi's RPC as it is, and returns its data.",
+    summary: "Sends a command of pi's RPC as it is, and returns its data: one that has no method yet.",
     params: params({
       sessionId: SessionId,
       command: Type.Object(
@@ -34,6 +215,6 @@ export const commandMethods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "refused_by_pi", "forbidden", "unsupported_by_pi"],
+    errors: [...commandErrors, "forbidden"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

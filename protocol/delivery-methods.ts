@@ -59,7 +59,15 @@ export const deliveryMethods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "conflict", "too_large", "overloaded", "deadline_exceeded", "cancelled"],
+    errors: [
+      "session_not_found",
+      "session_lost",
+      "conflict",
+      "too_large",
+      "overloaded",
+      "deadline_exceeded",
+      "cancelled",
+    ],
   },
   "delivery/wait": {
     summary: "Waits until a delivery has reached a state (or is parked, or can never reach it) and returns it.",

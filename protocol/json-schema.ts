@@ -9,6 +9,7 @@ type Builders = Pick<
   | "Integer"
   | "Literal"
   | "Null"
+  | "Number"
   | "Object"
   | "Optional"
   | "Record"
@@ -33,6 +34,7 @@ export const Type = {
   Integer: (options?: Schema) => ({ type: "integer", ...options }),
   Literal: (value: unknown, options?: Schema) => ({ type: typeof value, const: value, ...options }),
   Null: (options?: Schema) => ({ type: "null", ...options }),
+  Number: (options?: Schema) => ({ type: "number", ...options }),
   Object: (properties: Readonly<Record<string, Schema>>, options?: Schema) => {
     const required = Object.entries(properties).flatMap(([name, schema]) => (optional in schema ? [] : [name]));
     return { type: "object", ...(required.length > 0 && { required }), properties, ...options };

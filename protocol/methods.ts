@@ -4,9 +4,11 @@ import { controlMethods } from "./control-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import type { MethodRow } from "./method-row.ts";
+import { modelMethods } from "./model-methods.ts";
 import { promptMethods } from "./prompt-methods.ts";
 import { sessionFileMethods } from "./session-file-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
+import { settingsMethods } from "./settings-methods.ts";
 import { subscriptionMethods } from "./subscription-methods.ts";
 
 /**
@@ -21,6 +23,8 @@ export const methods = {
   ...promptMethods,
   ...controlMethods,
   ...commandMethods,
+  ...modelMethods,
+  ...settingsMethods,
   ...deliveryMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 

@@ -17,6 +17,7 @@ export const idempotencyKey = Type.Optional(
 export const childErrors = [
   "session_not_found",
   "session_closed",
+  "session_lost",
   "child_exited",
   "cwd_invalid",
   "model_not_found",
@@ -30,6 +31,17 @@ export const childErrors = [
   "session_file_unusable",
   "foreign_write",
 ] as const satisfies readonly ErrorName[];
+/** What a command to pi can give beside. */
+export const commandErrors = [
+  ...childErrors,
+  "refused_by_pi",
+  "unsupported_by_pi",
+  "too_large",
+] as const satisfies readonly ErrorName[];
+export const sessionName = Type.String({
+  pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$",
+  description: "A name for lists, also in pi's own.",
+});
 export const message = {
   sessionId: SessionId,
   text: Type.String({

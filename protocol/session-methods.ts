@@ -2,8 +2,9 @@ import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { idempotencyKey, params, sessionIdOnly, toolPattern } from "./params.ts";
-import { ChildExit, SessionInfo, ThinkingLevel } from "./session.ts";
+import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
+import { ChildExit, SessionInfo, SessionState } from "./session.ts";
+import { sessionOptions } from "./session-options.ts";
 import { StoredSessionInfo } from "./stored-session.ts";
 
 /** Rows of the method table about the life of sessions. */
@@ -12,26 +13,13 @@ export const sessionMethods = {
     summary: "Creates a session and starts its pi. Returns when pi and the helper extension are ready.",
     params: params({
       cwd: Type.String({ minLength: 1, description: "Absolute path of an existing directory." }),
-      model: Type.Optional(
+      profile: Type.Optional(
         Type.String({
-          pattern: "^[^-\\s][^\\s]{0,255}$",
-          description: "`provider/id`, or a pattern as pi's `--model` takes it. Default: pi's own choice.",
+          pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+          description: "A set of options in the daemon's configuration. Those that are given here go before it.",
         }),
       ),
-      thinking: Type.Optional(ThinkingLevel),
-      name: Type.Optional(
-        Type.String({
-          pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$",
-          description: "A name for lists, also in pi's own.",
-        }),
-      ),
-      tools: Type.Optional(Type.Array(toolPattern(), { maxItems: 256, description: "The tools the model may call." })),
-      excludeTools: Type.Optional(
-        Type.Array(toolPattern(), { maxItems: 256, description: "Tools the model may not call." }),
-      ),
-      approve: Type.Optional(
-        Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
-      ),
+      ...sessionOptions,
       onForeignWrite: Type.Optional(OnForeignWrite),
       idempotencyKey,
     }),
@@ -41,6 +29,9 @@ export const sessionMethods = {
     since: "0.1.0",
     errors: [
       "cwd_invalid",
+      "path_invalid",
+      "profile_not_found",
+      "forbidden",
       "model_not_found",
       "pi_not_found",
       "pi_too_old",
@@ -55,6 +46,17 @@ export const sessionMethods = {
     summary: "All sessions that are not closed, the newest first.",
     params: params({
       cwd: Type.Optional(Type.String({ minLength: 1, description: "Only sessions of this directory." })),
+      state: Type.Optional(SessionState),
+      label: Type.Optional(
+        Type.String({
+          pattern: "^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}(=[\\s\\S]{0,256})?$",
+          description: "`name` or `name=text`: only sessions with this label.",
+        }),
+      ),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: "Default: 1000." })),
+      after: Type.Optional(
+        Type.String({ pattern: "^[0-9]{1,16}/[0-9A-Za-z._-]{1,128}$", description: "`next` of the page before." }),
+      ),
       stored: Type.Optional(
         Type.Boolean({ description: "List pi's stored sessions too, which `session/open` takes. Default: false." }),
       ),
@@ -68,6 +70,7 @@ export const sessionMethods = {
     result: Type.Object(
       {
         sessions: Type.Array(SessionInfo),
+        next: Type.Optional(Type.String({ description: "For `after`, where there are more." })),
         stored: Type.Optional(
           Type.Object(
             {

@@ -46,7 +46,18 @@ export const SessionInfo = Type.Object(
     state: SessionState,
     cwd: Type.String(),
     name: Type.Optional(Type.String()),
-    file: Type.String({ description: "pi's session file. A terminal pi can open it while no child runs." }),
+    file: Type.String({
+      description:
+        "pi's session file. A terminal pi can open it while no child runs. Empty where the session is ephemeral.",
+    }),
+    ephemeral: Type.Optional(
+      Type.Enum(["living", "lost"], {
+        description:
+          "Of a session that is kept in pi's memory alone. `lost`: its pi has ended, and the conversation with it; what needs a pi is `session_lost`.",
+      }),
+    ),
+    profile: Type.Optional(Type.String({ description: "The profile that it was created with." })),
+    labels: Type.Optional(Type.Record(Type.String(), Type.String())),
     generation: Type.Integer({ minimum: 0, description: "How many children the session has had." }),
     pid: Type.Optional(Type.Integer({ description: "The child's process id." })),
     model: Type.Optional(ModelRef),

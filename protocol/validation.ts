@@ -9,6 +9,8 @@ export interface Validator {
   params(method: MethodName, value: unknown): readonly ParamsFinding[];
   result(method: MethodName, value: unknown): readonly ParamsFinding[];
   notification(name: NotificationName, value: unknown): readonly ParamsFinding[];
+  /** The findings of a value against a schema of our own. */
+  schema(schema: object, value: unknown): readonly ParamsFinding[];
 }
 
 const maxFindings = 32;
@@ -33,6 +35,7 @@ export function createValidator(): Validator {
     params: (method, value) => check(methods[method].params, value),
     result: (method, value) => check(methods[method].result, value),
     notification: (name, value) => check(notifications[name].params, value),
+    schema: check,
   };
 }
 

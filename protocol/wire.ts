@@ -4,6 +4,12 @@ export const PROTOCOL_VERSION = 1;
 /** Path of the WebSocket endpoint. */
 export const WEBSOCKET_PATH = "/v1/ws";
 
+/** The WebSocket subprotocol of the dialect that other hosts of pi speak, with few methods for one session. */
+export const COMPAT_SUBPROTOCOL = "pi.rpc.v0";
+
+/** Path of its endpoint, before the session's id. */
+export const COMPAT_PATH = "/v0/sessions/";
+
 /** Path of JSON-RPC over HTTP. */
 export const RPC_PATH = "/v1/rpc";
 

@@ -7,6 +7,16 @@ export const limits = {
   maxSessions: 1_000,
   /** Calls that wait for their turn at one session. */
   maxWaitingCalls: 256,
+  /** How long pi's list of models is kept while nothing changes that it is made of. */
+  keepModelsMs: 5 * 60 * 1_000,
+  calls: {
+    /** Clients' commands to one session's pi that it has not answered. */
+    maxUnansweredCommands: 256,
+    /** Shell commands of one session that wait for the one that runs. */
+    maxWaitingBash: 16,
+    /** A session as an HTML page. */
+    maxExportBytes: 16 * 1024 * 1024,
+  },
   /** How many pi start at a time; further ones wait. */
   maxParallelStarts: availableParallelism(),
   /** Children that are ready before a session wants them. Each costs what an idle pi costs: 60 to 80 MiB. */

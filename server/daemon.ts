@@ -5,6 +5,7 @@ import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { limits, stateDirectory, warmChildren } from "./config.ts";
+import { readConfiguration } from "./config-file.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -21,9 +22,11 @@ import { commandHandlers } from "./rpc/handlers/command.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
+import { modelHandlers } from "./rpc/handlers/model.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
+import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { governance } from "./rpc/session-governance.ts";
@@ -46,6 +49,8 @@ export interface DaemonOptions {
   readonly port?: number | undefined;
   /** Path of pi's cli.js or executable. Default: `PI_RPCD_PI`, `pi` on PATH, the bundled one. */
   readonly pi?: string | undefined;
+  /** The configuration file. Default: `$XDG_CONFIG_HOME/pi-rpcd/config.json` or `~/.config/pi-rpcd/config.json`, if there is one. */
+  readonly config?: string | undefined;
   /** Web origins that may connect: scheme, host and port, compared exactly. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
   /** The helper extension that is loaded into each pi. Default: this package's own. */
@@ -78,6 +83,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
       held.release(),
     );
+    const validator = createValidator();
+    const configuration = readConfiguration({ option: options.config, env }, validator);
     const locate = () => locatePi({ option: options.pi, env });
     const pi = await locate();
     const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
@@ -105,6 +112,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       runDirectory: state.runDirectory,
       env,
       sessions: store.sessions,
+      configuration,
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
@@ -143,6 +151,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...subscriptionHandlers(registry),
       ...promptHandlers(registry, tracker),
       ...commandHandlers(registry, tracker),
+      ...settingsHandlers(registry),
+      ...modelHandlers(registry),
       ...deliveryHandlers(registry, tracker),
       ...controlHandlers(registry, clients),
     };
@@ -150,7 +160,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const dispatcher = createDispatcher({
       handlers: governed(once, governance(clients, registry, tracker)),
-      validator: createValidator(),
+      validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,
     });

@@ -12,6 +12,7 @@ import type { MethodRow } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
 import { PendingItem } from "../../protocol/pending.ts";
+import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
 import { Disposition, Prompt, PromptResult, PromptState, RunOutcome } from "../../protocol/prompt.ts";
 import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "../../protocol/session.ts";
 import { StoredSessionInfo } from "../../protocol/stored-session.ts";
@@ -73,6 +74,15 @@ const parts: Readonly<Record<string, () => string>> = {
     Object.entries<MethodRow>(methods)
       .map(([name, row]) => method(name, row))
       .join("\n\n"),
+  commands: () =>
+    table(
+      ["pi's command", "method", "by `session/command`"],
+      Object.entries<PiCommandRoute>(piCommands).map(([name, { method: does, asItIs, setting }]) => [
+        `\`${name}\``,
+        does === undefined ? "none yet" : `[${does}](#${does.replace("/", "").toLowerCase()})`,
+        asItIs ? (setting === undefined ? "yes" : "with `confirmShared`") : "no",
+      ]),
+    ),
   notifications: () =>
     Object.entries<NotificationRow>(notifications)
       .map(([name, row]) => section(name, [row.summary, params(row.params), `Since: ${row.since}.`]))

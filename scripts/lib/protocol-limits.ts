@@ -46,7 +46,10 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
 
 const daemon: Readonly<
   Record<
-    Exclude<keyof typeof daemonLimits, "child" | "delivery" | "log" | "settled" | "storedEvents" | "prompts" | "warm">,
+    Exclude<
+      keyof typeof daemonLimits,
+      "calls" | "child" | "delivery" | "log" | "settled" | "storedEvents" | "prompts" | "warm"
+    >,
     string
   >
 > = {
@@ -60,6 +63,8 @@ const daemon: Readonly<
   maxSnapshotBytes: "The messages of a snapshot. The oldest are left out, and `omitted` counts them.",
   maxProviderBodyBytes:
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
+  keepModelsMs:
+    "How long `model/list` gives what pi has said before. Less where pi's settings, models or logins change.",
   keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
   keepLostPromptsMs: "How long a lost prompt stays in `session/get`, at most: 30 days.",
   keepSettledPromptsMs: "How long a prompt that is over and not lost can be asked for: a day.",
@@ -81,6 +86,12 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxOpenBytesPerSession: "Their bytes together. Further ones are answered with `overloaded`.",
   maxSettledInMemory: "Settled deliveries in memory. Others are read from the store; nothing is lost.",
   maxSettledBytesInMemory: "Their bytes together. As above.",
+};
+
+const calls: Readonly<Record<keyof typeof daemonLimits.calls, string>> = {
+  maxUnansweredCommands: "Commands to one session's pi that it has not answered. Further ones are `overloaded`.",
+  maxWaitingBash: "Shell commands of one session that wait for the one that runs. Further ones are `overloaded`.",
+  maxExportBytes: "The page that `session/export` gives. A larger one is `too_large`.",
 };
 
 const settled: Readonly<Record<keyof typeof daemonLimits.settled, string>> = {
@@ -122,6 +133,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(defaultEdgeLimits, edge),
   ...described(defaultDispatcherLimits, dispatcher),
   ...described(daemonLimits, daemon),
+  ...described(daemonLimits.calls, calls),
   ...described(daemonLimits.prompts, prompts),
   ...described(daemonLimits.log, log),
   ...described(daemonLimits.storedEvents, storedEvents),

@@ -42,7 +42,9 @@ export type DeliveryInput =
   /** It could not be brought to pi for now, and is kept. */
   | { readonly kind: "postponed"; readonly at: number; readonly reason: Reason }
   | { readonly kind: "childEnded"; readonly at: number }
-  | { readonly kind: "sessionClosed"; readonly at: number };
+  | { readonly kind: "sessionClosed"; readonly at: number }
+  /** The conversation was in the memory of a pi that has ended. */
+  | { readonly kind: "sessionLost"; readonly at: number };
 
 /** What an input does to a delivery. `ignored`: it says nothing new. `impossible`: it contradicts what is known. */
 export type Transition =
@@ -88,7 +90,13 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
     case "childEnded":
       return childEnded(delivery, input.at);
     case "sessionClosed":
-      return sessionClosed(delivery, input.at);
+      return sessionClosed(delivery, input.at, reason("session_closed", "The session was closed."));
+    case "sessionLost":
+      return sessionClosed(
+        delivery,
+        input.at,
+        reason("session_lost", "The session was kept in its pi's memory alone, and that pi has ended."),
+      );
   }
 }
 
@@ -220,8 +228,7 @@ function childEnded(delivery: Delivery, at: number): Transition {
   }
 }
 
-function sessionClosed(delivery: Delivery, at: number): Transition {
-  const closed = reason("session_closed", "The session was closed.");
+function sessionClosed(delivery: Delivery, at: number, closed: Reason): Transition {
   if (delivery.state === "delivered")
     return { kind: "changed", delivery: { ...delivery, reason: closed, updatedAt: at } };
   const inTranscript = delivery.history.some(({ state }) => state === "inserted");

@@ -3,7 +3,8 @@ import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { WireError } from "../../protocol/errors.ts";
-import { WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
+import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
+import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
@@ -37,8 +38,10 @@ export class WebSockets {
       maxPayload: limits.maxFrameBytes,
       perMessageDeflate: false,
       closeTimeout: limits.closeTimeoutMs,
-      handleProtocols: (offered: Set<string>) =>
-        offered.has(WEBSOCKET_SUBPROTOCOL) ? (WEBSOCKET_SUBPROTOCOL as string) : (false as const),
+      handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
+        const own: string = compatSession(request) === undefined ? WEBSOCKET_SUBPROTOCOL : COMPAT_SUBPROTOCOL;
+        return offered.has(own) ? own : (false as const);
+      },
     };
     this.#server = new WebSocketServer(serverOptions);
     this.#server.on("wsClientError", (error, socket) => {
@@ -62,7 +65,11 @@ export class WebSockets {
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const connection = new Connection({ webSocket, socket, budget: this.#budget, ...this.#options });
+      const { dispatcher: everybodys, limits, log } = this.#options;
+      const sessionId = compatSession(request);
+      const dispatcher =
+        sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
+      const connection = new Connection({ webSocket, socket, budget: this.#budget, dispatcher, limits, log });
       this.#connections.add(connection);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);
@@ -81,7 +88,8 @@ export class WebSockets {
   }
 
   #refusal(request: IncomingMessage): Refusal | undefined {
-    if (pathOf(request.url) !== WEBSOCKET_PATH) return httpRefusal(404, "There is nothing to upgrade to at this path.");
+    if (pathOf(request.url) !== WEBSOCKET_PATH && compatSession(request) === undefined)
+      return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
     const { maxConnections } = this.#options.limits;
     if (this.#connections.size < maxConnections) return undefined;
@@ -94,4 +102,11 @@ export class WebSockets {
     socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
     refuseSocket(socket, refused);
   }
+}
+
+/** The session that the endpoint of the other hosts' dialect is asked for. */
+function compatSession({ url }: IncomingMessage): string | undefined {
+  const path = pathOf(url);
+  const id = path.startsWith(COMPAT_PATH) ? path.slice(COMPAT_PATH.length) : "";
+  return /^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(id) ? id : undefined;
 }

@@ -6,6 +6,7 @@ export type StartErrorKind =
   | "socket_path_too_long"
   | "token_unusable"
   | "store_unusable"
+  | "config_invalid"
   | "platform_unsupported";
 
 /** Why the daemon did not start. It never crosses the wire: there is nobody to tell but the one who started it. */

@@ -227,7 +227,11 @@ export class Child {
           onDiagnostic({ kind: "unparsable", bytes: record.length, excerpt: "" });
         }
       },
-      onOversize: (head, bytes) => onDiagnostic({ kind: "record_too_large", bytes, excerpt: head.toString("utf8") }),
+      onOversize: (head, bytes) => {
+        const excerpt = head.toString("utf8");
+        onDiagnostic({ kind: "record_too_large", bytes, excerpt });
+        this.#commands.refuse(excerpt, `has ${bytes} bytes, over the limit of ${limits.maxRecordBytes}`);
+      },
     });
     stdout.on("data", (chunk: Buffer) => splitter.push(chunk));
     stdout.on("end", () => {

@@ -9,6 +9,8 @@ interface Pending {
 }
 
 export interface SendOptions {
+  /** The command's id, which pi repeats in its events. Not one of a command that waits. Default: a number of our own. */
+  readonly id?: string;
   /**
    * Called in the very place of the response in the order of pi's records, before any later record is looked at.
    * The promise resolves only after the whole chunk was read.
@@ -32,7 +34,7 @@ export class Commands {
   send(command: PiCommand, options: SendOptions = {}): Promise<PiResponse> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     this.#count += 1;
-    const id = `d${this.#count}`;
+    const id = options.id ?? `d${this.#count}`;
     const line = `${JSON.stringify({ ...command, id })}\n`;
     const answer = deferred<PiResponse>();
     this.#pending.set(id, { command: command.type, answer, onResponse: options.onResponse });
@@ -58,6 +60,15 @@ export class Commands {
     pending.onResponse?.(response);
     pending.answer.resolve(response);
     return true;
+  }
+
+  /** What begins as a response and cannot be taken in is the end of its command. */
+  refuse(head: string, why: string): void {
+    const id = /^\{"id":"([^"\\]+)","type":"response"/.exec(head)?.[1];
+    const pending = id === undefined ? undefined : this.#pending.get(id);
+    if (id === undefined || pending === undefined) return;
+    this.#pending.delete(id);
+    pending.answer.reject(new WireError("too_large", `pi's answer to "${pending.command}" ${why}.`));
   }
 
   /** Rejects all that wait, and all that comes. */

@@ -42,31 +42,6 @@ export function isRecordObject(value: unknown): value is Readonly<Record<string,
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The commands that rewrite the user's shared settings file, and what they change there (measured on both versions). */
-export const sharedSettingsCommands: ReadonlyMap<string, string> = new Map([
-  ["set_steering_mode", "steeringMode"],
-  ["set_follow_up_mode", "followUpMode"],
-  ["set_auto_retry", "retry.enabled"],
-  ["set_auto_compaction", "compaction.enabled"],
-]);
-
-/**
- * The commands that only the daemon sends, with what a client calls instead: their effect on the session's
- * life must not pass it by.
- */
-export const daemonOnlyCommands: ReadonlyMap<string, string> = new Map([
-  ["prompt", "session/prompt"],
-  ["steer", "session/steer"],
-  ["follow_up", "session/followUp"],
-  ["abort", "session/abort"],
-  ["clear_queue", "session/clearQueue"],
-  ["new_session", "session/create"],
-  ["switch_session", "session/open"],
-  ["fork", "session/fork"],
-  ["clone", "session/clone"],
-  ["extension_ui_response", "no method yet"],
-]);
-
 /**
  * The fields that pi's commands need. Without one pi throws inside (a raw TypeError in its answer, measured), so the
  * daemon checks first.
@@ -81,3 +56,20 @@ export const requiredFields: ReadonlyMap<string, Readonly<Record<string, "string
   ["bash", { command: "string" }],
   ["set_session_name", { name: "string" }],
 ]);
+
+/** After these pi says something else of its model or thinking level. */
+export const changesState: ReadonlySet<string> = new Set([
+  "set_model",
+  "cycle_model",
+  "set_thinking_level",
+  "cycle_thinking_level",
+]);
+
+/** The only values that pi's documents know. pi takes others too, and keeps them (measured on both versions). */
+export const knownValues: ReadonlyMap<string, { readonly field: string; readonly values: readonly string[] }> = new Map(
+  [
+    ["set_thinking_level", { field: "level", values: ["off", "minimal", "low", "medium", "high", "xhigh", "max"] }],
+    ["set_steering_mode", { field: "mode", values: ["all", "one-at-a-time"] }],
+    ["set_follow_up_mode", { field: "mode", values: ["all", "one-at-a-time"] }],
+  ],
+);

@@ -12,11 +12,14 @@ export interface SessionFileRequest {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
   readonly now: Date;
+  /** Where it is to lie. Default: where pi keeps those of the working directory. */
+  readonly directory?: string | undefined;
 }
 
 /** Where a session's file is to lie. */
-export function sessionFilePath({ sessionId, cwd, env, now }: SessionFileRequest): string {
-  return join(sessionDirectory(cwd, env), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
+export function sessionFilePath(request: SessionFileRequest): string {
+  const { sessionId, cwd, env, now, directory = sessionDirectory(cwd, env) } = request;
+  return join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
 /**

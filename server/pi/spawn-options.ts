@@ -8,7 +8,28 @@ export interface PiOptions {
   readonly name?: string;
   readonly tools?: readonly string[];
   readonly excludeTools?: readonly string[];
+  readonly noTools?: "all" | "builtin";
+  /** Absolute paths, as all that follow. */
+  readonly extensions?: readonly string[];
+  readonly skills?: readonly string[];
+  readonly promptTemplates?: readonly string[];
+  readonly noExtensions?: boolean;
+  readonly noSkills?: boolean;
+  readonly noPromptTemplates?: boolean;
+  readonly noContextFiles?: boolean;
+  /** Texts, which reach pi in files: it would take one that names a file for that file. */
+  readonly systemPrompt?: string;
+  readonly appendSystemPrompt?: string;
+  readonly sessionDir?: string;
   readonly approve?: boolean;
+  /** Beside what is inherited, of names that are allowed. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Files that hold the texts of {@link PiOptions}. */
+export interface PromptFiles {
+  readonly systemPrompt?: string;
+  readonly appendSystemPrompt?: string;
 }
 
 export interface SpawnRequest {
@@ -21,6 +42,7 @@ export interface SpawnRequest {
   readonly sessionFile?: string | undefined;
   readonly cwd: string;
   readonly options: PiOptions;
+  readonly promptFiles?: PromptFiles;
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -34,21 +56,41 @@ export interface SpawnPlan {
 /** Halves of the new-space measured to save some 8 MiB in each idle child at no cost in time. */
 const nodeFlags = ["--max-semi-space-size=1"];
 
+/** What each option is on pi's command line. Both supported ends of pi's versions know all of these flags. */
+const flags: Readonly<Record<Exclude<keyof PiOptions, "env">, (options: PiOptions, files: PromptFiles) => string[]>> = {
+  // Before the helper, whose hooks are then behind theirs.
+  extensions: ({ extensions }) => each("--extension", extensions),
+  skills: ({ skills }) => each("--skill", skills),
+  promptTemplates: ({ promptTemplates }) => each("--prompt-template", promptTemplates),
+  noExtensions: ({ noExtensions }) => on("--no-extensions", noExtensions),
+  noSkills: ({ noSkills }) => on("--no-skills", noSkills),
+  noPromptTemplates: ({ noPromptTemplates }) => on("--no-prompt-templates", noPromptTemplates),
+  noContextFiles: ({ noContextFiles }) => on("--no-context-files", noContextFiles),
+  systemPrompt: (_, { systemPrompt }) => flag("--system-prompt", systemPrompt),
+  appendSystemPrompt: (_, { appendSystemPrompt }) => flag("--append-system-prompt", appendSystemPrompt),
+  sessionDir: ({ sessionDir }) => flag("--session-dir", sessionDir),
+  model: ({ model }) => flag("--model", model),
+  thinking: ({ thinking }) => flag("--thinking", thinking),
+  name: ({ name }) => flag("--name", name),
+  tools: ({ tools }) => flag("--tools", tools?.join(",")),
+  excludeTools: ({ excludeTools }) => flag("--exclude-tools", excludeTools?.join(",")),
+  noTools: ({ noTools }) => [
+    ...on("--no-tools", noTools === "all"),
+    ...on("--no-builtin-tools", noTools === "builtin"),
+  ],
+  approve: ({ approve }) => [...on("--approve", approve), ...on("--no-approve", approve === false)],
+};
+
 /** The command line and environment of a child, from a table: no client string can become an option. */
 export function planSpawn(request: SpawnRequest): SpawnPlan {
-  const { program, options } = request;
+  const { program, options, promptFiles = {} } = request;
   const args = [
     "--mode",
     "rpc",
+    ...(request.sessionFile === undefined ? ["--no-session"] : ["--session", request.sessionFile]),
+    ...Object.values(flags).flatMap((argumentsOf) => argumentsOf(options, promptFiles)),
     "--extension",
     request.helper,
-    ...(request.sessionFile === undefined ? ["--no-session"] : ["--session", request.sessionFile]),
-    ...flag("--model", options.model),
-    ...flag("--thinking", options.thinking),
-    ...flag("--name", options.name),
-    ...flag("--tools", options.tools?.join(",")),
-    ...flag("--exclude-tools", options.excludeTools?.join(",")),
-    ...(options.approve === true ? ["--approve"] : []),
   ];
   return {
     file: program.kind === "script" ? process.execPath : program.path,
@@ -56,10 +98,19 @@ export function planSpawn(request: SpawnRequest): SpawnPlan {
     cwd: request.cwd,
     env: {
       ...inherited(request.env),
+      ...options.env,
       [CHILD_MARKER_ENV]: request.childId,
       [HELPER_CONFIG_ENV]: request.helperConfig,
     },
   };
+}
+
+function each(name: string, values: readonly string[] | undefined): string[] {
+  return (values ?? []).flatMap((value) => flag(name, value));
+}
+
+function on(name: string, isOn: boolean | undefined): string[] {
+  return isOn === true ? [name] : [];
 }
 
 /** The schema lets no value begin with a dash; this holds should a schema ever fail to. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type HelperConfig, LINK_VERSION } from "../../protocol/link.ts";
 import { Child, type ChildOptions } from "./child.ts";
 import type { ReadyState } from "./ready-state.ts";
-import { planSpawn } from "./spawn-options.ts";
+import { type PromptFiles, planSpawn } from "./spawn-options.ts";
 import { spawnFailure } from "./start-failure.ts";
 import { startChild } from "./stdio.ts";
 
@@ -17,7 +17,10 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     mode: 0o600,
     flag: "wx",
   });
+  const prompts = promptTexts(options);
+  const keep = { promptFiles: false };
   try {
+    for (const { file, text } of prompts) await writeFile(file, text, { mode: 0o600, flag: "wx" });
     const plan = planSpawn({
       program: options.program,
       helper: options.helper,
@@ -26,12 +29,16 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
       sessionFile: options.sessionFile,
       cwd: options.cwd,
       options: options.pi,
+      promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
       env: options.env,
     });
     const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
       throw spawnFailure(cause, options.program.path);
     });
     const child = new Child(options, id, statusKey, stdio);
+    // pi reads them again whenever its extensions are reloaded.
+    keep.promptFiles = true;
+    void child.cleaned.then(() => remove(prompts));
     const abandon = (): void => void child.stop();
     options.signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -46,5 +53,24 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     }
   } finally {
     await rm(configFile, { force: true });
+    if (!keep.promptFiles) await remove(prompts);
   }
+}
+
+interface PromptText {
+  readonly option: keyof PromptFiles;
+  readonly file: string;
+  readonly text: string;
+}
+
+/** Texts that pi takes from files. On its command line other users of the machine could read them. */
+function promptTexts({ pi, runDirectory }: ChildOptions): PromptText[] {
+  return (["systemPrompt", "appendSystemPrompt"] as const).flatMap((option) => {
+    const text = pi[option];
+    return text === undefined ? [] : [{ option, text, file: join(runDirectory, `prompt-${randomUUID()}.md`) }];
+  });
+}
+
+async function remove(prompts: readonly PromptText[]): Promise<void> {
+  for (const { file } of prompts) await rm(file, { force: true }).catch(() => {});
 }

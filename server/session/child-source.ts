@@ -1,11 +1,13 @@
 import type { Logger } from "pino";
-import type { WireError } from "../../protocol/errors.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
+import type { PiCommand } from "../pi/records.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
@@ -66,6 +68,25 @@ export class ChildSource {
     }
   }
 
+  /** Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. */
+  async ask(command: PiCommand, cwd: string, signal: AbortSignal): Promise<unknown> {
+    const { locate, limits } = this.#options;
+    const kind: WarmKind = { program: await locate(), cwd, options: {} };
+    const child = await this.#starts.pass(() => this.#startWarm(kind, signal));
+    const abandon = (): void => void child.stop();
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      if (signal.aborted) abandon();
+      const answered = await within(child.send(command), limits.child.startTimeoutMs);
+      if (answered.kind === "done") return answered.value.data;
+      throw new WireError("start_failed", `pi did not answer "${command.type}" in time.`);
+    } finally {
+      signal.removeEventListener("abort", abandon);
+      await child.stop();
+      await child.cleaned;
+    }
+  }
+
   /** Ends the children that wait. Resolves when nothing of them is left. */
   close(): Promise<void> {
     return this.#pool.close();
@@ -75,11 +96,13 @@ export class ChildSource {
     this.#refuse();
     await workingDirectory(stored.cwd);
     const now = new Date(stored.createdAt);
-    const isNew = await ensureSessionFile(stored.file, { sessionId: stored.sessionId, cwd: stored.cwd, now });
+    const { sessionId, cwd } = stored;
+    const isNew = stored.ephemeral === true || (await ensureSessionFile(stored.file, { sessionId, cwd, now }));
     // A file that has entries has the session's name.
     const isNamed = (isNew || stored.generation === 1) && stored.name !== undefined;
     const options = isNamed ? { ...stored.options, name: stored.name } : withoutName(stored.options);
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
+    if (stored.ephemeral === true) return await this.#cold(kind, stored, sinks, log);
     const started = (await this.#adopted(kind, stored.file, sinks)) ?? (await this.#cold(kind, stored, sinks, log));
     this.#pool.wanted(kind);
     return started;
@@ -110,7 +133,7 @@ export class ChildSource {
       this.#refuse();
       return await startPi({
         ...this.#of(kind),
-        sessionFile: stored.file,
+        sessionFile: stored.ephemeral === true ? undefined : stored.file,
         log: log.child({ generation: stored.generation }),
         ...sinks,
       });

@@ -186,6 +186,10 @@ export class Pushing implements GivenPushes {
       }
       return;
     }
+    if (error instanceof WireError && error.kind === "session_lost") {
+      this.#tracker.applyToAll(this.#core.sessionId, { kind: "sessionLost", at: Date.now() });
+      return;
+    }
     const words = error instanceof Error ? error.message : String(error);
     const at = Date.now();
     const isUnlinked = error instanceof WireError && error.kind === "link_failed";

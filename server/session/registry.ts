@@ -1,22 +1,33 @@
+import { join } from "node:path";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
-import type { Params } from "../../protocol/methods.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { createSessionFile, removeIfEmpty, type SessionFileRequest, sessionFilePath } from "../pi/session-file.ts";
+import {
+  agentDirectoryOf,
+  createSessionFile,
+  removeIfEmpty,
+  type SessionFileRequest,
+  sessionFilePath,
+} from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
+import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles } from "./created-files.ts";
 import type { Logs } from "./logs.ts";
+import { ModelCatalogue, modelList } from "./model-catalogue.ts";
+import type { PiCallsOptions } from "./pi-calls.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly sessions: SessionStore;
+  readonly configuration: SessionConfiguration;
   readonly prompts: PromptStore;
   readonly tracker: DeliveryTracker;
   /** The daemon, as it takes leases of session files. */
@@ -28,6 +39,8 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
     readonly maxSnapshotBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
+    readonly keepModelsMs: number;
+    readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
   };
 }
 
@@ -37,6 +50,7 @@ export class Registry {
   readonly #sessions = new Map<string, Session>();
   readonly #children: ChildSource;
   readonly #created: CreatedFiles;
+  readonly #catalogue: ModelCatalogue;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** Creations and closings that have not ended. */
@@ -51,6 +65,16 @@ export class Registry {
     this.#created = new CreatedFiles(taker, log);
     this.files = new SessionFiles({ house: this.#house(), env, log });
     this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
+    this.#catalogue = new ModelCatalogue({
+      env,
+      cwd: options.runDirectory,
+      program: async () => {
+        const { path, version } = await options.locate();
+        return `${path} ${version}`;
+      },
+      ask: (signal) => this.#children.ask({ type: "get_available_models" }, options.runDirectory, signal),
+      keepMs: options.limits.keepModelsMs,
+    });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
 
@@ -105,6 +129,18 @@ export class Registry {
     return [...this.#sessions.values()].reverse();
   }
 
+  /** The models that a session would have. Throws what starting a pi can throw. */
+  async models(refresh: boolean): Promise<Result<"model/list">> {
+    this.#refuseWhenEnding();
+    return await this.#catalogue.list(refresh);
+  }
+
+  /** The models that a session has. */
+  async modelsOf(sessionId: string, signal: AbortSignal): Promise<Result<"model/list">> {
+    const data = await this.get(sessionId).calls.send({ type: "get_available_models" }, signal);
+    return await modelList(data, this.#options.env);
+  }
+
   /** How many children wait for a session. */
   get warmChildren(): number {
     return this.#children.warm;
@@ -123,7 +159,7 @@ export class Registry {
 
   async #shutDown(): Promise<void> {
     const hibernating = [...this.all(), ...this.#creating].map((session) => session.hibernate());
-    await Promise.allSettled([...hibernating, ...this.#underWay, this.#children.close()]);
+    await Promise.allSettled([...hibernating, ...this.#underWay, this.#children.close(), this.#catalogue.close()]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -165,34 +201,33 @@ export class Registry {
       throw exhaustion(error) ?? error;
     });
     const now = new Date();
-    const request = { sessionId, cwd, env: this.#options.env, now };
+    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
+    const { onForeignWrite } = params;
+    const { name, sessionDir: directory } = options;
+    const begin = (file: string): Promise<Session> =>
+      this.#begin({
+        sessionId,
+        cwd,
+        file,
+        ...(name === undefined ? {} : { name }),
+        generation: 0,
+        reservedSeq: 0,
+        options,
+        ...(ephemeral && { ephemeral }),
+        ...(profile === undefined ? {} : { profile }),
+        ...(labels === undefined ? {} : { labels }),
+        ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+        createdAt: now.getTime(),
+        updatedAt: now.getTime(),
+      });
+    if (ephemeral) return await begin(join(this.#options.runDirectory, `${sessionId}.jsonl`));
+    const request = { sessionId, cwd, env: this.#options.env, now, directory };
     await this.#created.begin(sessionId, sessionFilePath(request));
     try {
-      return await this.#createWith(params, request);
+      return await begin(await createFile(request));
     } finally {
       await this.#created.end(sessionId);
     }
-  }
-
-  async #createWith(params: Params<"session/create">, request: SessionFileRequest): Promise<Session> {
-    const { sessionId, cwd, now } = request;
-    const file = await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
-      const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-      throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-    });
-    const { model, thinking, name, tools, excludeTools, approve, onForeignWrite } = params;
-    return await this.#begin({
-      sessionId,
-      cwd,
-      file,
-      ...(name === undefined ? {} : { name }),
-      generation: 0,
-      reservedSeq: 0,
-      options: defined({ model, thinking, name, tools, excludeTools, approve }),
-      ...defined({ onForeignWrite }),
-      createdAt: now.getTime(),
-      updatedAt: now.getTime(),
-    });
   }
 
   async #begin(stored: StoredSession): Promise<Session> {
@@ -239,6 +274,11 @@ export class Registry {
       maxSnapshotBytes: limits.maxSnapshotBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
+      calls: {
+        ...limits.calls,
+        runDirectory: this.#options.runDirectory,
+        settingsFile: join(agentDirectoryOf(this.#options.env), "settings.json"),
+      },
       log,
     });
   }
@@ -264,6 +304,9 @@ export class Registry {
   }
 }
 
-function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as never;
+async function createFile(request: SessionFileRequest): Promise<string> {
+  return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
+    const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+    throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
+  });
 }

@@ -1,5 +1,6 @@
 import type { Control } from "../../protocol/control.ts";
 import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
+import { isLost } from "./ephemeral.ts";
 import type { SessionFacts } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -24,8 +25,10 @@ export function sessionInfo({
   lostPrompts,
 }: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
+  const lost = facts.ephemeral !== undefined && isLost({ ephemeral: true, generation: facts.generation }, state);
   return {
     ...facts,
+    ...(lost ? { ephemeral: "lost" as const } : {}),
     state: state.kind,
     ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
     ...(state.kind === "running" ? { runId: state.runId } : {}),

@@ -7,6 +7,7 @@ import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { Logs } from "./logs.ts";
+import type { PiCallsOptions } from "./pi-calls.ts";
 import type { Session } from "./session.ts";
 
 /** What a session hears from its child, and how it gives up waiting for one. */
@@ -43,5 +44,6 @@ export interface SessionOptions {
   readonly maxProviderBodyBytes: number;
   /** Calls that may wait for their turn. */
   readonly maxWaitingCalls: number;
+  readonly calls: Omit<PiCallsOptions, "refresh">;
   readonly log: Logger;
 }

@@ -16,6 +16,9 @@ export type SessionFacts = Pick<
   | "model"
   | "thinkingLevel"
   | "projectTrust"
+  | "ephemeral"
+  | "profile"
+  | "labels"
   | "createdAt"
   | "updatedAt"
 >;
@@ -45,11 +48,15 @@ export class SessionRecord {
 
   facts(): SessionFacts {
     const { sessionId, cwd, name, file, generation, options, createdAt, updatedAt } = this.#stored;
+    const { ephemeral, profile, labels } = this.#stored;
     return {
       sessionId,
       cwd,
       ...(name === undefined ? {} : { name }),
-      file,
+      file: ephemeral === true ? "" : file,
+      ...(ephemeral === true ? { ephemeral: "living" } : {}),
+      ...(profile === undefined ? {} : { profile }),
+      ...(labels === undefined ? {} : { labels }),
       generation,
       ...(this.#model === undefined ? {} : { model: this.#model }),
       ...(this.#thinkingLevel === undefined ? {} : { thinkingLevel: this.#thinkingLevel }),

@@ -16,7 +16,9 @@ import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
+import { lossOf } from "./ephemeral.ts";
 import { Journal, type SubscribeOptions } from "./journal.ts";
+import { PiCalls } from "./pi-calls.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
 import type { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
@@ -40,6 +42,7 @@ import { Succession } from "./succession.ts";
 export class Session implements SessionCore {
   readonly scope: SerialQueue;
   readonly pushing: Pushing;
+  readonly calls: PiCalls;
   readonly prompts: SessionPrompts;
   readonly control: Control;
   readonly attribution = new Attribution();
@@ -103,6 +106,7 @@ export class Session implements SessionCore {
       graceMs: limits.controlGraceMs,
     });
     this.pushing = new Pushing(this, options.tracker, options.log);
+    this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     const { prompts: store } = options;
     const onLost = (lost: readonly LostPrompt[]): void => this.#publish(lost);
     this.prompts = new SessionPrompts({ core: this, journal: this.#journal, store, pushing: this.pushing, onLost });
@@ -159,6 +163,11 @@ export class Session implements SessionCore {
     return this.#life.state;
   }
 
+  /** `session_lost`, once it has lost its pi and cannot have another. */
+  get loss(): WireError | undefined {
+    return lossOf(this.#record.stored, this.state);
+  }
+
   get runId(): string | undefined {
     return this.#life.runId;
   }
@@ -210,6 +219,7 @@ export class Session implements SessionCore {
   }
 
   async awake(purpose: StartPurpose = "work"): Promise<Child> {
+    if (this.loss !== undefined) throw this.loss;
     const { child } = this.#life;
     if (child !== undefined && this.runId === undefined) {
       const found = await this.#custody.check(child);
@@ -422,7 +432,8 @@ export class Session implements SessionCore {
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
   async #recount(at: number): Promise<void> {
     try {
-      this.#options.tracker.applyToAll(this.sessionId, { kind: "childEnded", at });
+      const kind = this.#record.stored.ephemeral === true ? "sessionLost" : "childEnded";
+      this.#options.tracker.applyToAll(this.sessionId, { kind, at });
       await this.prompts.childEnded();
     } catch (error) {
       this.#options.log.error({ err: error }, "what an ended child has left could not be counted");

@@ -1,8 +1,14 @@
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { OnForeignWrite } from "../../protocol/custody.ts";
+import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
 import type { SessionList } from "./session-list.ts";
 import { isSound, sumOf } from "./sums.ts";
+
+export type StoredOptions = Readonly<Omit<Profile, "provider" | "ephemeral" | "labels" | "thinking">> & {
+  /** As pi names it. */
+  readonly thinking?: string;
+};
 
 /** What is kept of a session across daemons. */
 export interface StoredSession {
@@ -18,14 +24,11 @@ export interface StoredSession {
   /** The name of that log. */
   readonly logEpoch?: string;
   /** What pi was started with, to start it in the same way again. */
-  readonly options: {
-    readonly model?: string;
-    readonly thinking?: string;
-    readonly name?: string;
-    readonly tools?: readonly string[];
-    readonly excludeTools?: readonly string[];
-    readonly approve?: boolean;
-  };
+  readonly options: StoredOptions;
+  /** It is in its pi's memory alone, and `file` never exists. */
+  readonly ephemeral?: true;
+  readonly profile?: string;
+  readonly labels?: Labels;
   /** Default: `reload`. */
   readonly onForeignWrite?: OnForeignWrite;
   /** The file as the session's children have left it; see `server/session/file-watch.ts`. */

@@ -147,7 +147,7 @@ describe("a session on real pi", () => {
     expect(readFileSync(join(stage.agentDir.path, "settings.json"), "utf8")).toBe(settings);
     expect(await kindOf(session.command({ type: "no_such_command" }))).toBe("unsupported_by_pi");
     expect(await kindOf(session.command({ type: "set_model" }))).toBe("invalid_params");
-    expect(await kindOf(session.command({ type: "set_model", provider: "x", modelId: "y" }))).toBe("refused_by_pi");
+    expect(await kindOf(session.command({ type: "set_model", provider: "x", modelId: "y" }))).toBe("model_not_found");
     await session.command({ type: "set_model", provider: "scripted", modelId: "model-2" });
     expect((await session.get()).model).toEqual({ provider: "scripted", id: "model-2" });
   });

@@ -7,6 +7,7 @@ import { limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
+import { noConfiguration } from "../../server/session/create-options.ts";
 import { Logs } from "../../server/session/logs.ts";
 import { Registry } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
@@ -100,6 +101,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       runDirectory,
       env,
       sessions: new SessionStore(database),
+      configuration: noConfiguration,
       prompts: new PromptStore(database),
       logs: new Logs(new EventStore(database, limits.storedEvents), {
         maxRetainedBytes: limits.maxRetainedEventBytes,

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -31,6 +31,8 @@ export interface StageOptions {
   readonly agent?: Omit<AgentDirOptions, "provider">;
   /** Further environment of pi. */
   readonly env?: (provider: ScriptedProvider) => Readonly<Record<string, string>>;
+  /** The text of the daemon's configuration file. Default: there is none. */
+  readonly config?: string;
   /** Default: the package's own. */
   readonly helper?: string;
   /** Default: the pi under test. */
@@ -51,6 +53,8 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
   const cwd = join(root, "cwd");
   const stateDir = join(root, "state");
   mkdirSync(cwd);
+  const configFile = options.config === undefined ? undefined : join(root, "config.json");
+  if (configFile !== undefined) writeFileSync(configFile, options.config ?? "");
   const provider = await startProvider(options.provider);
   const agentDir = await createAgentDir({ provider, parentDir: root, ...options.agent });
 
@@ -59,7 +63,14 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
       stateDir,
       pi: options.pi ?? piUnderTest().cli,
       helper: options.helper,
-      env: { ...process.env, ...agentDir.env, ...options.env?.(provider), PI_RPCD_VALIDATE: "1" },
+      config: configFile,
+      env: {
+        ...process.env,
+        XDG_CONFIG_HOME: join(root, "config"),
+        ...agentDir.env,
+        ...options.env?.(provider),
+        PI_RPCD_VALIDATE: "1",
+      },
       log: pino({ level: "silent" }),
     });
     return { daemon, client: await connect({ stateDir, validateResults: true }) };

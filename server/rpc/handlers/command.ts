@@ -1,18 +1,83 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
+import type { Params, Result } from "../../../protocol/methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { changesSession, checkCommand, sendCommand } from "../../session/client-command.ts";
+import { changesSession, checkCommand } from "../../session/client-command.ts";
+import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { HandlersOf } from "../call.ts";
+import type { Call, HandlersOf } from "../call.ts";
 
 export function commandHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof commandMethods> {
+  const callsOf = (sessionId: string) => registry.get(sessionId).calls;
+
+  /** pi's data. What changes the session is told as its caller's doing. */
+  const sent = (sessionId: string, command: PiCommand, { signal, by }: Call): Promise<unknown> => {
+    const session = registry.get(sessionId);
+    const send = () => session.calls.send(command, signal);
+    return changesSession(command.type) ? session.attribution.acting(by, send) : send();
+  };
+
+  /** Sends the params as pi's command of this type; the result is pi's object, which its documents promise. */
+  const asked =
+    (type: string) =>
+    async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<never> =>
+      objectOf(await sent(sessionId, { type, ...fields }, call), type) as never;
+
+  /** As {@link asked}, for what pi answers without data. */
+  const told =
+    (type: string) =>
+    async ({ sessionId, idempotencyKey: _, ...fields }: Given, call: Call): Promise<Record<never, never>> => {
+      await sent(sessionId, { type, ...fields }, call);
+      return {};
+    };
+
+  /** pi answers `null` where there is nothing to change to. */
+  const cycled =
+    (type: string) =>
+    async ({ sessionId }: Given, call: Call): Promise<{ readonly changed: boolean }> => {
+      const data = await sent(sessionId, { type }, call);
+      return typeof data === "object" && data !== null ? { ...data, changed: true } : { changed: false };
+    };
+
   return {
-    "session/command": async ({ sessionId, command, confirmShared }, { by }) => {
+    "session/getState": asked("get_state"),
+    "session/getMessages": asked("get_messages"),
+    "session/getEntries": asked("get_entries"),
+    "session/getTree": asked("get_tree"),
+    "session/getForkMessages": asked("get_fork_messages"),
+    "session/getLastText": asked("get_last_assistant_text"),
+    "session/getStats": asked("get_session_stats"),
+    "session/getCommands": asked("get_commands"),
+    "session/getThinkingLevels": asked("get_available_thinking_levels"),
+    "session/setModel": asked("set_model"),
+    "session/cycleModel": cycled("cycle_model"),
+    "session/setThinkingLevel": async ({ sessionId, level }, call) => {
+      await sent(sessionId, { type: "set_thinking_level", level }, call);
+      const { thinkingLevel } = registry.get(sessionId).info();
+      return thinkingLevel === undefined ? {} : { level: thinkingLevel };
+    },
+    "session/cycleThinkingLevel": cycled("cycle_thinking_level"),
+    "session/rename": told("set_session_name"),
+    "session/compact": async ({ sessionId, customInstructions }, { signal }) => {
+      const underWay = tracker.underWay(sessionId);
+      const compaction = await callsOf(sessionId).compact(customInstructions, signal);
+      return {
+        compaction: compaction as Result<"session/compact">["compaction"],
+        deliveries: await tracker.effects(underWay),
+      };
+    },
+    "session/abortRetry": told("abort_retry"),
+    "session/bash": async ({ sessionId, command, excludeFromContext, bashId }, { signal }) =>
+      (await callsOf(sessionId).bash({ command, excludeFromContext, bashId }, signal)) as Result<"session/bash">,
+    "session/abortBash": told("abort_bash"),
+    "session/export": async ({ sessionId }, { signal }) => ({ html: await callsOf(sessionId).exportHtml(signal) }),
+    "session/command": async ({ sessionId, command, confirmShared }, call) => {
       checkCommand(command, confirmShared === true);
       const underWay = tracker.underWay(sessionId);
-      const session = registry.get(sessionId);
-      const send = () => sendCommand(session, command);
-      const result = await (changesSession(command) ? session.attribution.acting(by, send) : send());
+      const data = await sent(sessionId, command, call);
+      const result = data === undefined ? {} : { data };
       return command.type === "compact" ? { ...result, deliveries: await tracker.effects(underWay) } : result;
     },
   };
 }
+
+type Given = Params<"session/get"> & { readonly idempotencyKey?: string };

@@ -12,6 +12,7 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
   return {
     "delivery/push": async ({ until, timeoutMs, ...params }, { signal, by }) => {
       const session = registry.get(params.sessionId);
+      if (session.loss !== undefined) throw session.loss;
       const delivery = await tracker.accept(params, by);
       void session.pushing.handOver();
       if (until === undefined) return delivery;

@@ -2,17 +2,17 @@ import { realpath } from "node:fs/promises";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
+import { sessionPage } from "../../session/session-page.ts";
 import type { HandlersOf } from "../call.ts";
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
     "session/create": async (params, { subject }) => (await registry.create(params, subject?.id)).info(),
-    "session/list": async ({ cwd, stored, storedAfter, storedLimit }) => {
-      // Sessions know their directory without links.
-      const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
-      const sessions = registry.all().filter((session) => wanted === undefined || session.cwd === wanted);
-      const listed = { sessions: sessions.map((session) => session.info()) };
+    "session/list": async (params) => {
+      const listed = await sessionPage(registry, params);
+      const { cwd, stored, storedAfter, storedLimit } = params;
       if (stored !== true) return listed;
+      const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
       const { next, ...page } = await registry.files.stored({ cwd: wanted, after: storedAfter, limit: storedLimit });
       return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
     },

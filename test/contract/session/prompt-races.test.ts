@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkCommand, sendCommand } from "../../../server/session/client-command.ts";
+import { checkCommand } from "../../../server/session/client-command.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 import { type Move, type Racecourse, race } from "../../helpers/prompt-races.ts";
 
@@ -16,7 +16,7 @@ async function course(seed: number): Promise<Racecourse & AsyncDisposable> {
   session.subscribe(heard, { after: 0 });
   const command = (type: string) => {
     checkCommand({ type }, false);
-    return sendCommand(session, { type });
+    return session.calls.send({ type });
   };
   const named = (name: string) => heard.heard.filter(({ method }) => method === name);
   const moves = {

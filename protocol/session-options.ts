@@ -1,0 +1,76 @@
+import type { Static } from "typebox";
+import { Type } from "./json-schema.ts";
+import { params, sessionName, toolPattern } from "./params.ts";
+import { ThinkingLevel } from "./session.ts";
+
+const path = Type.String({ pattern: "^/[^\\u0000]{0,4095}$" });
+const paths = (description: string) => Type.Optional(Type.Array(path, { minItems: 1, maxItems: 64, description }));
+const text = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: 262_144, pattern: "^[^\\u0000]*$", description }));
+const off = (description: string) => Type.Optional(Type.Boolean({ description }));
+
+/** Texts by names, for whoever lists sessions. */
+export const Labels = Type.Record(Type.String(), Type.String({ maxLength: 256 }), {
+  maxProperties: 32,
+  propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$" },
+  description: "Names (letters, digits and . _ / -) with texts of at most 256 characters; at most 32.",
+});
+export type Labels = Static<typeof Labels>;
+
+/** What pi's command line offers to whoever starts it for others, and what the daemon keeps with a session. */
+export const sessionOptions = {
+  model: Type.Optional(
+    Type.String({
+      pattern: "^[^-\\s][^\\s]{0,255}$",
+      description: "`provider/id`, or a pattern as pi's `--model` takes it. Default: pi's own choice.",
+    }),
+  ),
+  provider: Type.Optional(
+    Type.String({
+      pattern: "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$",
+      description: "The model's provider, where `model` does not name it. Only with `model`.",
+    }),
+  ),
+  thinking: Type.Optional(ThinkingLevel),
+  name: Type.Optional(sessionName),
+  tools: Type.Optional(
+    Type.Array(toolPattern(), { minItems: 1, maxItems: 256, description: "The tools the model may call." }),
+  ),
+  excludeTools: Type.Optional(
+    Type.Array(toolPattern(), { minItems: 1, maxItems: 256, description: "Tools the model may not call." }),
+  ),
+  noTools: Type.Optional(
+    Type.Enum(["all", "builtin"], { description: "Turns all tools off, or pi's own, but for those in `tools`." }),
+  ),
+  extensions: paths("Files or directories of extensions that are loaded beside those that pi finds itself."),
+  skills: paths("Files or directories of further skills."),
+  promptTemplates: paths("Files or directories of further prompt templates."),
+  noExtensions: off("Loads no extensions but those in `extensions`."),
+  noSkills: off("Loads no skills but those in `skills`."),
+  noPromptTemplates: off("Loads no prompt templates but those in `promptTemplates`."),
+  noContextFiles: off("Leaves AGENTS.md and its like aside."),
+  systemPrompt: text("In the place of pi's own."),
+  appendSystemPrompt: text("Behind the system prompt, in the place of pi's APPEND_SYSTEM.md."),
+  sessionDir: Type.Optional({ ...path, description: "Where the session's file lies. Default: where pi has its own." }),
+  approve: Type.Optional(
+    Type.Boolean({
+      description:
+        "Whether pi loads the project's own settings and extensions. Default: only if the user's settings say so.",
+    }),
+  ),
+  ephemeral: Type.Optional(
+    Type.Boolean({ description: "Keeps the conversation in pi's memory alone: it ends with its pi. Default: false." }),
+  ),
+  env: Type.Optional(
+    Type.Record(Type.String(), Type.String({ maxLength: 32_768, pattern: "^[^\\u0000]*$" }), {
+      maxProperties: 64,
+      propertyNames: { pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}$" },
+      description: "Further environment of pi and its tools, of names that the daemon's configuration allows.",
+    }),
+  ),
+  labels: Type.Optional(Labels),
+};
+
+/** A named set of options in the daemon's configuration. */
+export const Profile = params(sessionOptions);
+export type Profile = Static<typeof Profile>;

@@ -1,0 +1,22 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { isRecordObject } from "./records.ts";
+import { agentDirectoryOf } from "./session-file.ts";
+
+/** What pi has stored for each provider. The credentials themselves are looked at by nobody. */
+export async function storedLogins(env: NodeJS.ProcessEnv): Promise<ReadonlyMap<string, "oauth" | "api_key">> {
+  const text = await readFile(join(agentDirectoryOf(env), "auth.json"), "utf8").catch(() => "{}");
+  let stored: unknown;
+  try {
+    stored = JSON.parse(text);
+  } catch {
+    // pi says what is wrong with it; without it nobody is logged in by it.
+  }
+  const entries = Object.entries(isRecordObject(stored) ? stored : {});
+  return new Map(
+    entries.flatMap(([provider, login]) => {
+      const type = isRecordObject(login) ? login["type"] : undefined;
+      return type === "oauth" || type === "api_key" ? [[provider, type] as const] : [];
+    }),
+  );
+}

@@ -1,0 +1,147 @@
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import type { MethodName, Params, Result } from "../../protocol/methods.ts";
+import type { RpcResponse } from "../../protocol/wire.ts";
+import { unnumberedFrame } from "../frames/frame.ts";
+import type { Peer } from "./call.ts";
+import type { Conversation, Dispatcher } from "./dispatcher.ts";
+import { errorObject, toWireError } from "./errors.ts";
+import { parseJson } from "./parse.ts";
+
+export interface CompatOptions {
+  readonly dispatcher: Dispatcher;
+  readonly sessionId: string;
+  readonly log: Logger;
+}
+
+const maxNestingDepth = 128;
+/** Calls of one connection that are not answered yet. */
+const maxCallsInFlight = 64;
+const longestWaitMs = 86_400_000;
+
+/**
+ * The dialect of other hosts of pi, bound to one session: `prompt`, `cancel`, `get_state`, `list_models`, and the
+ * notification `event`. Each is said in the words of this protocol to the dispatcher that answers everybody else.
+ */
+export function compatDispatcher(options: CompatOptions): Dispatcher {
+  return { converse: (peer) => new CompatConversation(options, peer) };
+}
+
+class CompatConversation implements Conversation {
+  readonly #options: CompatOptions;
+  readonly #inner: Conversation;
+  /** No answer comes before the events that lead to it. */
+  readonly #subscribed: Promise<unknown>;
+  #prompting = false;
+  #calls = 0;
+
+  constructor(options: CompatOptions, peer: Peer | undefined) {
+    this.#options = options;
+    this.#inner = options.dispatcher.converse(peer === undefined ? undefined : eventsOnly(peer));
+    this.#subscribed = this.#inner.call("session/subscribe", { sessionId: options.sessionId });
+  }
+
+  async receive(text: Buffer): Promise<RpcResponse | undefined> {
+    let id: unknown = null;
+    try {
+      const request = parseJson(text, maxNestingDepth);
+      if (typeof request !== "object" || request === null || Array.isArray(request)) throw none("it is no object");
+      const { jsonrpc, method, params = {}, id: given } = request as Record<string, unknown>;
+      if (given !== undefined && given !== null && typeof given !== "string" && !Number.isSafeInteger(given))
+        throw none("its id is neither a string nor an integer");
+      id = given;
+      if (jsonrpc !== "2.0") throw none('its jsonrpc is not "2.0"');
+      if (typeof method !== "string") throw none("it has no method");
+      if (typeof params !== "object" || params === null) throw none("its params are no object");
+      const result = await this.#answer(method, params as Record<string, unknown>);
+      return id === undefined ? undefined : { jsonrpc: "2.0", id: id as never, result };
+    } catch (error) {
+      const wire = toWireError(error, this.#options.log);
+      return id === undefined ? undefined : { jsonrpc: "2.0", id: id as never, error: errorObject(wire) };
+    }
+  }
+
+  call(method: string, params: object): Promise<RpcResponse> {
+    return this.#inner.call(method, params);
+  }
+
+  end(): void {
+    this.#inner.end();
+  }
+
+  async #answer(method: string, params: Record<string, unknown>): Promise<unknown> {
+    if (this.#calls >= maxCallsInFlight)
+      throw new WireError("overloaded", "Too many calls wait for their answer.", { retryAfterMs: 1_000 });
+    this.#calls += 1;
+    try {
+      await this.#subscribed;
+      switch (method) {
+        case "prompt":
+          return await this.#prompt(params);
+        case "cancel":
+          return { cancelled: (await this.#ask("session/abort", {})).aborted };
+        case "get_state": {
+          const [{ messages }, { model }] = await Promise.all([
+            this.#ask("session/getMessages", {}),
+            this.#ask("session/getState", {}),
+          ]);
+          return { messages, model: model ?? null };
+        }
+        case "list_models":
+          return { models: (await this.#ask("model/list", {})).models };
+        default:
+          throw new WireError(
+            "method_not_found",
+            `There is no method ${JSON.stringify(method.slice(0, 200))} here, only prompt, cancel, get_state and list_models.`,
+          );
+      }
+    } finally {
+      this.#calls -= 1;
+    }
+  }
+
+  /** Resolves when the run has ended. One at a time: a second would only be refused later. */
+  async #prompt({ message, images }: Record<string, unknown>): Promise<unknown> {
+    if (typeof message !== "string" || message === "") {
+      const findings = [{ path: "/message", message: "must be a non-empty string" }];
+      throw new WireError("invalid_params", "prompt needs a message, a non-empty string.", { findings });
+    }
+    if (this.#prompting) throw new WireError("session_busy", "A prompt of this connection is under way.");
+    this.#prompting = true;
+    try {
+      const wait = { wait: "settled", timeoutMs: longestWaitMs } as const;
+      const given = images === undefined ? {} : { images: images as never };
+      const { text = "", outcome } = await this.#ask("session/prompt", { text: message, ...given, ...wait });
+      // What an extension's command has taken begins no run that could fail.
+      return { output: text, success: outcome === undefined || outcome === "settled" };
+    } finally {
+      this.#prompting = false;
+    }
+  }
+
+  async #ask<M extends MethodName>(method: M, params: Omit<Params<M>, "sessionId">): Promise<Result<M>> {
+    const answer = await this.#inner.call(method, { ...params, sessionId: this.#options.sessionId });
+    if ("result" in answer) return answer.result as Result<M>;
+    const { name, ...details } = answer.error.data as WireError["data"];
+    throw new WireError(name, answer.error.message, details);
+  }
+}
+
+/** A peer that gets pi's events alone, each as it came from pi. */
+function eventsOnly(peer: Peer): Peer {
+  return {
+    id: peer.id,
+    gone: peer.gone,
+    drained: () => peer.drained?.(),
+    send: ({ bytes }) => {
+      const { method, params } = JSON.parse(bytes.toString("utf8")) as { method: string; params: { event: unknown } };
+      if (method !== "session/event") return;
+      const text = JSON.stringify({ jsonrpc: "2.0", method: "event", params: params.event });
+      peer.send(unnumberedFrame(Buffer.from(text)));
+    },
+  };
+}
+
+function none(why: string): WireError {
+  return new WireError("invalid_request", `This is not a JSON-RPC 2.0 request: ${why}.`);
+}

@@ -1,0 +1,152 @@
+import { access, constants, realpath, stat } from "node:fs/promises";
+import { WireError } from "../../protocol/errors.ts";
+import type { Params } from "../../protocol/methods.ts";
+import type { Labels, Profile } from "../../protocol/session-options.ts";
+import type { StoredOptions } from "../store/sessions.ts";
+
+/** What the daemon's configuration says of sessions. */
+export interface SessionConfiguration {
+  readonly profiles: Readonly<Record<string, Profile>>;
+  /** Names of variables that a client may set for its session's pi; `*` at the end stands for any rest. */
+  readonly sessionEnv: readonly string[];
+}
+
+export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
+
+/** What a session is created with: the options of its profile, and before them those of the call. */
+export interface CreateOptions {
+  readonly options: StoredOptions;
+  readonly ephemeral: boolean;
+  readonly profile?: string;
+  readonly labels?: Labels;
+}
+
+/**
+ * Variables that nobody may set for a session, since they decide what programs run, where pi keeps its files, or what
+ * belongs to the daemon.
+ */
+const neverSet = [
+  /^NODE_/,
+  /^LD_/,
+  /^DYLD_/,
+  /^PI_RPCD_/,
+  /^npm_/i,
+  /^BASH_/,
+  /^(?:PATH|HOME|SHELL|ENV|IFS|PS4|INIT_CWD|TMPDIR|GCONV_PATH|NODE)$/,
+  /^PI_(?:CODING_AGENT_DIR|CODING_AGENT_SESSION_DIR|PACKAGE_DIR|SELF_UPDATE_COMMAND)$/,
+];
+
+/**
+ * Brings a call and its profile together and looks at what the disk has to say to it. Throws `profile_not_found`,
+ * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`.
+ */
+export async function createOptions(
+  params: Params<"session/create">,
+  { profiles, sessionEnv }: SessionConfiguration,
+): Promise<CreateOptions> {
+  const { cwd: _, idempotencyKey: __, profile: profileName, onForeignWrite: ___, ...given } = params;
+  const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
+  refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
+  refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
+  const labels = merged(profile.labels, given.labels);
+  const env = merged(profile.env, given.env);
+  const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
+  const model = fullModel(provider, options.model);
+  const [extensions, skills, promptTemplates, sessionDirs] = await Promise.all([
+    existing("extensions", options.extensions),
+    existing("skills", options.skills),
+    existing("promptTemplates", options.promptTemplates),
+    existing("sessionDir", options.sessionDir === undefined ? undefined : [options.sessionDir]),
+  ]);
+  const sessionDir = sessionDirs?.[0];
+  if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
+  return {
+    options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env }),
+    ephemeral: ephemeral === true,
+    ...(profileName === undefined ? {} : { profile: profileName }),
+    ...(labels === undefined ? {} : { labels }),
+  };
+}
+
+function profileOf(profiles: SessionConfiguration["profiles"], name: string): Profile {
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (profile !== undefined) return profile;
+  const known = Object.keys(profiles);
+  const hint = known.length === 0 ? "It has none." : `It has: ${known.slice(0, 16).join(", ")}.`;
+  throw new WireError("profile_not_found", `The daemon's configuration has no profile "${name}". ${hint}`, {
+    profile: name,
+    profiles: known.slice(0, 64),
+  });
+}
+
+/** The whole name, as pi gives it itself: what a provider's option means to `--model` differs between versions of pi. */
+function fullModel(provider: string | undefined, model: string | undefined): string | undefined {
+  if (provider === undefined) return model;
+  if (model === undefined) {
+    throw new WireError("invalid_params", "A provider is given, and no model of it.", {
+      findings: [{ path: "/provider", message: "needs a model" }],
+    });
+  }
+  return model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
+}
+
+function refuseEnv(env: Readonly<Record<string, string>> | undefined, isFree: (name: string) => boolean): void {
+  const refused = Object.keys(env ?? {}).filter((name) => !isFree(name));
+  if (refused.length === 0) return;
+  throw new WireError(
+    "forbidden",
+    `These variables may not be set for a session: ${refused.join(", ")}. sessionEnv in the daemon's configuration names those that may.`,
+    { env: refused },
+  );
+}
+
+function isAllowed(name: string, allowed: readonly string[]): boolean {
+  return allowed.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
+}
+
+/** The paths as the system names them, without links. pi would take one that is missing for something else, or end. */
+async function existing(option: string, paths: readonly string[] | undefined): Promise<string[] | undefined> {
+  if (paths === undefined) return undefined;
+  return await Promise.all(
+    paths.map(async (path) => {
+      try {
+        const real = await realpath(path);
+        await access(real, constants.R_OK);
+        return real;
+      } catch (cause) {
+        const { code } = cause as NodeJS.ErrnoException;
+        const why = code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
+        throw pathInvalid({ option, path, why, reason: code === "ENOENT" ? "missing" : "unreadable" }, cause);
+      }
+    }),
+  );
+}
+
+async function requireWritableDirectory(path: string): Promise<void> {
+  const option = "sessionDir";
+  if (!(await stat(path)).isDirectory())
+    throw pathInvalid({ option, path, why: "is not a directory", reason: "not_a_directory" });
+  await access(path, constants.W_OK | constants.X_OK).catch((cause: unknown) => {
+    throw pathInvalid({ option, path, why: "may not be written to", reason: "unwritable" }, cause);
+  });
+}
+
+interface PathProblem {
+  readonly option: string;
+  readonly path: string;
+  readonly why: string;
+  readonly reason: string;
+}
+
+function pathInvalid({ option, path, why, reason }: PathProblem, cause?: unknown): WireError {
+  const message = `${JSON.stringify(path)}, of ${option}, ${why}.`;
+  return new WireError("path_invalid", message, { option, path, reason }, { cause });
+}
+
+function merged<T extends object>(first: T | undefined, second: T | undefined): T | undefined {
+  return first === undefined && second === undefined ? undefined : ({ ...first, ...second } as T);
+}
+
+function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as never;
+}

@@ -1,0 +1,18 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import type { SessionState } from "./session-state.ts";
+
+/** Whether the conversation was in the memory of a pi that has ended: the first of its session, and the only one. */
+export function isLost({ ephemeral, generation }: Ephemeral, { kind }: SessionState): boolean {
+  return ephemeral === true && generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
+}
+
+/** What a caller is told who needs a pi, if there can be none. */
+export function lossOf(stored: StoredSession, state: SessionState): WireError | undefined {
+  if (!isLost(stored, state)) return undefined;
+  const { sessionId } = stored;
+  const why = `The session ${sessionId} was kept in its pi's memory alone, and that pi has ended.`;
+  return new WireError("session_lost", `${why} Close it, and create another one.`, { sessionId });
+}
+
+type Ephemeral = Pick<StoredSession, "ephemeral" | "generation">;

@@ -1,0 +1,92 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { Result } from "../../protocol/methods.ts";
+import type { PiModel } from "../../protocol/pi-data.ts";
+import { storedLogins } from "../pi/logins.ts";
+import { inputsOf } from "../pi/pi-inputs.ts";
+import { isRecordObject } from "../pi/records.ts";
+
+export interface ModelCatalogueOptions {
+  readonly env: NodeJS.ProcessEnv;
+  /** A directory without a project: what one would add is its sessions' alone. */
+  readonly cwd: string;
+  /** Which pi, as a text. */
+  readonly program: () => Promise<string>;
+  /** Asks a pi that is started for nothing else. Gives its data for `get_available_models`. */
+  readonly ask: (signal: AbortSignal) => Promise<unknown>;
+  /** How long an answer is good while nothing that pi reads at its start changes. */
+  readonly keepMs: number;
+}
+
+type ModelList = Result<"model/list">;
+
+/** What pi needs to be told of a model, and no header or key that its definition may hold. */
+const shown = ["id", "provider", "name", "api", "reasoning", "input", "contextWindow", "maxTokens", "cost"] as const;
+
+/** The models without a session. Starting a pi costs a third of a second, so its answer is kept for a while. */
+export class ModelCatalogue {
+  readonly #options: ModelCatalogueOptions;
+  readonly #abandon = new AbortController();
+  #known: { readonly inputs: string; readonly list: ModelList } | undefined;
+  #asking: { readonly inputs: string; readonly list: Promise<ModelList> } | undefined;
+
+  constructor(options: ModelCatalogueOptions) {
+    this.#options = options;
+  }
+
+  /** Throws what starting a pi can throw. */
+  async list(refresh: boolean): Promise<ModelList> {
+    const inputs = await this.#inputs();
+    const known = this.#known;
+    const isGood = inputs !== undefined && known?.inputs === inputs;
+    if (!refresh && isGood && Date.now() - known.list.asOf < this.#options.keepMs) return known.list;
+    // Whoever asks while another is waiting for the very same gets that.
+    if (this.#asking === undefined || this.#asking.inputs !== inputs) {
+      const asking = { inputs: inputs ?? "", list: this.#ask(inputs) };
+      this.#asking = asking;
+      const over = (): void => {
+        if (this.#asking === asking) this.#asking = undefined;
+      };
+      asking.list.then(over, over);
+    }
+    return await this.#asking.list;
+  }
+
+  /** Ends the pi that is asked, if there is one. */
+  async close(): Promise<void> {
+    this.#abandon.abort();
+    await this.#asking?.list.catch(() => {});
+  }
+
+  async #ask(inputs: string | undefined): Promise<ModelList> {
+    const list = await modelList(await this.#options.ask(this.#abandon.signal), this.#options.env);
+    this.#known = inputs === undefined ? undefined : { inputs, list };
+    return list;
+  }
+
+  async #inputs(): Promise<string | undefined> {
+    const { env, cwd, program } = this.#options;
+    const inputs = await inputsOf({ cwd, env, further: [] });
+    return inputs === undefined ? undefined : `${await program()}\n${inputs}`;
+  }
+}
+
+/** pi's answer to `get_available_models`, with the logins that it has stored. */
+export async function modelList(data: unknown, env: NodeJS.ProcessEnv): Promise<ModelList> {
+  const listed = isRecordObject(data) ? data["models"] : undefined;
+  if (!Array.isArray(listed))
+    throw new WireError("unsupported_by_pi", "This pi lists its models in another way than its documents say.");
+  const models = listed
+    .filter(isRecordObject)
+    .map(
+      (model) =>
+        Object.fromEntries(shown.flatMap((key) => (key in model ? [[key, model[key]]] : []))) as unknown as PiModel,
+    );
+  const logins = await storedLogins(env);
+  const ids = new Set([...models.map(({ provider }) => provider), ...logins.keys()]);
+  const providers = [...ids].toSorted().map((id) => ({
+    id,
+    models: models.filter(({ provider }) => provider === id).length,
+    login: logins.get(id) ?? ("other" as const),
+  }));
+  return { models, providers, asOf: Date.now() };
+}

@@ -1,0 +1,57 @@
+import { realpath } from "node:fs/promises";
+import type { Params, Result } from "../../protocol/methods.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
+import type { Registry } from "./registry.ts";
+
+const defaultLimit = 1_000;
+
+/** A page of the sessions, the newest first. */
+export async function sessionPage(
+  registry: Registry,
+  { cwd, state, label, limit = defaultLimit, after }: Params<"session/list">,
+): Promise<Result<"session/list">> {
+  // Sessions know their directory without links.
+  const directory = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
+  const hasLabel = label === undefined ? () => true : labelFilter(label);
+  const isBehind = after === undefined ? () => true : behind(after);
+  const found = registry
+    .all()
+    .filter((session) => directory === undefined || session.cwd === directory)
+    .map((session) => session.info())
+    .filter((info) => (state === undefined || info.state === state) && hasLabel(info) && isBehind(info))
+    .toSorted((a, b) => compare(placeOf(b), placeOf(a)));
+  const sessions = found.slice(0, limit);
+  const last = sessions.at(-1);
+  return { sessions, ...(last !== undefined && found.length > limit ? { next: textOf(placeOf(last)) } : {}) };
+}
+
+interface Place {
+  readonly createdAt: number;
+  readonly sessionId: string;
+}
+
+/** Where a session stands in the list, whatever becomes of the others. */
+function placeOf({ createdAt, sessionId }: SessionInfo): Place {
+  return { createdAt, sessionId };
+}
+
+function compare(a: Place, b: Place): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
+  return a.sessionId === b.sessionId ? 0 : a.sessionId < b.sessionId ? -1 : 1;
+}
+
+function textOf({ createdAt, sessionId }: Place): string {
+  return `${createdAt}/${sessionId}`;
+}
+
+function behind(after: string): (info: SessionInfo) => boolean {
+  const [createdAt = "", sessionId = ""] = after.split("/");
+  const place = { createdAt: Number(createdAt), sessionId };
+  return (info) => compare(placeOf(info), place) < 0;
+}
+
+function labelFilter(label: string): (info: SessionInfo) => boolean {
+  const at = label.indexOf("=");
+  const name = at === -1 ? label : label.slice(0, at);
+  return ({ labels = {} }) => Object.hasOwn(labels, name) && (at === -1 || labels[name] === label.slice(at + 1));
+}

@@ -1,0 +1,97 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { planSpawn } from "../../server/pi/spawn-options.ts";
+import { piUnderTest } from "../helpers/pi-versions.ts";
+import { type Stage, startStage } from "../helpers/stage.ts";
+
+const extension = join(import.meta.dirname, "..", "fixtures", "extension", "session-commands.ts");
+
+test("pi knows every flag that a session's options are made into", () => {
+  const help = execFileSync(process.execPath, [piUnderTest().cli, "--help"], { encoding: "utf8" });
+  const path = "/x";
+  const paths = [path];
+  const on = true;
+  const plan = (approve: boolean, noTools: "all" | "builtin") =>
+    planSpawn({
+      program: { kind: "executable", path } as never,
+      helper: path,
+      helperConfig: path,
+      childId: "child",
+      cwd: path,
+      options: {
+        ...{ model: "m", thinking: "off", name: "n", tools: ["t"], excludeTools: ["t"], noTools, sessionDir: path },
+        ...{ extensions: paths, skills: paths, promptTemplates: paths, approve },
+        ...{ noExtensions: on, noSkills: on, noPromptTemplates: on, noContextFiles: on },
+      },
+      promptFiles: { systemPrompt: path, appendSystemPrompt: path },
+      env: {},
+    }).args;
+  const flags = [...plan(true, "all"), ...plan(false, "builtin")].filter((word) => word.startsWith("--"));
+  expect(new Set(flags).size).toBeGreaterThan(18);
+  expect(flags.filter((flag) => !new RegExp(`^\\s+${flag}[ ,]`, "m").test(help))).toEqual([]);
+});
+
+/** Files that options name, in a place of their own. */
+function materialsIn(root: string) {
+  const skill = join(root, "skills", "sing");
+  const template = join(root, "templates", "greet.md");
+  const sessionDir = join(root, "sessions");
+  for (const directory of [skill, dirname(template), sessionDir]) mkdirSync(directory, { recursive: true });
+  writeFileSync(join(skill, "SKILL.md"), "---\nname: sing\ndescription: How to sing.\n---\nLoudly.\n");
+  writeFileSync(template, "Greet $1.");
+  return { skill, template, sessionDir };
+}
+
+async function heldTo(stage: Stage, sessionId: string): Promise<void> {
+  const { commands } = await stage.client.call("session/getCommands", { sessionId });
+  expect(commands.map(({ name }) => name)).toEqual(expect.arrayContaining(["test-reload", "greet", "skill:sing"]));
+  await stage.client.session(sessionId).promptAndWait("go");
+  const request = stage.provider.requests.at(-1);
+  expect(request?.toolNames).toEqual(["read"]);
+  expect(JSON.stringify(request?.body)).toContain("- behind all\\n--approve");
+  const command = 'printf %s "$FROM_CLIENT $FROM_PROFILE"';
+  expect(await stage.client.call("session/bash", { sessionId, command })).toMatchObject({ output: "mine profile's" });
+}
+
+test("a session has what it was created with, and so has each later child of it", async () => {
+  const config = JSON.stringify({
+    profiles: { lean: { env: { FROM_PROFILE: "profile's" }, tools: ["read"], labels: { kind: "lean" } } },
+    sessionEnv: ["FROM_*"],
+  });
+  await using stage = await startStage({ config });
+  const { skill, template, sessionDir } = materialsIn(stage.root);
+  const session = await stage.client.createSession({
+    ...{ cwd: stage.cwd, profile: "lean", provider: "scripted", model: "model-1", name: "a name", sessionDir },
+    ...{ extensions: [extension], skills: [skill], promptTemplates: [template], noExtensions: true },
+    ...{ appendSystemPrompt: "- behind all\n--approve", env: { FROM_CLIENT: "mine" }, labels: { team: "a" } },
+  });
+  expect(session.info).toMatchObject({
+    ...{ profile: "lean", labels: { kind: "lean", team: "a" }, name: "a name", projectTrust: "not_approved" },
+    model: { provider: "scripted", id: "model-1" },
+  });
+  expect(dirname(session.info?.file ?? "")).toBe(sessionDir);
+  await heldTo(stage, session.id);
+
+  await stage.restart();
+  await heldTo(stage, session.id);
+  expect(await stage.client.session(session.id).get()).toMatchObject({ generation: 2, labels: { team: "a" } });
+  await stage.client.session(session.id).close();
+  // Nothing of the texts stays behind.
+  expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
+});
+
+test("an ephemeral session leaves no file, and is lost with its daemon", async () => {
+  await using stage = await startStage();
+  const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ephemeral: true });
+  expect(await session.promptAndWait("hello")).toContain("hello");
+  expect(session.info).toMatchObject({ ephemeral: "living", file: "" });
+  expect((await stage.client.call("session/getState", { sessionId: session.id })).sessionFile).toBeUndefined();
+  await stage.restart();
+  const after = stage.client.session(session.id);
+  expect(await after.get()).toMatchObject({ ephemeral: "lost", lostPrompts: [] });
+  await expect(after.prompt("again")).rejects.toMatchObject({ kind: "session_lost" });
+  await expect(after.push({ customType: "t", content: "c" }).accepted).rejects.toMatchObject({ kind: "session_lost" });
+  await after.close();
+});

@@ -1,0 +1,89 @@
+import { expect, test } from "vitest";
+import type { PiProgram } from "../../../server/pi/locate.ts";
+import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
+
+function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}) {
+  return planSpawn({
+    program: { kind: "executable", path: "/pi" } as PiProgram,
+    helper: "/helper.ts",
+    helperConfig: "/run/config",
+    childId: "child",
+    sessionFile: "/s.jsonl",
+    cwd: "/",
+    options,
+    promptFiles: { systemPrompt: "/run/system.md", appendSystemPrompt: "/run/append.md" },
+    env,
+  });
+}
+
+test("every option has its flag, with each value behind it, and the helper is the last extension", () => {
+  const { args } = plan({
+    model: "p/m",
+    thinking: "low",
+    name: "a name",
+    tools: ["read", "bash"],
+    excludeTools: ["write"],
+    noTools: "builtin",
+    extensions: ["/a.ts", "/b"],
+    skills: ["/skill"],
+    promptTemplates: ["/template.md"],
+    noExtensions: true,
+    noSkills: true,
+    noPromptTemplates: true,
+    noContextFiles: true,
+    sessionDir: "/sessions",
+    approve: true,
+  });
+  const line = args.join(" ");
+  for (const part of [
+    "--session /s.jsonl",
+    "--model p/m",
+    "--thinking low",
+    "--name a name",
+    "--tools read,bash",
+    "--exclude-tools write",
+    "--no-builtin-tools",
+    "--extension /a.ts --extension /b",
+    "--skill /skill",
+    "--prompt-template /template.md",
+    "--no-extensions",
+    "--no-skills",
+    "--no-prompt-templates",
+    "--no-context-files",
+    "--system-prompt /run/system.md",
+    "--append-system-prompt /run/append.md",
+    "--session-dir /sessions",
+    "--approve",
+  ]) {
+    expect(line).toContain(part);
+  }
+  expect(args.slice(-2)).toEqual(["--extension", "/helper.ts"]);
+});
+
+test("what is not asked for is not on the command line, and what is off by word is", () => {
+  expect(plan({}).args).toEqual([
+    ...["--mode", "rpc", "--session", "/s.jsonl"],
+    ...["--system-prompt", "/run/system.md", "--append-system-prompt", "/run/append.md"],
+    ...["--extension", "/helper.ts"],
+  ]);
+  expect(plan({ approve: false }).args).toContain("--no-approve");
+  expect(plan({ noTools: "all" }).args).toContain("--no-tools");
+});
+
+test.each(["-x", "--approve", "--", "a\0b"])("a value %j never becomes an option", (value) => {
+  for (const options of [{ model: value }, { name: value }, { extensions: [value] }, { sessionDir: value }]) {
+    expect(() => plan(options)).toThrow(TypeError);
+  }
+});
+
+test.each(["a\nb", "a b", "a;b", "$(a)", "--x".slice(2)])("a value %j stays one argument", (value) => {
+  const { args } = plan({ name: value });
+  expect(args[args.indexOf("--name") + 1]).toBe(value);
+});
+
+test("a session's variables are added, and never take the place of the daemon's own marks", () => {
+  const { env } = plan({ env: { MINE: "1", PI_RPCD_CHILD: "forged" } }, { NODE_OPTIONS: "--x", npm_a: "b", KEY: "k" });
+  expect(env).toMatchObject({ MINE: "1", KEY: "k" });
+  expect(env["NODE_OPTIONS"] ?? env["npm_a"]).toBeUndefined();
+  expect(Object.values(env)).toContain("child");
+});

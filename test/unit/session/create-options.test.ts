@@ -1,0 +1,133 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Params } from "../../../protocol/methods.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+import { createOptions, noConfiguration } from "../../../server/session/create-options.ts";
+
+let root = "";
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "options-")));
+  writeFileSync(join(root, "a.ts"), "");
+  symlinkSync(join(root, "a.ts"), join(root, "link.ts"));
+  mkdirSync(join(root, "sessions"));
+});
+afterAll(() => rmSync(root, { recursive: true }));
+
+const create = (params: Omit<Params<"session/create">, "cwd">, configuration = noConfiguration) =>
+  createOptions({ cwd: "/", ...params }, configuration);
+
+describe("the options of a session", () => {
+  test("are those of its profile, and before them those of the call", async () => {
+    const profile = { model: "p/m", tools: ["read"], labels: { a: "1", b: "1" }, env: { P: "profile" } };
+    const configuration = { profiles: { lean: profile }, sessionEnv: ["C*"] };
+    const env = { CALL: "call" };
+    const made = await create({ profile: "lean", tools: ["bash"], labels: { b: "2" }, env }, configuration);
+    expect(made).toEqual({
+      options: { model: "p/m", tools: ["bash"], env: { P: "profile", CALL: "call" } },
+      ephemeral: false,
+      profile: "lean",
+      labels: { a: "1", b: "2" },
+    });
+  });
+
+  test.each(["none", "constructor", "__proto__"])("a profile %j that there is not is refused by name", async (name) => {
+    await expect(create({ profile: name })).rejects.toMatchObject({ kind: "profile_not_found" });
+  });
+
+  test("the provider goes before the model, and means nothing alone", async () => {
+    expect((await create({ provider: "p", model: "m" })).options).toEqual({ model: "p/m" });
+    expect((await create({ provider: "p", model: "p/m" })).options).toEqual({ model: "p/m" });
+    await expect(create({ provider: "p" })).rejects.toMatchObject({ kind: "invalid_params" });
+  });
+
+  test("paths are kept without links", async () => {
+    const { options } = await create({ extensions: [join(root, "link.ts")], sessionDir: join(root, "sessions") });
+    expect(options).toEqual({ extensions: [join(root, "a.ts")], sessionDir: join(root, "sessions") });
+  });
+
+  test.each([
+    ["extensions", "missing"],
+    ["skills", "missing"],
+    ["promptTemplates", "missing"],
+  ] as const)("a path of %s that there is not is named", async (option, reason) => {
+    const path = join(root, "nowhere");
+    await expect(create({ [option]: [path] })).rejects.toMatchObject({
+      kind: "path_invalid",
+      data: { option, path, reason },
+    });
+  });
+
+  test("a session directory is a directory", async () => {
+    const refused = create({ sessionDir: join(root, "a.ts") });
+    await expect(refused).rejects.toMatchObject({ kind: "path_invalid", data: { reason: "not_a_directory" } });
+  });
+
+  test("only variables that the configuration names may be set", async () => {
+    await expect(create({ env: { MINE: "1" } })).rejects.toMatchObject({ kind: "forbidden", data: { env: ["MINE"] } });
+    const configuration = { profiles: {}, sessionEnv: ["MINE", "APP_*"] };
+    const { options } = await create({ env: { MINE: "1", APP_KEY: "2" } }, configuration);
+    expect(options.env).toEqual({ MINE: "1", APP_KEY: "2" });
+  });
+
+  test.each([
+    "NODE_OPTIONS",
+    "LD_PRELOAD",
+    "DYLD_INSERT_LIBRARIES",
+    "PATH",
+    "HOME",
+    "BASH_ENV",
+    "PI_RPCD_CHILD",
+    "PI_CODING_AGENT_DIR",
+    "npm_config_registry",
+  ])("%s may be set by nobody, whatever the configuration says", async (name) => {
+    const profiles = { bad: { env: { [name]: "x" } } };
+    const configuration = { profiles, sessionEnv: [name, `${name.slice(0, 2)}*`] };
+    await expect(create({ env: { [name]: "x" } }, configuration)).rejects.toMatchObject({ data: { env: [name] } });
+    await expect(create({ profile: "bad" }, configuration)).rejects.toMatchObject({ data: { env: [name] } });
+  });
+});
+
+describe("the params of session/create", () => {
+  const validator = createValidator();
+  const findings = (params: object) => validator.params("session/create", { cwd: "/", ...params });
+
+  test.each([
+    { name: "-x" },
+    { name: "a\nb" },
+    { name: "a\0b" },
+    { model: "--approve" },
+    { model: "a b" },
+    { provider: "-p" },
+    { tools: ["-read"] },
+    { tools: ["a,b"] },
+    { tools: [] },
+    { extensions: ["relative.ts"] },
+    { extensions: ["-e"] },
+    { extensions: ["/a\0b"] },
+    { extensions: ["~/a.ts"] },
+    { skills: ["npm:evil"] },
+    { sessionDir: "../up" },
+    { systemPrompt: "" },
+    { appendSystemPrompt: "a\0b" },
+    { noTools: "some" },
+    { env: { "A=B": "1" } },
+    { env: { A: "x\0y" } },
+    { labels: { "": "x" } },
+    { labels: { a: "x".repeat(257) } },
+    { labels: Object.fromEntries(Array.from({ length: 33 }, (_, at) => [`l${at}`, ""])) },
+    { profile: "../x" },
+  ])("%j is refused", (params) => {
+    expect(findings(params)).not.toEqual([]);
+  });
+
+  test.each([
+    { systemPrompt: "- a list\n--approve" },
+    { appendSystemPrompt: "/etc/hostname" },
+    { labels: { "team/a.b-c": "Ünicode\n=" } },
+    { extensions: ["/a b/c\n.ts"] },
+  ])("%j is taken", (params) => {
+    expect(findings(params)).toEqual([]);
+  });
+});
