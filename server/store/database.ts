@@ -139,11 +139,12 @@ export class Database {
 
   /**
    * Commits what is queued, now, while everybody waits: {@link written} is the better choice wherever it can be awaited.
-   * Never throws. A disk that does not answer for 30 s is not waited for.
+   * Never throws. A disk that does not answer for 30 s is not waited for: gives whether everything came to an end.
    */
-  flush(): void {
+  flush(): boolean {
     this.#due();
     while (this.#isBusy && this.#writers.finish());
+    return !this.#isBusy;
   }
 
   /** Gives at most so many free pages back to the file system. Resolves also when it could not. */

@@ -90,8 +90,7 @@ export class SessionStore {
 
   /** Brings to disk, now, what was put. Gives whether it is there. */
   flush(): boolean {
-    this.#database.flush();
-    return this.#database.health.state === "open";
+    return this.#database.flush() && this.#database.health.state === "open";
   }
 
   /** As {@link put}. */
