@@ -11,8 +11,8 @@ export interface DatabaseOptions {
   readonly mark?: CommitMark;
   /** The store can be written again. */
   readonly onRecovered?: () => void;
-  /** A thread of its own writes as soon as writing has taken so much of one second of this one. Default: 10. */
-  readonly maxLocalMsPerSecond?: number;
+  /** A thread of its own writes as soon as writing has taken so much of 5 s of this one. Default: 100. */
+  readonly maxLocalMs?: number;
   /** That thread ends when nothing was written for so long. Default: 60,000. */
   readonly maxIdleThreadMs?: number;
   /** For tests. There is no other thread then. */
@@ -61,7 +61,7 @@ export class Database {
 
   /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
-    const { mark, onRecovered = () => {}, maxLocalMsPerSecond = 10, maxIdleThreadMs = 60_000 } = options;
+    const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000 } = options;
     this.#onFailure = onFailure;
     this.#onRecovered = onRecovered;
     const open = options.connect ?? connect;
@@ -71,7 +71,7 @@ export class Database {
       const local = new Writer({ path, connection, connect: open, mark });
       const isAlone = options.connect !== undefined || path === ":memory:";
       const thread = isAlone ? undefined : { path, mark: mark?.descriptor };
-      this.#writers = new Writers({ local, thread, maxLocalMsPerSecond, maxIdleThreadMs, onFailure });
+      this.#writers = new Writers({ local, thread, maxLocalMs, maxIdleThreadMs, onFailure });
     } catch (error) {
       connection.close();
       throw error;

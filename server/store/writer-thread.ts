@@ -40,8 +40,8 @@ try {
     else if (data.kind !== "close") reply(writer.take(data));
     else {
       writer.close();
-      port.close();
       reply({});
+      port.close();
     }
   });
   reply({});

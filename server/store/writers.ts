@@ -6,13 +6,16 @@ export interface WritersOptions {
   readonly local: Writer;
   /** What the thread opens. Undefined: there is none, and all is written here. */
   readonly thread: { readonly path: string; readonly mark: number | undefined } | undefined;
-  /** The thread is started when writing has taken so much of one second here. */
-  readonly maxLocalMsPerSecond: number;
+  /** The thread is started when writing has taken so much of {@link windowMs} here. */
+  readonly maxLocalMs: number;
   /** It ends when nothing was written for so long. */
   readonly maxIdleThreadMs: number;
   /** Hears that the thread ended unasked. */
   readonly onFailure: (error: unknown) => void;
 }
+
+/** Long enough for a burst, such as the start of some sessions, to be none that lasts. */
+const windowMs = 5_000;
 
 /** After a thread that ended unasked no other is started for so long. */
 const threadPauseMs = 60_000;
@@ -32,7 +35,7 @@ export class Writers implements WriterPort {
   #awaited: { readonly request: WriterRequest; readonly onOutcome: (outcome: WriterOutcome) => void } | undefined;
   /** The newest commit that is known of. */
   #commits: number;
-  #secondFrom = 0;
+  #windowFrom = 0;
   #localMs = 0;
   #lastRequestAt = 0;
   #idle: NodeJS.Timeout | undefined;
@@ -89,12 +92,12 @@ export class Writers implements WriterPort {
 
   #noteLoad(ms: number): void {
     const now = performance.now();
-    if (now - this.#secondFrom > 1_000) {
-      this.#secondFrom = now;
+    if (now - this.#windowFrom > windowMs) {
+      this.#windowFrom = now;
       this.#localMs = 0;
     }
     this.#localMs += ms;
-    if (this.#localMs >= this.#options.maxLocalMsPerSecond) this.#startThread(now);
+    if (this.#localMs >= this.#options.maxLocalMs) this.#startThread(now);
   }
 
   #startThread(now: number): void {
