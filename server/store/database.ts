@@ -4,7 +4,8 @@ import { type Connect, connect, type Parameters, Statement } from "./connection.
 import { migrate } from "./migrations.ts";
 import { type StoreHealth, Unwritten, type Write } from "./unwritten.ts";
 import { Writer, type WriterFailure, type WriterOutcome, type WriterRequest } from "./writer.ts";
-import { Writers } from "./writers.ts";
+import { type StartThread, Writers } from "./writers.ts";
+import { WritingThread } from "./writing-thread.ts";
 
 export interface DatabaseOptions {
   /** Where the number of the newest commit is kept; without it a lost end of the WAL goes unnoticed. */
@@ -17,6 +18,8 @@ export interface DatabaseOptions {
   readonly maxIdleThreadMs?: number;
   /** For tests. There is no other thread then. */
   readonly connect?: Connect;
+  /** For tests. */
+  readonly startThread?: StartThread;
 }
 
 /** How long a change that has happened waits for a transaction that is made anyway. */
@@ -69,9 +72,10 @@ export class Database {
     try {
       migrate(connection);
       const local = new Writer({ path, connection, connect: open, mark });
+      const start: StartThread = (callbacks) => new WritingThread({ path, mark: mark?.descriptor, ...callbacks });
       const isAlone = options.connect !== undefined || path === ":memory:";
-      const thread = isAlone ? undefined : { path, mark: mark?.descriptor };
-      this.#writers = new Writers({ local, thread, maxLocalMs, maxIdleThreadMs, onFailure });
+      const startThread = options.startThread ?? (isAlone ? undefined : start);
+      this.#writers = new Writers({ local, startThread, maxLocalMs, maxIdleThreadMs, onFailure });
     } catch (error) {
       connection.close();
       throw error;
