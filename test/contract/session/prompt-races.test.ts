@@ -87,6 +87,6 @@ test("in any interleaving of prompts, aborts, compactions and crashes every call
         expect(await race(on, numbered(rows))).toEqual([]);
       },
     ),
-    { numRuns: 20, endOnFailure: true },
+    { numRuns: 12, endOnFailure: true },
   );
 }, 120_000);
