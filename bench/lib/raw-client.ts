@@ -52,6 +52,11 @@ export class RawClient {
     return pending.promise as Promise<Result<M>>;
   }
 
+  /** Nothing is read from now on. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
   #receive(frame: Buffer): void {
     if (frame[methodAt] === m) {
       if (frame[nameAt] === e) this.onEvent(frame);

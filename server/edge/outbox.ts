@@ -82,10 +82,11 @@ export class Outbox {
     return this.#backlog.bytes + this.#answerBytes + this.#writer.withinBytes;
   }
 
-  *largeFrames(leastBytes: number): Generator<Buffer> {
-    yield* this.#backlog.large(leastBytes);
+  *memory(): Generator<ArrayBufferLike> {
+    yield* this.#backlog.memory;
+    for (const { bytes } of this.#answers) yield bytes.buffer;
     const { within } = this.#writer;
-    if (within !== undefined && within.length >= leastBytes) yield within;
+    if (within !== undefined) yield within.buffer;
   }
 
   /** Queues a frame behind all others. */
