@@ -1,6 +1,10 @@
+import { attach } from "./figures/attach.ts";
 import { coldCreate } from "./figures/cold-create.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { fanOut } from "./figures/fan-out.ts";
+import { manySessions } from "./figures/many-sessions.ts";
+import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
@@ -21,6 +25,10 @@ export const figures = {
   throughput: eventThroughput,
   "record-size": recordSize,
   "real-pi": realPiEvents,
+  neighbours,
+  "fan-out": fanOut,
+  "many-sessions": manySessions,
+  attach,
   "cold-create": coldCreate,
   "warm-create": warmCreate,
   memory: residentMemory,

@@ -60,6 +60,11 @@ export class RawClient {
     this.#socket.terminate();
   }
 
+  /** Nothing is read from now on. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
   #receive(frame: Buffer): void {
     if (frame[methodAt] === m) {
       if (frame[nameAt] === e) this.onEvent(frame);

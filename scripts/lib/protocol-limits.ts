@@ -18,6 +18,8 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxSockets: "Sockets of each transport. Further ones are closed as they come.",
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
+  socketWindowBytes:
+    "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
   mergeDeltasAboveBytes:
     "What waits for one connection beside what its socket has. Over it, consecutive deltas of a content block are merged.",
   dropDeltasAboveBytes: "The same. Over it, deltas are left out and told as gaps with the reason `slow_reader`.",
@@ -25,7 +27,7 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxBufferedBytesAllConnections:
     "What waits for all connections. As it fills, deltas are merged and left out earlier. Over it, the connection for which most waits is closed with 1013.",
   slowReaderDeadlineMs:
-    "How long a connection may take for 256 KiB while more waits for it. Then it is closed with 1013.",
+    "How long a connection may take for `socketWindowBytes` while more waits. Then it is closed with 1013.",
   headersTimeoutMs: "Until the head of a request has come. Then 408.",
   requestTimeoutMs: "Until a whole request has come. Then 408. Also how long an HTTP answer may stay unread.",
   keepAliveTimeoutMs: "How long an HTTP socket may be idle between two requests. Then it is closed.",
