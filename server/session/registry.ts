@@ -177,6 +177,7 @@ export class Registry {
       get: (sessionId) => this.get(sessionId),
       all: () => this.all(),
       add: (stored) => this.#add(stored),
+      requireRoom: () => this.#refuseMore(),
       begin: async (stored) => {
         this.#refuseMore();
         return await this.#track(this.#begin(stored));
