@@ -61,7 +61,7 @@ export * from "./local-errors.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
-export type { FeedStart } from "./session-feed.ts";
+export type { EventGap, FeedStart } from "./session-feed.ts";
 export type {
   CommandOptions,
   ControlOptions,

@@ -1,7 +1,8 @@
 import { v7 as uuidv7 } from "uuid";
 import type { ParamsFinding } from "../protocol/errors.ts";
+import type { Gap } from "../protocol/event.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
-import type { NotificationName } from "../protocol/notifications.ts";
+import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
 import type { ConnectionEnd } from "./channel.ts";
 import { Connection, type ConnectionEvent, type Dial } from "./connection.ts";
 import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
@@ -38,6 +39,7 @@ export interface CallOptions {
 
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/event",
+  "session/gap",
   "session/updated",
   "session/replaced",
   "session/foreignWrite",
@@ -113,13 +115,13 @@ export class DaemonPeer {
   }
 
   /** Adds a reader of a session's notifications, as `SessionFeed.join` does. */
-  joinFeed(sessionId: string, listener: FeedListener, after?: number): void {
+  joinFeed(sessionId: string, listener: FeedListener, after?: number, epoch?: string): void {
     let feed = this.#feeds.get(sessionId);
     if (feed === undefined) {
       feed = this.#createFeed(sessionId);
       this.#feeds.set(sessionId, feed);
     }
-    feed.join(listener, after);
+    feed.join(listener, after, epoch);
   }
 
   leaveFeed(sessionId: string, listener: FeedListener): void {
@@ -160,10 +162,11 @@ export class DaemonPeer {
 
   #createFeed(sessionId: string): SessionFeed {
     return new SessionFeed({
-      subscribe: (after, provider) =>
+      subscribe: (place, provider) =>
         this.call("session/subscribe", {
           sessionId,
-          ...(after === undefined ? {} : { after }),
+          ...(place === undefined ? {} : { after: place.after }),
+          ...(place?.epoch === undefined ? {} : { epoch: place.epoch }),
           ...(provider === undefined ? {} : { provider }),
         }),
       unsubscribe: () => void this.call("session/unsubscribe", { sessionId }).catch(() => {}),
@@ -173,6 +176,7 @@ export class DaemonPeer {
 
   #notify(method: string, params: unknown, frameLength: number): void {
     if (!notificationNames.has(method)) {
+      this.#passUnknown(params);
       this.diagnose({ kind: "unknown_notification", method });
       return;
     }
@@ -185,6 +189,10 @@ export class DaemonPeer {
       this.#notifyRequest({ name: method, params } as RequestNotification, frameLength);
       return;
     }
+    if (method === "session/gap") {
+      this.#notifyGap(params);
+      return;
+    }
     const notification = { name: method, params } as SessionNotification;
     if (!isWellFormed(notification)) {
       this.diagnose({ kind: "malformed_notification", method, params });
@@ -192,6 +200,20 @@ export class DaemonPeer {
     }
     if (notification.name === "delivery/updated") this.deliveries.learn(notification.params.delivery);
     this.#feeds.get(notification.params.sessionId)?.receive(notification, frameLength);
+  }
+
+  #notifyGap(params: unknown): void {
+    const { sessionId, ...gap } = (isObject(params) ? params : {}) as Partial<NotificationParams<"session/gap">>;
+    if (typeof sessionId === "string" && typeof gap.from === "number" && typeof gap.to === "number") {
+      this.#feeds.get(sessionId)?.receiveGap(gap as Gap);
+    } else this.diagnose({ kind: "malformed_notification", method: "session/gap", params });
+  }
+
+  /** A newer daemon's notification may have a place in a session's log. */
+  #passUnknown(params: unknown): void {
+    const { sessionId, seq, firstSeq } = (isObject(params) ? params : {}) as Readonly<Record<string, unknown>>;
+    if (typeof sessionId !== "string" || typeof seq !== "number") return;
+    this.#feeds.get(sessionId)?.pass(typeof firstSeq === "number" ? firstSeq : seq, seq);
   }
 
   #notifyRequest(notification: RequestNotification, frameLength: number): void {

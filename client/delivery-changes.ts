@@ -1,16 +1,15 @@
 import type { Delivery } from "../protocol/delivery.ts";
-import type { Gap } from "../protocol/event.ts";
 import { AsyncBuffer } from "./async-buffer.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { BufferOverflowError, EventGapError } from "./local-errors.ts";
-import type { FeedEnd, FeedListener } from "./session-feed.ts";
+import type { EventGap, FeedEnd, FeedListener } from "./session-feed.ts";
 
 export interface DeliveryChangesOptions {
   /**
    * Called when the stream goes on after the connection was lost, if changes may have been missed meanwhile:
    * `Client.listDeliveries` has the records as they are. Without it the stream throws `EventGapError` then.
    */
-  readonly onGap?: (gap: Gap) => void;
+  readonly onGap?: (gap: EventGap) => void;
   /** Ends the stream at once by throwing the signal's reason. */
   readonly signal?: AbortSignal;
   /** How many records wait for a slow reader before the stream ends with `BufferOverflowError`. Default: 16384. */
@@ -34,8 +33,9 @@ export class DeliveryChanges implements AsyncIterableIterator<Delivery, undefine
     this.#ready.promise.catch(() => {});
     const listener: FeedListener = {
       begin: () => this.#ready.resolve(),
-      resume: ({ gap }) => {
-        if (gap === undefined) return;
+      resume: () => {},
+      gap: (gap) => {
+        if (gap.onlyDeltas === true) return;
         if (onGap === undefined) this.#stop(() => this.#buffer.end(new EventGapError(gap)));
         else peer.shield(() => onGap(gap));
       },

@@ -35,6 +35,9 @@ export class DeliveryUpdates implements AsyncIterableIterator<Delivery, undefine
     this.#listener = {
       begin: () => subscribed.resolve(),
       resume: () => this.#look(),
+      gap: ({ onlyDeltas }) => {
+        if (onlyDeltas !== true) this.#look();
+      },
       // Notifications reach `known` before they reach any feed.
       receive: () => {},
       end: (end) => {

@@ -1,18 +1,20 @@
-import type { Gap } from "../protocol/event.ts";
 import { AsyncBuffer } from "./async-buffer.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { BufferOverflowError, EventGapError } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
-import type { FeedEnd, FeedListener, FeedStart, SessionNotification } from "./session-feed.ts";
+import type { EventGap, FeedEnd, FeedListener, FeedStart, SessionNotification } from "./session-feed.ts";
 
 export interface EventsOptions {
   /** The last seq that the reader has: later ones are replayed. Default: the session's present cursor. */
   readonly after?: number;
+  /** The log to which `after` belongs (`EventStream.epoch`): so a cursor of another log is noticed. */
+  readonly epoch?: string;
   /**
-   * Called if some of what the stream has to give is lost: before the first envelope, or when it goes on after the
-   * connection was lost. What follows is behind the gap. Without it the stream throws `EventGapError` then.
+   * Called in its place of the order if some of what the stream has to give does not come: it is not kept any more, the
+   * daemon was killed, the stream was read too slowly, or (`unreported`) nobody knows why. What follows is behind the gap.
+   * Without it the stream throws `EventGapError` then.
    */
-  readonly onGap?: (gap: Gap) => void;
+  readonly onGap?: (gap: EventGap) => void;
   /** Ends the stream at once by throwing the signal's reason. */
   readonly signal?: AbortSignal;
   /** How many envelopes wait for a slow reader before the stream ends with `BufferOverflowError`. Default: 65536. */
@@ -39,6 +41,7 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
   readonly #leave: () => void;
   readonly #signal: AbortSignal | undefined;
   #lastSeq: number | undefined;
+  #epoch: string | undefined;
 
   /** Use `SessionHandle.events()`. */
   constructor(peer: DaemonPeer, sessionId: string, options: EventsOptions = {}) {
@@ -53,12 +56,13 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
     const listener: FeedListener = {
       begin: (start) => {
         newest = options.after ?? start.cursor;
+        this.#epoch = start.epoch;
         this.#ready.resolve(start);
-        if (start.gap !== undefined) this.#onGap(start.gap, options.onGap, peer);
       },
-      resume: ({ gap }) => {
-        if (gap !== undefined) this.#onGap(gap, options.onGap, peer);
+      resume: ({ epoch }) => {
+        this.#epoch = epoch;
       },
+      gap: (gap) => this.#onGap(gap, options.onGap, peer),
       receive: (notification: SessionNotification, size: number) => {
         if (notification.name !== "session/event") return;
         if (this.#buffer.push(notification.params, size)) newest = notification.params.seq;
@@ -72,7 +76,7 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
       return;
     }
     options.signal?.addEventListener("abort", this.#abort, { once: true });
-    peer.joinFeed(sessionId, listener, options.after);
+    peer.joinFeed(sessionId, listener, options.after, options.epoch);
   }
 
   /** Resolves when the daemon has confirmed the subscription; everything after that moment will be in the stream. */
@@ -83,6 +87,11 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
   /** The seq of the last envelope that was read: the `after` to resume with. Undefined before the first. */
   get lastSeq(): number | undefined {
     return this.#lastSeq;
+  }
+
+  /** The name of the log to which {@link lastSeq} belongs: the `epoch` to resume with. */
+  get epoch(): string | undefined {
+    return this.#epoch;
   }
 
   async next(): Promise<IteratorResult<SessionEnvelope, undefined>> {
@@ -112,7 +121,7 @@ export class EventStream implements AsyncIterableIterator<SessionEnvelope, undef
     this.#ready.reject(reason);
   };
 
-  #onGap(gap: Gap, onGap: ((gap: Gap) => void) | undefined, peer: DaemonPeer): void {
+  #onGap(gap: EventGap, onGap: ((gap: EventGap) => void) | undefined, peer: DaemonPeer): void {
     if (onGap === undefined) {
       this.#stop(() => this.#buffer.end(new EventGapError(gap)));
       return;

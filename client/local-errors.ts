@@ -1,6 +1,6 @@
 import type { Delivery, WaitUntil } from "../protocol/delivery.ts";
 import type { ParamsFinding } from "../protocol/errors.ts";
-import type { Gap } from "../protocol/event.ts";
+import type { EventGap } from "./session-feed.ts";
 import type { SettledRun } from "./settled-run.ts";
 import type { SocketEnd } from "./socket.ts";
 
@@ -193,9 +193,9 @@ export class BufferOverflowError extends LocalError {
 export class EventGapError extends LocalError {
   override readonly name = "EventGapError";
   readonly kind = "event_gap";
-  readonly gap: Gap;
+  readonly gap: EventGap;
 
-  constructor(gap: Gap) {
+  constructor(gap: EventGap) {
     super(`Events ${gap.from} to ${gap.to} cannot be replayed (${gap.reason}). Give onGap to go on without them.`);
     this.gap = gap;
   }

@@ -45,6 +45,7 @@ export class ProviderEvents implements AsyncIterableIterator<ProviderEvent, unde
       provider: level,
       begin: () => this.#ready.resolve(),
       resume: () => {},
+      gap: () => {},
       receive: () => {},
       request: (notification, size) => {
         const event = this.#eventOf(notification, level);

@@ -19,6 +19,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   // A subscription is one connection's: the feeds renew theirs by themselves.
   "session/subscribe": "never",
   "session/unsubscribe": "never",
+  "session/events": "read",
   "session/prompt": "idempotency_key",
   "session/steer": "idempotency_key",
   "session/followUp": "idempotency_key",
@@ -51,7 +52,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/command": "never",
   "session/clearQueue": "never",
   "session/close": "never",
-  "session/open": "idempotency_key",
+  // One that is open already is given again.
+  "session/open": "read",
   "session/fork": "never",
   "session/clone": "never",
   "session/reload": "never",

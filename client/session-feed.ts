@@ -28,9 +28,15 @@ export type RequestNotification =
 export interface FeedStart {
   /** The session's newest seq when the subscription began. */
   readonly cursor: number;
-  /** What was asked for and cannot be replayed. */
-  readonly gap?: Gap;
+  /** The name of the session's log. */
+  readonly epoch: string;
 }
+
+/**
+ * Numbers of a session's log that a reader does not get, from the first to the last. `unreported`: they did not come, and
+ * the daemon has not said why, which is a mistake somewhere.
+ */
+export type EventGap = Gap | (Omit<Gap, "reason"> & { readonly reason: "unreported" });
 
 /** Why a reader gets nothing more. */
 export type FeedEnd =
@@ -44,8 +50,10 @@ export type FeedEnd =
  */
 export interface FeedListener {
   begin(start: FeedStart): void;
-  /** What follows goes on where the reader was, behind the gap if there is one. */
+  /** What follows goes on where the reader was. */
   resume(start: FeedStart): void;
+  /** In its place of the order: what it does not get. */
+  gap(gap: EventGap): void;
   /** Each notification once, in the order of `seq`. `size`: the length of its frame. */
   receive(notification: SessionNotification, size: number): void;
   /** What it wants to hear of requests to the provider. Default: nothing. */
@@ -60,7 +68,10 @@ export interface FeedOptions {
    * `provider`: the level, when it is to be another one. Rejects with anything when the connection is lost:
    * {@link SessionFeed.suspend} is called before that.
    */
-  readonly subscribe: (after: number | undefined, provider: ProviderLevel | undefined) => Promise<FeedStart>;
+  readonly subscribe: (
+    place: { readonly after: number; readonly epoch: string | undefined } | undefined,
+    provider: ProviderLevel | undefined,
+  ) => Promise<FeedStart>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
   readonly onIdle: () => void;
@@ -70,20 +81,28 @@ interface Reader {
   readonly listener: FeedListener;
   /** Behind which it asks for everything; `undefined`: from now on. */
   after: number | undefined;
+  /** The log to which `after` belongs, if the reader knows. */
+  readonly epoch: string | undefined;
   /** The newest seq it has; before it has begun, the newest that had arrived when it joined. */
   position: number;
   hasBegun: boolean;
+  /** Up to here, what does not follow on is the rest of an earlier subscription, and comes again in its place. */
+  stale: number;
   /** What arrives before it has begun or gone on; `undefined` otherwise. */
-  held: { readonly notification: SessionNotification; readonly size: number }[] | undefined;
+  held: Held[] | undefined;
   closing: boolean;
 }
+
+type Held =
+  | { readonly kind: "notification"; readonly notification: SessionNotification; readonly size: number }
+  | { readonly kind: "gap"; readonly gap: Gap };
 
 type Subscription =
   | { readonly kind: "none" }
   /** There is no connection. */
   | { readonly kind: "suspended" }
   | { readonly kind: "pending"; readonly waiting: Reader[] }
-  | { readonly kind: "live"; readonly cursor: number };
+  | { readonly kind: "live"; readonly start: FeedStart };
 
 /** A backstop: what a daemon queues for one connection is far below it. */
 const maxHeld = 1_000_000;
@@ -99,6 +118,10 @@ export class SessionFeed {
   #highest = 0;
   /** What the daemon was asked to tell of requests. */
   #level: ProviderLevel = "off";
+  /** The log that the daemon has named last. */
+  #epoch: string | undefined;
+  /** Those that the newest answer concerns, until the daemon may say that their cursors are of another log. */
+  #resettable: readonly Reader[] = [];
   /** Counts connections: what was asked on an earlier one is answered by nobody. */
   #connection = 0;
 
@@ -107,13 +130,14 @@ export class SessionFeed {
   }
 
   /** Adds a reader: from `after` on, else from now on. The request to subscribe is on its way when this returns. */
-  join(listener: FeedListener, after?: number): void {
-    const reader: Reader = { listener, after, position: this.#highest, hasBegun: false, held: [], closing: false };
+  join(listener: FeedListener, after?: number, epoch?: string): void {
+    const position = this.#highest;
+    const reader: Reader = { listener, after, epoch, position, stale: 0, hasBegun: false, held: [], closing: false };
     this.#readers.set(listener, reader);
     if (this.#subscription.kind === "suspended") return;
     const isEnough = after === undefined && covers(this.#level, listener.provider ?? "off");
     if (isEnough && this.#subscription.kind === "live") {
-      this.#begin(reader, this.#subscription);
+      this.#begin(reader, this.#subscription.start);
     } else if (isEnough && this.#subscription.kind === "pending") {
       this.#subscription.waiting.push(reader);
     } else {
@@ -141,8 +165,26 @@ export class SessionFeed {
 
   receive(notification: SessionNotification, size: number): void {
     this.#highest = Math.max(this.#highest, notification.params.seq);
-    for (const reader of this.#readers.values()) this.#give(reader, notification, size);
+    for (const reader of this.#readers.values()) this.#give(reader, { kind: "notification", notification, size });
     if (notification.name === "session/updated" && notification.params.session.state === "closed") this.closeSession();
+  }
+
+  /** The daemon does not send some numbers. */
+  receiveGap(gap: Gap): void {
+    if (gap.reason === "log_reset") this.#resetLog(gap);
+    else {
+      this.#highest = Math.max(this.#highest, gap.to);
+      for (const reader of this.#readers.values()) this.#give(reader, { kind: "gap", gap });
+    }
+  }
+
+  /** A notification that this library does not know has these numbers. */
+  pass(firstSeq: number, seq: number): void {
+    this.#highest = Math.max(this.#highest, seq);
+    for (const reader of this.#readers.values()) {
+      if (reader.held === undefined && reader.position >= firstSeq - 1)
+        reader.position = Math.max(reader.position, seq);
+    }
   }
 
   /** The connection is lost, and with it the subscription. */
@@ -163,7 +205,8 @@ export class SessionFeed {
     this.#subscription = { kind: "none" };
     const readers = [...this.#readers.values()];
     const cursors = readers.flatMap(({ after }) => (after === undefined ? [] : [after]));
-    this.#ask(readers, cursors.length === 0 ? undefined : Math.max(0, Math.min(...cursors)));
+    const place = { after: Math.max(0, Math.min(...cursors)), epoch: this.#epoch ?? readers[0]?.epoch };
+    this.#ask(readers, cursors.length === 0 ? undefined : place);
   }
 
   /** The session is closed: readers end after what they have got. */
@@ -185,21 +228,24 @@ export class SessionFeed {
     // A daemon that begins a subscription anew at a later cursor would leave out what other readers still wait for.
     const begun = [...this.#readers.values()].flatMap((other) => (other.held === undefined ? [other.position] : []));
     const after = reader.after === undefined ? undefined : Math.max(0, Math.min(reader.after, ...begun));
-    this.#ask([reader], after);
+    this.#ask([reader], after === undefined ? undefined : { after, epoch: reader.epoch ?? this.#epoch });
   }
 
-  #ask(waiting: Reader[], after: number | undefined): void {
+  #ask(waiting: Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {
     const pending: Subscription = { kind: "pending", waiting };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
     const level = this.#wanted();
     const provider = level === this.#level ? undefined : level;
     this.#level = level;
-    this.#options.subscribe(after, provider).then(
+    this.#options.subscribe(place, provider).then(
       (start) => {
         if (connection !== this.#connection) return;
-        if (this.#subscription === pending) this.#subscription = { kind: "live", cursor: start.cursor };
-        if (start.gap?.reason === "log_reset") this.#highest = start.cursor;
+        if (this.#subscription === pending) this.#subscription = { kind: "live", start };
+        // Numbers of another log say nothing about this one.
+        if (this.#epoch !== undefined && this.#epoch !== start.epoch) this.#highest = start.cursor;
+        this.#epoch = start.epoch;
+        this.#resettable = waiting.filter(({ after }) => after !== undefined);
         for (const each of waiting) this.#begin(each, start);
       },
       (error: unknown) => {
@@ -232,38 +278,60 @@ export class SessionFeed {
     this.#options.subscribe(undefined, wanted).catch(() => {});
   }
 
-  #begin(reader: Reader, { cursor: answered, gap }: FeedStart): void {
+  #begin(reader: Reader, { cursor: answered, epoch }: FeedStart): void {
     if (this.#readers.get(reader.listener) !== reader) return;
-    const isReset = gap?.reason === "log_reset";
     // A reader that joined another's request may have come behind the first events that follow its answer.
-    const cursor = Math.max(answered, reader.after === undefined && !isReset ? reader.position : 0);
-    const concerned = gap !== undefined && reader.after !== undefined && (isReset || gap.to > reader.after);
-    // After a reset the log counts anew, so the reader's own cursor says nothing about what follows.
-    reader.position = concerned && isReset ? -1 : (reader.after ?? cursor);
-    const start = concerned ? { cursor, gap } : { cursor };
-    if (reader.hasBegun) reader.listener.resume(start);
-    else reader.listener.begin(start);
+    const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
+    reader.position = reader.after ?? cursor;
+    reader.stale = answered;
+    if (reader.hasBegun) reader.listener.resume({ cursor, epoch });
+    else reader.listener.begin({ cursor, epoch });
     reader.hasBegun = true;
-    // The tail of another reader's replay may have come before this reader's own.
-    const held = (reader.held ?? []).sort((a, b) => a.notification.params.seq - b.notification.params.seq);
+    const held = reader.held ?? [];
     reader.held = undefined;
-    for (const { notification, size } of held) this.#give(reader, notification, size);
+    for (const each of held) this.#give(reader, each);
     if (reader.closing) this.#finish(reader, { kind: "session_closed" });
   }
 
-  #give(reader: Reader, notification: SessionNotification, size: number): void {
+  /** The cursors of those who have just asked are of another log: all that is kept of this one follows. */
+  #resetLog(gap: Gap): void {
+    for (const reader of [...this.#readers.values()]) {
+      const isAsking = reader.held !== undefined && reader.after !== undefined;
+      if (isAsking || this.#resettable.includes(reader)) this.#give(reader, { kind: "gap", gap });
+    }
+    this.#resettable = [];
+  }
+
+  #give(reader: Reader, given: Held): void {
     if (this.#readers.get(reader.listener) !== reader) return;
     if (reader.held !== undefined) {
-      if (reader.held.length < maxHeld) reader.held.push({ notification, size });
+      if (reader.held.length < maxHeld) reader.held.push(given);
       else
         this.#finish(reader, {
           kind: "failed",
           error: new BufferOverflowError(`${maxHeld} events`, reader.after ?? 0),
         });
-    } else if (notification.params.seq > reader.position) {
-      reader.position = notification.params.seq;
-      reader.listener.receive(notification, size);
+      return;
     }
+    if (given.kind === "gap" && given.gap.reason === "log_reset") {
+      reader.position = 0;
+      reader.listener.gap(given.gap);
+      return;
+    }
+    const { position } = reader;
+    const [first, last] = [firstOf(given), lastOf(given)];
+    // The tail of another reader's replay.
+    if (last <= position || (first > position + 1 && last <= reader.stale)) return;
+    reader.stale = 0;
+    reader.position = last;
+    const missing = { from: position + 1, to: first - 1 };
+    if (first > position + 1) reader.listener.gap({ ...missing, reason: "unreported" });
+    if (this.#readers.get(reader.listener) !== reader) return;
+    if (given.kind === "gap") reader.listener.gap({ ...given.gap, from: Math.max(first, position + 1) });
+    // Of what was merged, a part is known already; the rest cannot be told from it.
+    else if (first <= position)
+      reader.listener.gap({ from: position + 1, to: last, reason: "slow_reader", onlyDeltas: true });
+    else reader.listener.receive(given.notification, given.size);
   }
 
   #finish(reader: Reader, end: FeedEnd): void {
@@ -271,4 +339,14 @@ export class SessionFeed {
     this.leave(reader.listener);
     reader.listener.end(end);
   }
+}
+
+function firstOf(held: Held): number {
+  if (held.kind === "gap") return held.gap.from;
+  const { params } = held.notification;
+  return "firstSeq" in params && params.firstSeq !== undefined ? params.firstSeq : params.seq;
+}
+
+function lastOf(held: Held): number {
+  return held.kind === "gap" ? held.gap.to : held.notification.params.seq;
 }

@@ -31,3 +31,25 @@ export const ForeignWriteAction = Type.Enum(["reloaded", "refused", "forked", "a
   description: "`noticed`: nothing was done yet; the session's policy is applied before the next run.",
 });
 export type ForeignWriteAction = Static<typeof ForeignWriteAction>;
+
+/** `data.reason` of `session_file_unusable`. */
+export const SessionFileReason = Type.Enum([
+  "missing",
+  "unreadable",
+  "not_a_file",
+  "not_absolute",
+  "outside",
+  "not_a_session",
+  "header_damaged",
+  "version_unknown",
+  "copied",
+  "other_session",
+  "symbolic_link",
+  "hard_link",
+  "foreign_owner",
+  "directory_missing",
+  "directory_unwritable",
+  "disk_full",
+  "name_too_long",
+]);
+export type SessionFileReason = Static<typeof SessionFileReason>;

@@ -33,7 +33,35 @@ export const Gap = Type.Object(
         "has of it follows as `rpcd_entry`. `store_failed`: numbers that nothing had. `slow_reader`: left out, " +
         "since this connection reads too slowly. `log_reset`: the cursor is of another log; all that is kept follows.",
     }),
+    onlyDeltas: Type.Optional(
+      Type.Boolean({
+        description: "Nothing but high-rate records is missing: what they were about is whole in later events.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
 export type Gap = Static<typeof Gap>;
+
+/** The name of a session's log. */
+export const Epoch = Type.String({
+  pattern: "^[!-~]{1,64}$",
+  description: "The name of the session's log. Numbers of a log with another name say nothing about this one.",
+});
+
+/** The messages of a session's branch. */
+export const Snapshot = Type.Object(
+  {
+    messages: Type.Array(Type.Object({ role: Type.String() }, { additionalProperties: true }), {
+      description:
+        "The messages from the root of pi's tree of entries to its leaf, as pi has them (docs/message-types.md of pi): " +
+        "the whole branch, with summaries where they were made.",
+    }),
+    leafId: Type.Union([Type.String(), Type.Null()], { description: "The id of pi's entry at the end of the branch." }),
+    omitted: Type.Optional(
+      Type.Integer({ minimum: 1, description: "How many of the oldest messages were left out for their size." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type Snapshot = Static<typeof Snapshot>;

@@ -3,7 +3,7 @@ import { DeliveryEffects } from "./delivery.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { childErrors, idempotencyKey, params, sessionIdOnly } from "./params.ts";
+import { childErrors, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo } from "./session.ts";
 
 /** Rows of the method table about sessions as pi's session files. */
@@ -23,13 +23,12 @@ export const sessionFileMethods = {
         Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
       ),
       onForeignWrite: Type.Optional(OnForeignWrite),
-      idempotencyKey,
     }),
     result: SessionInfo,
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "conflict"],
+    errors: childErrors,
   },
   "session/fork": {
     summary: "Makes a new session of the transcript before one of the user's messages. It takes over the pi.",

@@ -5,6 +5,7 @@ import type { MethodRow } from "./method-row.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo, SessionState } from "./session.ts";
 import { sessionOptions } from "./session-options.ts";
+import { StoredSessionInfo } from "./stored-session.ts";
 
 /** Rows of the method table about the life of sessions. */
 export const sessionMethods = {
@@ -56,11 +57,29 @@ export const sessionMethods = {
       after: Type.Optional(
         Type.String({ pattern: "^[0-9]{1,16}/[0-9A-Za-z._-]{1,128}$", description: "`next` of the page before." }),
       ),
+      stored: Type.Optional(
+        Type.Boolean({ description: "List pi's stored sessions too, which `session/open` takes. Default: false." }),
+      ),
+      storedAfter: Type.Optional(
+        Type.String({ maxLength: 8192, description: "`next` of an earlier page of stored sessions." }),
+      ),
+      storedLimit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 500, description: "Stored sessions in one page. Default: 100." }),
+      ),
     }),
     result: Type.Object(
       {
         sessions: Type.Array(SessionInfo),
         next: Type.Optional(Type.String({ description: "For `after`, where there are more." })),
+        stored: Type.Optional(
+          Type.Object(
+            {
+              sessions: Type.Array(StoredSessionInfo, { description: "The last written first." }),
+              next: Type.Optional(Type.String({ description: "Where the next page begins; absent on the last one." })),
+            },
+            { additionalProperties: false },
+          ),
+        ),
       },
       { additionalProperties: false },
     ),

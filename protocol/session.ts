@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { Control } from "./control.ts";
+import { Epoch } from "./event.ts";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
@@ -66,6 +67,7 @@ export const SessionInfo = Type.Object(
     }),
     runId: Type.Optional(RunId),
     cursor: Seq,
+    epoch: Epoch,
     pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
     control: Type.Optional({ ...Control, description: "Absent: everyone may act, and nobody has the lease." }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),

@@ -1,33 +1,75 @@
-import { Gap } from "./event.ts";
+import { Epoch, Snapshot } from "./event.ts";
 import { Seq, SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { params, sessionIdOnly } from "./params.ts";
 import { ProviderLevel } from "./provider.ts";
+import { SessionInfo } from "./session.ts";
+
+const eventTypes = Type.Array(Type.String({ pattern: "^[A-Za-z0-9_.:-]{1,64}$" }), {
+  minItems: 1,
+  maxItems: 64,
+  description: "Only pi's events of these types. Other notifications come all the same. Default: all.",
+});
 
 /** Rows of the method table about following a session. */
 export const subscriptionMethods = {
   "session/subscribe": {
-    summary: "Sends the session's notifications to this connection: first those after the cursor, then live ones.",
+    summary:
+      "Sends the session's notifications to this connection behind the answer: those after the cursor, then live ones.",
     params: params({
       sessionId: SessionId,
       after: Type.Optional({
         ...Seq,
         description: "The last seq that the client has. Default: the session's present cursor (nothing is replayed).",
       }),
+      epoch: Type.Optional({
+        ...Epoch,
+        description: "The log to which `after` belongs, as an earlier answer named it.",
+      }),
+      snapshot: Type.Optional(
+        Type.Boolean({
+          description:
+            "Begin with the session as it is, in the answer. With `after`: only if something else than deltas is missing " +
+            "behind it. Default: false.",
+        }),
+      ),
+      types: Type.Optional(eventTypes),
+      deltas: Type.Optional(
+        Type.Boolean({
+          description:
+            "`false` leaves out the high-rate events: `message_update`, `tool_execution_update`, `bash_execution_update`. " +
+            "Default: true.",
+        }),
+      ),
+      coalesceMs: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 10_000,
+          description: "For how long consecutive deltas of a content block are merged into one envelope. Default: 0.",
+        }),
+      ),
       provider: Type.Optional(ProviderLevel),
+      dialogs: Type.Optional(
+        Type.Boolean({ description: "Whether this connection can answer the dialogs of extensions. Default: false." }),
+      ),
     }),
     result: Type.Object(
       {
-        cursor: { ...Seq, description: "The newest seq at the moment of the call. All later ones follow live." },
-        gap: Type.Optional(Gap),
+        cursor: {
+          ...Seq,
+          description: "The newest seq at the moment of the call, or that of the snapshot. All later ones follow.",
+        },
+        epoch: Epoch,
+        session: Type.Optional({ ...SessionInfo, description: "With a snapshot: the session at `cursor`." }),
+        snapshot: Type.Optional(Snapshot),
       },
       { additionalProperties: false },
     ),
     scope: "none",
     capability: "observe",
     since: "0.1.0",
-    errors: ["session_not_found", "invalid_request"],
+    errors: ["session_not_found", "invalid_request", "child_exited"],
   },
   "session/unsubscribe": {
     summary: "Ends this connection's subscription. Not being subscribed is no error.",
@@ -37,5 +79,40 @@ export const subscriptionMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["invalid_request"],
+  },
+  "session/events": {
+    summary: "A page of the session's log: notifications as a subscription replays them, without a subscription.",
+    params: params({
+      sessionId: SessionId,
+      after: Type.Optional({ ...Seq, description: "The last seq that the client has. Default: 0, all that is kept." }),
+      epoch: Type.Optional({
+        ...Epoch,
+        description: "The log to which `after` belongs, as an earlier answer named it.",
+      }),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 1_000, description: "At most so many notifications. Default: 100." }),
+      ),
+      types: Type.Optional(eventTypes),
+      deltas: Type.Optional(Type.Boolean({ description: "`false` leaves out the high-rate events. Default: true." })),
+    }),
+    result: Type.Object(
+      {
+        events: Type.Array(
+          Type.Object(
+            { method: Type.String(), params: Type.Object({}, { additionalProperties: true }) },
+            { additionalProperties: false, description: "A notification; what cannot be replayed is a `session/gap`." },
+          ),
+        ),
+        after: { ...Seq, description: "The cursor behind this page: the `after` of the next." },
+        cursor: { ...Seq, description: "The newest seq. Where `after` is the same, there are no further pages yet." },
+        epoch: Epoch,
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/events" },
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

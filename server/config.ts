@@ -23,6 +23,22 @@ export const limits = {
   warm: { perKind: 1, maxWarm: 4, recentMs: 5 * 60 * 1_000, minFreeBytes: 1024 * 1024 * 1024 },
   /** What is kept of each session's notifications for those who come back. */
   maxRetainedEventBytes: 8 * 1024 * 1024,
+  log: {
+    /** The same of all sessions; whoever has most forgets first. */
+    maxRetainedBytesInAll: 256 * 1024 * 1024,
+    /** How long an event waits to be stored, together with others, and how many bytes of one session wait at most. */
+    storeAfterMs: 200,
+    maxUnstoredBytes: 1024 * 1024,
+    /** A larger event is kept in memory alone. */
+    maxStoredEventBytes: 8 * 1024 * 1024,
+  },
+  /** The notifications in the store, compressed: of one session, of all, and for how long: 30 days. */
+  storedEvents: { maxSessionBytes: 16 * 1024 * 1024, maxTotalBytes: 128 * 1024 * 1024 },
+  keepEventsMs: 30 * 24 * 60 * 60 * 1_000,
+  /** What is read of the end of pi's session file, for what the log lacks of it. */
+  maxRefillBytes: 16 * 1024 * 1024,
+  /** The messages of a snapshot, as JSON. */
+  maxSnapshotBytes: 16 * 1024 * 1024,
   /** A request's message list or payload, as JSON, that subscribers are told of; a larger one is left out. */
   maxProviderBodyBytes: 4 * 1024 * 1024,
   /** How long deliveries are kept in the store after they were settled, and prompts after they were lost: 30 days. */

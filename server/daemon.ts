@@ -8,6 +8,7 @@ import { limits, stateDirectory, warmChildren } from "./config.ts";
 import { readConfiguration } from "./config-file.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
+import type { EdgeLimits } from "./edge/limits.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { packageVersion } from "./package-version.ts";
@@ -30,9 +31,12 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
+import { Logs } from "./session/logs.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
+import { EventTail } from "./store/event-tail.ts";
+import { EventStore } from "./store/events.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
@@ -53,6 +57,8 @@ export interface DaemonOptions {
   readonly helper?: string | undefined;
   /** What children inherit. */
   readonly env: NodeJS.ProcessEnv;
+  /** Other bounds of the edge than its own. */
+  readonly edgeLimits?: Partial<EdgeLimits> | undefined;
   readonly log: Logger;
 }
 
@@ -86,6 +92,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const sessions: { registry?: Registry } = {};
     const deliveries = new DeliveryStore(database, limits.settled);
     const prompts = new PromptStore(database);
+    const events = new EventStore(database, limits.storedEvents);
+    await Logs.recover(events, state.path);
+    const tail = new EventTail(state.path, (error) => log.warn({ err: error }, "the tail of the logs was not written"));
+    const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
+    resources.defer(() => logs.close());
     const idempotency = new IdempotencyStore(database);
     const tracker = new DeliveryTracker({
       store: deliveries,
@@ -105,6 +116,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
+      logs,
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });
@@ -121,7 +133,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
     const kept = { ...limits, everyMs, shrinkPages };
-    resources.add(new Retention({ ...kept, database, deliveries, prompts, idempotency, log }), (on) => on.close());
+    resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
+      on.close(),
+    );
     const clients = new Clients({
       onLeft: (clientId) => {
         for (const { control } of registry.all()) control.left(clientId);
@@ -151,7 +165,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, token, log, allowedOrigins: options.allowedOrigins }),
+      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
       (listening) => listening.close(),
     );
     edges.edge = edge;

@@ -15,8 +15,8 @@ export interface Corpus {
   readonly bytes: number;
 }
 
-/** Bursts are far below what the daemon holds for a connection: two of them may wait for a reader. */
-const burstBytes = 4 * 1024 * 1024;
+/** Bursts are far below what waits for a connection before deltas are merged: two of them may wait for a reader. */
+const burstBytes = 1024 * 1024;
 
 /** Writes records to a file; each is one line of JSON. */
 export function writeCorpus(file: string, records: Iterable<string>): Corpus {

@@ -2,6 +2,7 @@ import type { TSchema } from "typebox";
 import { By, ClientId } from "../../protocol/client-identity.ts";
 import { Content, ImageBlock, TextBlock } from "../../protocol/content.ts";
 import { Control, ControlChange, ControlPolicy } from "../../protocol/control.ts";
+import { ForeignWrite, ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../protocol/custody.ts";
 import { DaemonInfo, PiInfo } from "../../protocol/daemon.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "../../protocol/delivery.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
@@ -14,6 +15,7 @@ import { PendingItem } from "../../protocol/pending.ts";
 import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
 import { Disposition, Prompt, PromptResult, PromptState, RunOutcome } from "../../protocol/prompt.ts";
 import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "../../protocol/session.ts";
+import { StoredSessionInfo } from "../../protocol/stored-session.ts";
 import { protocolLimits } from "./protocol-limits.ts";
 import { SchemaText, table } from "./schema-text.ts";
 
@@ -25,6 +27,8 @@ const objects: Readonly<Record<string, TSchema>> = {
   Prompt,
   By,
   Control,
+  StoredSessionInfo,
+  ForeignWrite,
   LostPrompt,
   PendingItem,
   ChildExit,
@@ -51,6 +55,9 @@ const others: Readonly<Record<string, TSchema>> = {
   RunOutcome,
   ControlPolicy,
   ControlChange,
+  OnForeignWrite,
+  ForeignWriteAction,
+  SessionFileReason,
   DeliveryState,
   Evidence,
   Content,

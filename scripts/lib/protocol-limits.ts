@@ -45,13 +45,22 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
 };
 
 const daemon: Readonly<
-  Record<Exclude<keyof typeof daemonLimits, "calls" | "child" | "delivery" | "settled" | "prompts" | "warm">, string>
+  Record<
+    Exclude<
+      keyof typeof daemonLimits,
+      "calls" | "child" | "delivery" | "log" | "settled" | "storedEvents" | "prompts" | "warm"
+    >,
+    string
+  >
 > = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
   maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
   maxRetainedEventBytes:
-    "A session's notifications that are kept for replay. The oldest are forgotten first; asking for them gives a gap.",
+    "A session's notifications that are kept in memory for replay. The oldest are forgotten first, and the high-rate ones with it.",
+  keepEventsMs: "How long the other notifications are kept in the store for replay: 30 days.",
+  maxRefillBytes: "What is read of the end of pi's session file for what the log lacks of it, as `rpcd_entry`.",
+  maxSnapshotBytes: "The messages of a snapshot. The oldest are left out, and `omitted` counts them.",
   maxProviderBodyBytes:
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
   keepModelsMs:
@@ -90,6 +99,18 @@ const settled: Readonly<Record<keyof typeof daemonLimits.settled, string>> = {
   maxSettledBytes: "Their bytes together, as JSON. As above.",
 };
 
+const log: Readonly<Record<keyof typeof daemonLimits.log, string>> = {
+  maxRetainedBytesInAll: "The same of all sessions. Whoever has most forgets first.",
+  storeAfterMs: "How long a notification waits to be stored. A daemon that is killed loses these: `daemon_restart`.",
+  maxUnstoredBytes: "So much of one session does not wait.",
+  maxStoredEventBytes: "A larger event is kept in memory alone; later it is a gap.",
+};
+
+const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, string>> = {
+  maxSessionBytes: "What the store keeps of a session's notifications, compressed. Beyond, the oldest are a gap.",
+  maxTotalBytes: "The same of all sessions.",
+};
+
 const warm: Readonly<Record<keyof typeof daemonLimits.warm, string>> = {
   perKind:
     "Children that are ready for sessions of the same directory and options. `PI_RPCD_WARM_CHILDREN` sets it; 0 turns it off.",
@@ -114,6 +135,8 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits, daemon),
   ...described(daemonLimits.calls, calls),
   ...described(daemonLimits.prompts, prompts),
+  ...described(daemonLimits.log, log),
+  ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.warm, warm),

@@ -1,58 +1,81 @@
 import type { Delivery } from "../../protocol/delivery.ts";
+import { type Deferred, deferred } from "../lib/deferred.ts";
 
 export interface TellingOptions {
-  /** Brings to disk, now, what was written. */
+  /** Has what was written brought to disk at the end of this turn of the event loop. */
+  readonly hurry: () => void;
+  /** Brings to disk, now, what was written, while everybody waits. */
   readonly flush: () => void;
   readonly tell: (delivery: Delivery) => void;
 }
 
-/** How long a step that settles nothing waits for others, to share their sync. */
-const maxDelayMs = 2;
+interface Untold {
+  readonly delivery: Delivery;
+  isStored: boolean;
+  told?: Deferred<void>;
+}
 
 /**
- * Tells of changes only once they are on disk, so that no later daemon says otherwise. That a delivery has settled, or is
- * in a request, is synced and told at once, with all that came before it: of requests the transcript says nothing. Other
- * steps wait a moment and share one sync.
+ * Tells of changes only once they are on disk, in their order, so that no later daemon says otherwise; where the store
+ * fails, once that is known. That a delivery has settled, or is in a request, is stored at the end of the turn of the event
+ * loop, with all that came before it: of requests the transcript says nothing. Other steps wait a moment and share a sync.
  */
 export class Telling {
   readonly #options: TellingOptions;
-  #untold: Delivery[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  /** How deep in calls of {@link together} this is. */
-  #depth = 0;
+  readonly #untold: Untold[] = [];
+  /** How many changes of each delivery are among them. */
+  readonly #counts = new Map<string, number>();
 
   constructor(options: TellingOptions) {
     this.#options = options;
   }
 
-  /** Notes a change. */
-  changed(delivery: Delivery): void {
-    this.together(() => this.#untold.push(delivery));
+  /** Notes a change. `written` settles when it is on disk, or failed. */
+  changed(delivery: Delivery, written: Promise<void>): void {
+    const untold: Untold = { delivery, isStored: false };
+    this.#untold.push(untold);
+    this.#counts.set(delivery.deliveryId, (this.#counts.get(delivery.deliveryId) ?? 0) + 1);
+    if (isUrgent(delivery)) this.#options.hurry();
+    const stored = (): void => {
+      untold.isStored = true;
+      this.#tell();
+    };
+    written.then(stored, stored);
   }
 
-  /** Whatever changes in here shares one sync. */
-  together(change: () => void): void {
-    this.#depth += 1;
-    try {
-      change();
-    } finally {
-      this.#depth -= 1;
-      if (this.#depth === 0 && this.#untold.length > 0) {
-        if (this.#untold.some(isUrgent)) this.flush();
-        else this.#timer ??= setTimeout(() => this.flush(), maxDelayMs);
-      }
-    }
+  /** Whether nobody was told yet of the newest change of a delivery. */
+  isUntold(deliveryId: string): boolean {
+    return this.#counts.has(deliveryId);
   }
 
-  /** Syncs and tells now, in the order of the changes. Not from within {@link together}. */
-  flush(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#depth > 0 || this.#untold.length === 0) return;
-    const untold = this.#untold;
-    this.#untold = [];
+  /** Resolves when all changes until now were told; with an id, those of this delivery. Does not wait for others. */
+  async told(deliveryId?: string): Promise<void> {
+    if (deliveryId !== undefined && !this.isUntold(deliveryId)) return;
+    const last = this.#untold.findLast(
+      ({ delivery }) => deliveryId === undefined || delivery.deliveryId === deliveryId,
+    );
+    if (last === undefined) return;
+    this.#options.hurry();
+    last.told ??= deferred();
+    await last.told.promise;
+  }
+
+  /** Brings to disk and tells now what is left. */
+  close(): void {
     this.#options.flush();
-    for (const delivery of untold) this.#options.tell(delivery);
+    for (const untold of this.#untold) untold.isStored = true;
+    this.#tell();
+  }
+
+  #tell(): void {
+    while (this.#untold[0]?.isStored === true) {
+      const { delivery, told } = this.#untold.shift() as Untold;
+      const left = (this.#counts.get(delivery.deliveryId) ?? 0) - 1;
+      if (left > 0) this.#counts.set(delivery.deliveryId, left);
+      else this.#counts.delete(delivery.deliveryId);
+      this.#options.tell(delivery);
+      told?.resolve();
+    }
   }
 }
 

@@ -69,6 +69,7 @@ export class DeliveryTracker {
   constructor(options: TrackerOptions) {
     this.#options = options;
     this.#telling = new Telling({
+      hurry: () => options.store.hurry(),
       flush: () => options.store.flush(),
       tell: (delivery) => {
         options.onChange(delivery);
@@ -115,7 +116,7 @@ export class DeliveryTracker {
     tracked.isDurable = true;
     // What has come over it meanwhile was told of already.
     if (tracked.delivery === delivery) this.#options.onChange(delivery);
-    return this.get(push.deliveryId);
+    return await this.read(push.deliveryId);
   }
 
   /** A delivery that is not forgotten, as it is now. */
@@ -123,20 +124,32 @@ export class DeliveryTracker {
     return this.#find(deliveryId)?.delivery;
   }
 
-  /** Throws `delivery_not_found`. */
+  /** The delivery as it is now, which may not be on disk yet. Throws `delivery_not_found`. */
   get(deliveryId: string): Delivery {
-    this.#telling.flush();
     const found = this.#find(deliveryId);
     if (found === undefined)
       throw new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
     return found.delivery;
   }
 
+  /** The delivery as clients may be told of it: what it has become until now is on disk. Throws `delivery_not_found`. */
+  async read(deliveryId: string): Promise<Delivery> {
+    while (this.#telling.isUntold(deliveryId)) await this.#telling.told(deliveryId);
+    return this.get(deliveryId);
+  }
+
+  /** Resolves when all that has changed until now is on disk and was told. */
+  told(): Promise<void> {
+    return this.#telling.told();
+  }
+
   /** The delivery once it has reached `until`, is parked, or never will. Throws `deadline_exceeded`; cancels nothing. */
   async wait(deliveryId: string, until: WaitUntil, timeoutMs: number, signal: AbortSignal): Promise<Delivery> {
+    // Between the last look and the wait nothing may be told.
+    while (this.#telling.isUntold(deliveryId)) await this.#telling.told(deliveryId);
     const delivery = this.get(deliveryId);
     if (timeoutMs === 0 || endsWait(delivery, until)) return delivery;
-    return await this.#waiters.wait({ deliveryId, until, timeoutMs, signal, now: () => this.get(deliveryId) });
+    return await this.#waiters.wait({ deliveryId, until, timeoutMs, signal, now: () => this.read(deliveryId) });
   }
 
   /**
@@ -165,15 +178,19 @@ export class DeliveryTracker {
   }
 
   /** One page of deliveries, the newest first. Throws `delivery_not_found` for an `after` that is none. */
-  list({ sessionId, states, limit = 100, after }: Params<"delivery/list">): Result<"delivery/list"> {
-    this.#telling.flush();
+  async list(params: Params<"delivery/list">): Promise<Result<"delivery/list">> {
+    const { sessionId, states, limit = 100, after } = params;
+    await this.#telling.told();
+    await this.#options.store.written();
     const behind = after === undefined ? undefined : this.get(after);
     const rows = this.#options.store.list({ sessionId, states, limit: limit + 1, behind });
-    // What was not written yet is known here.
+    // What a store that fails has not taken is known here. What is on its way to the disk is told when it is there.
     const page = rows.slice(0, limit);
-    const newest = page.map(
-      (row) => (this.#open.get(row.deliveryId) ?? this.#settling.get(row.deliveryId))?.delivery ?? row,
-    );
+    const newest = page.map((row) => {
+      const { deliveryId } = row;
+      if (this.#telling.isUntold(deliveryId)) return row;
+      return (this.#open.get(deliveryId) ?? this.#settling.get(deliveryId))?.delivery ?? row;
+    });
     const deliveries = newest.filter(({ state }) => states?.includes(state) ?? true);
     const last = page.at(-1);
     return { deliveries, ...(rows.length > limit && last !== undefined ? { next: last.deliveryId } : {}) };
@@ -185,11 +202,12 @@ export class DeliveryTracker {
   }
 
   /** What has become of deliveries. */
-  effects(deliveryIds: readonly string[]): DeliveryEffects {
-    return deliveryIds.map((deliveryId) => {
-      const { state, reason } = this.get(deliveryId);
+  async effects(deliveryIds: readonly string[]): Promise<DeliveryEffects> {
+    const effects = deliveryIds.map(async (deliveryId) => {
+      const { state, reason } = await this.read(deliveryId);
       return { deliveryId, state, ...(reason === undefined ? {} : { reason }) };
     });
+    return await Promise.all(effects);
   }
 
   /** The pushes that go when the queue is cleared. */
@@ -228,9 +246,9 @@ export class DeliveryTracker {
     return deciding.promise;
   }
 
-  /** Ends the timers. */
+  /** Stores and tells what is left, and ends the timers. */
   close(): void {
-    this.#telling.flush();
+    this.#telling.close();
     this.#expiry.close();
   }
 
@@ -248,9 +266,7 @@ export class DeliveryTracker {
   receive(sessionId: string, frame: OutwardFrame): void {
     if (frame.kind === "dropped" && frame.reason === "released") this.#released(sessionId, frame.deliveryIds);
     const open = this.underWay(sessionId);
-    this.together(() => {
-      for (const [deliveryId, input] of inputsOf(frame, open)) this.apply(sessionId, deliveryId, input);
-    });
+    for (const [deliveryId, input] of inputsOf(frame, open)) this.apply(sessionId, deliveryId, input);
   }
 
   /** Applies one input to one delivery of a session. Ids that are not open there are passed over. */
@@ -282,19 +298,12 @@ export class DeliveryTracker {
         () => {},
       );
     }
-    this.#telling.changed(result.delivery);
-  }
-
-  /** What is applied in here is stored in one go, before anybody is told. */
-  together(apply: () => void): void {
-    this.#telling.together(apply);
+    this.#telling.changed(result.delivery, written);
   }
 
   /** Applies one input to all open deliveries of a session. */
   applyToAll(sessionId: string, input: DeliveryInput): void {
-    this.together(() => {
-      for (const id of this.underWay(sessionId)) this.apply(sessionId, id, input);
-    });
+    for (const id of this.underWay(sessionId)) this.apply(sessionId, id, input);
   }
 
   #decided(deliveryId: string): void {
@@ -343,7 +352,7 @@ export class DeliveryTracker {
     }
     // The first call with this id may still be waiting for the disk.
     await this.#open.get(push.deliveryId)?.stored;
-    return this.get(push.deliveryId);
+    return await this.read(push.deliveryId);
   }
 
   #of(sessionId: string): Tracked[] {

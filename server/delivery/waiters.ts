@@ -10,7 +10,7 @@ export interface WaitRequest {
   /** Ends the wait when nobody wants its outcome any more. */
   readonly signal: AbortSignal;
   /** The delivery as it is, for the error at the deadline. */
-  readonly now: () => Delivery;
+  readonly now: () => Promise<Delivery>;
 }
 
 interface Waiter {
@@ -28,9 +28,9 @@ export class Waiters {
     const waiter: Waiter = { until, resolve, reject };
     const waiting = this.#waiters.get(deliveryId) ?? new Set();
     this.#waiters.set(deliveryId, waiting.add(waiter));
-    const timer = setTimeout(() => {
+    const timer = setTimeout(async () => {
       try {
-        const delivery = now();
+        const delivery = await now();
         const message = `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`;
         reject(new WireError("deadline_exceeded", message, { delivery }));
       } catch (error) {

@@ -10,8 +10,8 @@ export interface Relief {
   readonly dropBytes: number;
 }
 
-/** Frames are looked at in stretches of so many bytes, so that each is merged once. */
-const stretchBytes = 256 * 1024;
+/** Frames are looked at in stretches, of this part of what may be merged, so that each is merged once. */
+const stretchPart = 1 / 16;
 /** A larger one is not merged any further: it would be read again with each stretch. */
 const maxMergedBytes = 64 * 1024;
 /** Memory that frames may keep alive which are a small part of it. */
@@ -87,7 +87,7 @@ export class Backlog {
   relieve({ mergeBytes, dropBytes }: Relief): void {
     if (this.#isScattered()) this.#gather();
     if (this.#bytes <= mergeBytes) return;
-    if (this.#seenBytes > 0 && this.#bytes - this.#seenBytes < stretchBytes) return;
+    if (this.#seenBytes > 0 && this.#bytes - this.#seenBytes < mergeBytes * stretchPart) return;
     // Where what cannot be left out is too much already, merging is in vain.
     if (!(this.#isBare && this.#seenBytes > dropBytes)) this.#merge();
     if (this.#bytes > dropBytes) this.#drop();
@@ -116,7 +116,9 @@ export class Backlog {
       const place = this.#gaps.get(sessionId);
       const former = place === undefined || place < this.#head ? undefined : this.#frames[place];
       if (!frame.isDelta && !isOwnGap) {
-        this.#gaps.delete(sessionId);
+        // What has no number says behind which number it stands.
+        if (seq === 0) this.#gaps.clear();
+        else this.#gaps.delete(sessionId);
         this.push(frame);
       } else if (place === undefined || former === undefined) {
         this.#gaps.set(sessionId, this.#frames.length);

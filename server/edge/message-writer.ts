@@ -82,6 +82,11 @@ export class MessageWriter {
     this.#addBytes(part);
   }
 
+  /** Leaves a message as it is that was begun. Nothing may be written then but control frames. */
+  abandon(): void {
+    this.#within = undefined;
+  }
+
   /** Gives to the socket what was written. */
   flush(): void {
     const { length } = this.#memory;

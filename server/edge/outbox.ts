@@ -9,7 +9,7 @@ export interface OutboxLimits {
   readonly dropDeltasAboveBytes: number;
   /** What cannot be left out, beside the last frame. */
   readonly maxBufferedBytes: number;
-  /** How long the peer may take for {@link windowBytes} while more waits. */
+  /** How long the peer may take for a window while more waits. */
   readonly slowReaderDeadlineMs: number;
 }
 
@@ -19,6 +19,8 @@ export interface OutboxOptions {
   readonly isOpen: () => boolean;
   readonly limits: OutboxLimits;
   readonly budget: BufferBudget;
+  /** What the socket is given at a time; more waits here, where it can be merged, left out, and overtaken. */
+  readonly windowBytes?: number;
   /** The peer reads too slowly; what waited is given up. Called once. */
   readonly onOverflow: (why: SlowReader) => void;
 }
@@ -31,8 +33,8 @@ export interface SlowReader {
   readonly sent: ReadonlyMap<string, number>;
 }
 
-/** What the socket is given at a time; more waits here, where it can be merged, left out, and overtaken. */
-export const windowBytes = 256 * 1024;
+/** More than the socket's own mark, from which on it tells that it is empty again. */
+const defaultWindowBytes = 256 * 1024;
 /** So much goes to the socket at once, also in the middle of a turn. */
 const pieceBytes = 64 * 1024;
 /** How much a backlog grows before all of them are added up. */
@@ -46,6 +48,7 @@ const enforceEveryBytes = 1024 * 1024;
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #writer: MessageWriter;
+  readonly #window: number;
   readonly #backlog = new Backlog();
   readonly #flush = (): void => {
     this.#scheduled = false;
@@ -71,7 +74,8 @@ export class Outbox {
 
   constructor(options: OutboxOptions) {
     this.#options = options;
-    this.#writer = new MessageWriter(options.socket, windowBytes);
+    this.#window = options.windowBytes ?? defaultWindowBytes;
+    this.#writer = new MessageWriter(options.socket, this.#window);
     options.socket.on("drain", () => this.#drain());
   }
 
@@ -113,7 +117,7 @@ export class Outbox {
 
   /** Undefined when more can be sent at once; else it resolves when that is so, or when nothing more is to be sent. */
   drained(): Promise<void> | undefined {
-    if (this.#closed || this.heldBytes <= windowBytes) return undefined;
+    if (this.#closed || this.heldBytes <= this.#window) return undefined;
     this.#drained ??= Promise.withResolvers();
     return this.#drained.promise;
   }
@@ -122,13 +126,16 @@ export class Outbox {
   flush(): void {
     const { socket, isOpen } = this.#options;
     if (this.#blockedSince !== undefined || this.#isIdle || !isOpen()) return;
-    while (!this.#isIdle && socket.writableLength < windowBytes) {
+    while (!this.#isIdle && socket.writableLength < this.#window) {
       socket.cork();
-      this.#fill(windowBytes);
+      this.#fill(this.#window);
       socket.uncork();
     }
-    if (socket.writableLength >= windowBytes) this.#block();
+    if (socket.writableLength >= this.#window) this.#block();
     else this.#release();
+    if (this.heldBytes > this.#window) return;
+    this.#drained?.resolve();
+    this.#drained = undefined;
   }
 
   /** Hands everything to the socket that was sent; whatever comes now is lost. */
@@ -148,6 +155,7 @@ export class Outbox {
     clearTimeout(this.#deadline);
     this.#options.budget.leave(this);
     this.#backlog.clear();
+    this.#writer.abandon();
     this.#answers = [];
     this.#answerBytes = 0;
     this.#drained?.resolve();
@@ -247,12 +255,8 @@ export class Outbox {
   #drain(): void {
     if (this.#blockedSince === undefined || this.#closed) return;
     this.#blockedSince = undefined;
-    this.flush();
-    if (this.#blockedSince === undefined) this.#release();
-    if (this.heldBytes <= windowBytes) {
-      this.#drained?.resolve();
-      this.#drained = undefined;
-    }
+    if (this.#isIdle) this.#release();
+    else this.flush();
   }
 
   #release(): void {

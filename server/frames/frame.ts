@@ -27,9 +27,8 @@ export function unnumberedFrame(bytes: Buffer, sessionId = ""): Frame {
 }
 
 /** Says that the numbers `from` to `to`, both included, are not sent. It covers them: its own place is `firstSeq..seq`. */
-export function gapFrame(sessionId: string, { from, to, reason }: Gap): Frame {
-  const bytes = Buffer.from(
-    `{"jsonrpc":"2.0","method":"session/gap","params":${JSON.stringify({ sessionId, from, to, reason })}}`,
-  );
-  return { bytes, sessionId, seq: to, firstSeq: from, isDelta: false };
+export function gapFrame(sessionId: string, gap: Gap): Frame {
+  const params = JSON.stringify({ sessionId, ...gap });
+  const bytes = Buffer.from(`{"jsonrpc":"2.0","method":"session/gap","params":${params}}`);
+  return { bytes, sessionId, seq: gap.to, firstSeq: gap.from, isDelta: false };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { link, lstat, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
+import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";
@@ -266,11 +267,11 @@ export async function checkFile(file: string): Promise<void> {
   if (found.nlink > 1) throw unusable(file, "hard_link", `has ${found.nlink} names, of which a lease protects one`);
 }
 
-export function unusable(file: string, reason: string, words: string, cause?: unknown): WireError {
+export function unusable(file: string, reason: SessionFileReason, words: string, cause?: unknown): WireError {
   return new WireError("session_file_unusable", `pi's session file ${file} ${words}.`, { file, reason }, { cause });
 }
 
-const reasons: Readonly<Record<string, readonly [reason: string, words: string]>> = {
+const reasons: Readonly<Record<string, readonly [reason: SessionFileReason, words: string]>> = {
   ENOSPC: ["disk_full", "cannot be leased: the disk is full"],
   EDQUOT: ["disk_full", "cannot be leased: the quota of the disk is used up"],
   EACCES: ["directory_unwritable", "cannot be leased: its directory may not be written"],

@@ -16,19 +16,19 @@ export interface SessionFileRequest {
   readonly directory?: string | undefined;
 }
 
+/** Where a session's file is to lie. */
+export function sessionFilePath({ sessionId, cwd, env, now, directory }: SessionFileRequest): string {
+  return join(directory ?? sessionDirectory(cwd, env), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
+}
+
 /**
  * Creates a session's file with its header alone. pi then writes every entry at once; left to create the file itself it
  * keeps the first messages in memory only (measured on both versions).
  */
-export async function createSessionFile({
-  sessionId,
-  cwd,
-  env,
-  now,
-  directory = sessionDirectory(cwd, env),
-}: SessionFileRequest): Promise<string> {
-  await mkdir(directory, { recursive: true });
-  const file = join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
+export async function createSessionFile(request: SessionFileRequest): Promise<string> {
+  const { sessionId, cwd, now } = request;
+  const file = sessionFilePath(request);
+  await mkdir(dirname(file), { recursive: true });
   await writeFile(file, header(sessionId, cwd, now), { flag: "wx", mode: 0o600 });
   return file;
 }

@@ -144,17 +144,24 @@ class DispatcherConversation implements Conversation {
     } catch (error) {
       return failure(null, toWireError(error, log));
     }
+    const answered: (() => void)[] = [];
     const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + text.length <= limits.maxBytesInFlight;
     if (hasRoom) this.#bytesInFlight += text.length;
     try {
-      return await this.#all(value, hasRoom);
+      return await this.#all(value, hasRoom, answered);
     } finally {
       if (hasRoom) this.#bytesInFlight -= text.length;
+      // The answer is sent in this turn of the event loop.
+      if (answered.length > 0) {
+        setImmediate(() => {
+          for (const then of answered) then();
+        });
+      }
     }
   }
 
   async call(method: string, params: object): Promise<RpcResponse> {
-    const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true);
+    const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true, []);
     return answer ?? failure(1, new WireError("internal_error", "The call had no answer."));
   }
 
@@ -162,21 +169,26 @@ class DispatcherConversation implements Conversation {
     for (const call of this.#open.values()) call.cancel("The connection has gone.");
   }
 
-  async #all(value: unknown, hasRoom: boolean): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
+  /** `answered` gets what is to be done when the answer is given. */
+  async #all(
+    value: unknown,
+    hasRoom: boolean,
+    answered: (() => void)[],
+  ): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
     const { maxBatchLength } = this.#options.limits;
-    if (!Array.isArray(value)) return await this.#one(value, hasRoom);
+    if (!Array.isArray(value)) return await this.#one(value, hasRoom, answered);
     if (value.length === 0)
       return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
     if (value.length > maxBatchLength) {
       const why = `A batch holds at most ${maxBatchLength} requests.`;
       return failure(null, new WireError("invalid_request", why, { maxBatchLength }));
     }
-    const answers = await Promise.all(value.map((request) => this.#one(request, hasRoom)));
+    const answers = await Promise.all(value.map((request) => this.#one(request, hasRoom, answered)));
     const given = answers.filter((answer) => answer !== undefined);
     return given.length === 0 ? undefined : given;
   }
 
-  async #one(value: unknown, hasRoom: boolean): Promise<RpcResponse | undefined> {
+  async #one(value: unknown, hasRoom: boolean, answered: (() => void)[]): Promise<RpcResponse | undefined> {
     const request = checkedRequest(value);
     if (request instanceof WireError) return failure(idOf(value), request);
     if (request === undefined) return undefined;
@@ -198,6 +210,7 @@ class DispatcherConversation implements Conversation {
       return ((await this.#options.server.receive(request, call)) as RpcResponse | null) ?? undefined;
     } finally {
       this.#open.delete(key);
+      answered.push(...call.takeAnswered());
     }
   }
 

@@ -20,6 +20,7 @@ export type SessionParam = (typeof sessionParams)[number];
 const ungoverned: ReadonlySet<string> = new Set<MethodName>([
   "session/create",
   "session/open",
+  "session/open",
   "session/acquireControl",
   "session/releaseControl",
 ]);

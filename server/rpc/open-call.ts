@@ -6,6 +6,7 @@ export class OpenCall implements Call {
   readonly peer?: Peer;
   #controller: AbortController | undefined;
   #cancelled: WireError | undefined;
+  #answered: (() => void)[] | undefined;
 
   constructor(peer: Peer | undefined) {
     if (peer !== undefined) this.peer = peer;
@@ -17,6 +18,18 @@ export class OpenCall implements Call {
       if (this.#cancelled !== undefined) this.#controller.abort(this.#cancelled);
     }
     return this.#controller.signal;
+  }
+
+  whenAnswered(then: () => void): void {
+    this.#answered ??= [];
+    this.#answered.push(then);
+  }
+
+  /** Takes what is to be done when the answer has been given. */
+  takeAnswered(): readonly (() => void)[] {
+    const answered = this.#answered ?? [];
+    this.#answered = undefined;
+    return answered;
   }
 
   cancel(why: string): void {

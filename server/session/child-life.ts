@@ -132,12 +132,12 @@ export class ChildLife {
     return await endAll(child);
   }
 
-  /** Ends the child for good. `settle` is called when nothing of it is left, before the session says to be closed. */
-  async close(settle: () => void): Promise<ChildExit | undefined> {
+  /** Ends the child for good. `settle` is awaited when nothing of it is left, before the session says to be closed. */
+  async close(settle: () => Promise<void>): Promise<ChildExit | undefined> {
     const { child } = this;
     this.#become({ kind: "closing" });
     const exit = child === undefined ? undefined : await endAll(child);
-    settle();
+    await settle();
     this.#become({ kind: "closed" });
     return exit;
   }

@@ -2,9 +2,11 @@ import { rm } from "node:fs/promises";
 import type { Logger } from "pino";
 import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
+import type { EntriesReply } from "../../protocol/link.ts";
 import type { Child } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
+import { isEntriesReply } from "../pi/outward-frame.ts";
+import { type AskForEntries, FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
 import type { Journal } from "./journal.ts";
 import { LeaseHold } from "./lease-hold.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -123,7 +125,7 @@ export class Custody {
     const lost = await this.#lease.confirm();
     if (lost !== undefined) return lost;
     return await this.#next(async () => {
-      const found = (await this.#watch.look(this.#options.file, child, "idle")) ?? this.#found;
+      const found = (await this.#watch.look(this.#options.file, this.#askOf(child), "idle")) ?? this.#found;
       this.#found = found;
       if (found === undefined) return "ready";
       const decided = await this.#decide(found);
@@ -136,7 +138,7 @@ export class Custody {
   /** Behind a run: another may have written during it. */
   settled(child: Child): void {
     void this.#next(async () => {
-      const finding = await this.#watch.look(this.#options.file, child, "run");
+      const finding = await this.#watch.look(this.#options.file, this.#askOf(child), "run");
       if (finding !== undefined) this.#notice(finding);
     }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
   }
@@ -161,6 +163,11 @@ export class Custody {
     }
   }
 
+  /** A former daemon ended with the session's child: what has been written by now is the child's own. */
+  async orphaned(): Promise<void> {
+    await this.#next(() => this.#lookAtLast());
+  }
+
   /** The file is taken as it will be found next, whoever has written to it. */
   forget(): void {
     this.#found = undefined;
@@ -169,18 +176,40 @@ export class Custody {
   }
 
   async #gone(): Promise<void> {
-    await this.#next(async () => {
+    await this.#next(() => this.#lookAtLast());
+    await this.#lease.letGo();
+  }
+
+  async #lookAtLast(): Promise<void> {
+    try {
       const finding = await this.#watch.ended(this.#options.file);
       if (finding !== undefined) this.#tell(finding, "noticed");
       this.#options.keep(this.#watch.mark);
-    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
-    await this.#lease.letGo();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "the session's file could not be looked at");
+    }
   }
 
   /** Resolves when what was begun here is done. */
   async idle(): Promise<void> {
     await this.#next(async () => {});
     await this.#lease.idle();
+  }
+
+  #askOf(child: Child): AskForEntries {
+    return async (since) => {
+      // Once it is another session's, it knows that one's entries.
+      if (!this.#writers.has(child)) return undefined;
+      try {
+        const reply = await child.link.send<EntriesReply>({
+          kind: "entries",
+          ...(since === undefined ? {} : { since }),
+        });
+        return isEntriesReply(reply) ? reply : undefined;
+      } catch {
+        return undefined;
+      }
+    };
   }
 
   #notice(finding: Finding): void {

@@ -1,6 +1,5 @@
 import type { ForeignWrite } from "../../protocol/custody.ts";
 import type { EntriesReply } from "../../protocol/link.ts";
-import type { Child } from "../pi/child.ts";
 import {
   changeSince,
   descends,
@@ -11,7 +10,6 @@ import {
   markOf,
   noFile,
 } from "../pi/file-mark.ts";
-import { isEntriesReply } from "../pi/outward-frame.ts";
 
 /** The file as the session's own children have left it. */
 export interface OwnMark extends FileMark {
@@ -25,6 +23,12 @@ export interface Finding extends ForeignWrite {
   readonly ownLeaf?: string;
   readonly canReload: boolean;
 }
+
+/**
+ * Which entries the child has behind one of them. Nothing where it cannot be asked: its session is being replaced, or its
+ * helper does not answer.
+ */
+export type AskForEntries = (since: string | undefined) => Promise<EntriesReply | undefined>;
 
 /** More ids than this are not told by a pi at once. */
 const maxTold = 10_000;
@@ -77,12 +81,12 @@ export class FileWatch {
   }
 
   /** While a child is there. `during` says whether a run may have been on since the last look. */
-  async look(file: string, child: Child, during: "run" | "idle"): Promise<Finding | undefined> {
+  async look(file: string, ask: AskForEntries, during: "run" | "idle"): Promise<Finding | undefined> {
     const mark = this.#mark ?? noFile;
     const change = await changeSince(file, mark);
     if (change === undefined) return undefined;
     // Behind the look at the file: pi knows at least what it had written by then.
-    const known = await entriesOf(child, change.kind === "rewritten" ? undefined : mark.lastId);
+    const known = await ask(change.kind === "rewritten" ? undefined : mark.lastId);
     const finding = known === undefined ? unasked(change, mark, during) : compared(change, known, mark, during);
     // A file that is gone is missed at each look, until somebody decides.
     if (change.kind !== "removed") this.#open(change.mark);
@@ -162,14 +166,4 @@ function findingOf(
 
 function has(entries: readonly EntryHead[], id: string): boolean {
   return entries.some((entry) => entry.id === id);
-}
-
-/** Nothing where pi cannot be asked: its session is being replaced, or its helper does not answer. */
-async function entriesOf(child: Child, since: string | undefined): Promise<EntriesReply | undefined> {
-  try {
-    const reply = await child.link.send<EntriesReply>({ kind: "entries", ...(since === undefined ? {} : { since }) });
-    return isEntriesReply(reply) ? reply : undefined;
-  } catch {
-    return undefined;
-  }
 }

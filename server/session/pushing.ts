@@ -277,14 +277,12 @@ export class Pushing implements GivenPushes {
     const { held, inserted, running, refused } = reply;
     const { sessionId } = this.#core;
     const at = Date.now();
-    this.#tracker.together(() => {
-      for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });
-      for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
-      for (const { deliveryId, why } of refused ?? []) {
-        const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
-        this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
-      }
-    });
+    for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });
+    for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
+    for (const { deliveryId, why } of refused ?? []) {
+      const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
+      this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
+    }
     // A prompt that comes now must find the session running, before pi's own agent_start.
     if (running && this.#core.state.kind === "idle") this.#core.runStarted();
   }

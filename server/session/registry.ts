@@ -6,11 +6,19 @@ import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { agentDirectoryOf, createSessionFile, removeIfEmpty } from "../pi/session-file.ts";
+import {
+  agentDirectoryOf,
+  createSessionFile,
+  removeIfEmpty,
+  type SessionFileRequest,
+  sessionFilePath,
+} from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
-import { createOptions, type SessionConfiguration } from "./create-options.ts";
+import { type CreateOptions, createOptions, type SessionConfiguration } from "./create-options.ts";
+import { CreatedFiles } from "./created-files.ts";
+import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import { Session } from "./session.ts";
@@ -24,14 +32,22 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   readonly tracker: DeliveryTracker;
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
+  readonly logs: Logs;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
-    readonly maxRetainedEventBytes: number;
+    readonly maxRefillBytes: number;
+    readonly maxSnapshotBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
     readonly keepModelsMs: number;
     readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
   };
+}
+
+interface Creation {
+  readonly params: Params<"session/create">;
+  readonly request: SessionFileRequest;
+  readonly created: CreateOptions;
 }
 
 /** All sessions that are not closed. */
@@ -40,6 +56,7 @@ export class Registry {
   readonly #sessions = new Map<string, Session>();
   readonly #children: ChildSource;
   readonly #catalogue: ModelCatalogue;
+  readonly #created: CreatedFiles;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** Creations and closings that have not ended. */
@@ -50,7 +67,8 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { env, log } = options;
+    const { env, taker, log } = options;
+    this.#created = new CreatedFiles(taker, log);
     this.files = new SessionFiles({ house: this.#house(), env, log });
     this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
     this.#catalogue = new ModelCatalogue({
@@ -68,6 +86,7 @@ export class Registry {
 
   /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
   async recover(): Promise<void> {
+    await this.#created.sweep((sessionId) => this.#sessions.has(sessionId));
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
@@ -175,9 +194,11 @@ export class Registry {
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
-    const { sessions, prompts } = this.#options;
+    const { sessions, prompts, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
-    await Promise.allSettled([sessions.delete(session.sessionId), prompts.deleteOf(session.sessionId)]);
+    session.journal.close();
+    const { sessionId } = session;
+    await Promise.allSettled([sessions.delete(sessionId), prompts.deleteOf(sessionId), logs.delete(sessionId)]);
     return exit;
   }
 
@@ -186,17 +207,27 @@ export class Registry {
       throw exhaustion(error) ?? error;
     });
     const now = new Date();
-    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
-    const { name, sessionDir: directory } = options;
+    const created = await createOptions(params, this.#options.configuration);
+    const request = { sessionId, cwd, env: this.#options.env, now, directory: created.options.sessionDir };
+    if (created.ephemeral) return await this.#createWith({ params, request, created });
+    await this.#created.begin(sessionId, sessionFilePath(request));
+    try {
+      return await this.#createWith({ params, request, created });
+    } finally {
+      await this.#created.end(sessionId);
+    }
+  }
+
+  async #createWith({ params: { onForeignWrite }, request, created }: Creation): Promise<Session> {
+    const { sessionId, cwd, now } = request;
+    const { options, ephemeral, profile, labels } = created;
+    const { name } = options;
     const file = ephemeral
       ? join(this.#options.runDirectory, `${sessionId}.jsonl`)
-      : await createSessionFile({ sessionId, cwd, env: this.#options.env, now, directory }).catch(
-          (cause: NodeJS.ErrnoException) => {
-            const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-            throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-          },
-        );
-    const { onForeignWrite } = params;
+      : await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
+          const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+          throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
+        });
     return await this.#begin({
       sessionId,
       cwd,
@@ -241,7 +272,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, taker, limits } = this.#options;
+    const { sessions, prompts, tracker, taker, logs, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
@@ -253,7 +284,9 @@ export class Registry {
       taker,
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
       succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
-      maxRetainedEventBytes: limits.maxRetainedEventBytes,
+      logs,
+      maxRefillBytes: limits.maxRefillBytes,
+      maxSnapshotBytes: limits.maxSnapshotBytes,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
       calls: {

@@ -4,25 +4,41 @@ export interface SeqReserve {
   readonly reserved: number;
   /** Notes that numbers up to `upTo` may be given. Resolves when that is on disk. */
   reserve(upTo: number): Promise<void>;
-  /** Brings to disk, now, what was noted. */
-  flush(): void;
+  /** Brings to disk, now, what was noted. Gives whether it is there. */
+  flush(): boolean;
 }
 
-const block = 16_384;
+const block = 65_536;
+
+/** While nothing can be reserved, it is tried again after so many numbers. */
+const retryAfter = 1_024;
 
 /**
  * The numbers of a session's log. They only grow, also when a daemon is killed and another goes on: blocks are reserved on
  * disk before a number of them is given, and a new daemon begins behind the last block.
+ *
+ * Where nothing can be reserved (the store fails) numbers go on at the time in Unix milliseconds. A daemon that comes
+ * behind a failed store begins far below these, and knows a cursor among them to be none of its own, since it is above
+ * its head; none of them is ever given again for something else.
  */
 export class SeqNumbers {
   readonly #store: SeqReserve;
+  readonly #now: () => number;
   #last: number;
+  /** The highest that a reservation was asked for. */
   #reserved: number;
   /** Up to here the reservation is on disk. */
   #durable: number;
+  /** Whether numbers are given that are not reserved. */
+  #isUnreserved = false;
+  #nextTry = 0;
+  /** Counts releases: what was reserved before one says nothing of what is on disk behind it. */
+  #releases = 0;
 
-  constructor(store: SeqReserve) {
+  /** `now` is for tests. */
+  constructor(store: SeqReserve, now: () => number = Date.now) {
     this.#store = store;
+    this.#now = now;
     this.#last = store.reserved;
     this.#reserved = store.reserved;
     this.#durable = store.reserved;
@@ -33,24 +49,53 @@ export class SeqNumbers {
     return this.#last;
   }
 
+  /** The number behind the last one, unless that cannot be reserved: then a far greater one. */
   next(): number {
-    this.#last += 1;
-    if (this.#last > this.#reserved - block / 2) this.#reserveMore();
-    if (this.#last > this.#durable) {
-      this.#store.flush();
-      this.#durable = this.#reserved;
-    }
+    const next = this.#last + 1;
+    if (next > this.#reserved - block / 2) this.#reserveMore(next);
+    if (next <= this.#durable) this.#last = next;
+    else if (this.#isUnreserved && next < this.#nextTry) this.#last = next;
+    else this.#last = this.#behindReserved(next);
     return this.#last;
   }
 
-  #reserveMore(): void {
-    const upTo = this.#last + block;
+  /** Gives back what was reserved and not given: the next daemon then goes on without a hole. */
+  async release(): Promise<void> {
+    const { last } = this;
+    if (this.#isUnreserved || last === this.#reserved) return;
+    // A number that is given from now on is reserved anew, behind this.
+    this.#releases += 1;
+    this.#reserved = last;
+    this.#durable = last;
+    await this.#store.reserve(last);
+  }
+
+  #behindReserved(next: number): number {
+    if (next > this.#reserved || this.#isUnreserved) this.#reserveMore(next);
+    if (this.#store.flush()) {
+      this.#durable = this.#reserved;
+      this.#isUnreserved = false;
+      return next;
+    }
+    this.#nextTry = next + retryAfter;
+    if (this.#isUnreserved) return next;
+    this.#isUnreserved = true;
+    const jumped = Math.max(next, this.#now());
+    this.#nextTry = jumped + retryAfter;
+    return jumped;
+  }
+
+  #reserveMore(next: number): void {
+    const upTo = Math.max(this.#reserved, next - 1 + block);
+    const releases = this.#releases;
     this.#reserved = upTo;
     this.#store.reserve(upTo).then(
       () => {
+        if (this.#releases !== releases) return;
         this.#durable = Math.max(this.#durable, upTo);
+        if (this.#last <= this.#durable) this.#isUnreserved = false;
       },
-      // The store has logged it. The next block is tried when this one is half used.
+      // The store has logged it. The next number that is not reserved tries again.
       () => {},
     );
   }

@@ -14,6 +14,7 @@ import { isRecordObject, type PiCommand } from "../pi/records.ts";
 import { sessionRoot } from "../pi/session-file.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import { readStoredHeader } from "../pi/stored-header.ts";
+import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
@@ -38,6 +39,14 @@ export interface SessionFilesOptions {
   /** pi's environment: it says where pi's session directories are. */
   readonly env: NodeJS.ProcessEnv;
   readonly log: Logger;
+}
+
+/** Which of pi's stored sessions are wanted. */
+export interface StoredParams {
+  readonly cwd: string | undefined;
+  readonly after: string | undefined;
+  /** Default: 100. */
+  readonly limit: number | undefined;
 }
 
 /** A new session that has taken over the pi of another. */
@@ -87,6 +96,12 @@ export class SessionFiles {
     const opening = this.#opening.get(id) ?? house.begin(stored).finally(() => this.#opening.delete(id));
     this.#opening.set(id, opening);
     return await opening;
+  }
+
+  /** pi's stored sessions that are none of the daemon's: a page of them. */
+  async stored({ cwd, after, limit = 100 }: StoredParams): Promise<StoredPage> {
+    const held = await Promise.all(this.#options.house.all().map(({ file }) => realpath(file).catch(() => file)));
+    return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit });
   }
 
   /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and what waking can throw. */
@@ -169,6 +184,7 @@ export class SessionFiles {
     if (session === undefined) {
       throw new WireError("link_failed", `pi has not said what session the ${command.type} has made.`);
     }
+    await session.succession.taken;
     await this.#settleIn(session, from);
     const text = isRecordObject(data) ? data["text"] : undefined;
     return { session, ...(typeof text === "string" ? { text } : {}) };
@@ -182,9 +198,7 @@ export class SessionFiles {
     const { sessionId, cwd, file } = session;
     await session.scope
       .run(async () => {
-        if (session.state.kind !== "idle") return;
-        await session.refresh(session.state.child);
-        if (existsSync(file)) return;
+        if (existsSync(file) || session.state.kind !== "idle") return;
         const now = new Date().toISOString();
         const header = { type: "session", version: 3, id: sessionId, timestamp: now, cwd, parentSession: from.file };
         await mkdir(dirname(file), { recursive: true });

@@ -8,13 +8,22 @@ export interface InfoParts {
   readonly facts: SessionFacts;
   readonly state: SessionState;
   readonly cursor: number;
+  readonly epoch: string;
   readonly pendingDeliveries: number;
   readonly control: Control;
   readonly lostPrompts: readonly LostPrompt[];
 }
 
 /** A session as clients see it. */
-export function sessionInfo({ facts, state, cursor, pendingDeliveries, control, lostPrompts }: InfoParts): SessionInfo {
+export function sessionInfo({
+  facts,
+  state,
+  cursor,
+  epoch,
+  pendingDeliveries,
+  control,
+  lostPrompts,
+}: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
   const lost = facts.ephemeral !== undefined && isLost({ ephemeral: true, generation: facts.generation }, state);
   return {
@@ -24,6 +33,7 @@ export function sessionInfo({ facts, state, cursor, pendingDeliveries, control, 
     ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
     ...(state.kind === "running" ? { runId: state.runId } : {}),
     cursor,
+    epoch,
     pendingDeliveries,
     ...(control.policy === "shared" && control.controller === undefined ? {} : { control }),
     lostPrompts: [...lostPrompts],

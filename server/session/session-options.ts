@@ -6,6 +6,7 @@ import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import type { Logs } from "./logs.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import type { Session } from "./session.ts";
 
@@ -24,8 +25,8 @@ export interface SessionOptions {
   ) => Promise<{ readonly child: Child; readonly ready: ReadyState }>;
   /** Keeps what has changed of the session's record. */
   readonly save: (stored: StoredSession) => Promise<void>;
-  /** Brings to disk, now, what was saved. */
-  readonly flush: () => void;
+  /** Brings to disk, now, what was saved. Gives whether it is there. */
+  readonly flush: () => boolean;
   readonly prompts: PromptStore;
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
@@ -34,7 +35,11 @@ export interface SessionOptions {
   /** The session inside the child is another one, with this file: finds it, and gives it the child. Must not wait. */
   readonly succeed: (from: Session, child: Child, hello: Hello, file: string) => void;
   readonly tracker: DeliveryTracker;
-  readonly maxRetainedEventBytes: number;
+  readonly logs: Logs;
+  /** What is read of the end of pi's session file for what the log lacks. */
+  readonly maxRefillBytes: number;
+  /** The messages of a snapshot. */
+  readonly maxSnapshotBytes: number;
   /** One message list or payload that subscribers are told of. */
   readonly maxProviderBodyBytes: number;
   /** Calls that may wait for their turn. */

@@ -112,6 +112,11 @@ export class SessionPrompts {
     this.#isCompacting = false;
     this.idleness.changed();
     await this.ledger.childEnded();
+    await this.told();
+  }
+
+  /** Resolves when all that has come about has been told. */
+  async told(): Promise<void> {
     await this.#receipts.told();
   }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -27,13 +28,17 @@ type SaveSession = (stored: StoredSession) => Promise<void>;
 
 /** What a session is, beside what it does: kept in the store, so that a later child is started in the same way. */
 export class SessionRecord {
+  /** The name of the session's log: its numbers mean nothing for a log of another name. */
+  readonly epoch: string;
   readonly #save: SaveSession;
   #stored: StoredSession;
   #model: ModelRef | undefined;
   #thinkingLevel: string | undefined;
 
   constructor(stored: StoredSession, save: SaveSession) {
-    this.#stored = stored;
+    const { logEpoch = randomBytes(6).toString("hex") } = stored;
+    this.#stored = { ...stored, logEpoch };
+    this.epoch = logEpoch;
     this.#save = save;
   }
 
@@ -78,7 +83,7 @@ export class SessionRecord {
   }
 
   /** The numbers of the session's log, reserved in its record. */
-  numbers(flush: () => void): SeqNumbers {
+  numbers(flush: () => boolean): SeqNumbers {
     const reserve = (upTo: number): Promise<void> => {
       this.#stored = { ...this.#stored, reservedSeq: upTo };
       return this.#save(this.#stored);

@@ -2,7 +2,6 @@ import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
-import type { ProviderLevel } from "../../protocol/provider-level.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { limits } from "../config.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
@@ -13,17 +12,18 @@ import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import { lossOf } from "./ephemeral.ts";
-import type { Replay } from "./event-log.ts";
-import { Journal } from "./journal.ts";
+import { Journal, type SubscribeOptions } from "./journal.ts";
 import { PiCalls } from "./pi-calls.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
 import type { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
+import { Refill } from "./refill.ts";
 import type { SessionCore } from "./session-core.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -32,7 +32,8 @@ import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 import { SettlingGate } from "./settling-gate.ts";
 import { signed } from "./signed.ts";
-import type { Subscriber } from "./subscriptions.ts";
+import { type SessionSnapshot, takeSnapshot } from "./snapshot.ts";
+import type { Subscriber } from "./subscription.ts";
 import { Succession } from "./succession.ts";
 
 /**
@@ -44,10 +45,14 @@ export class Session implements SessionCore {
   readonly calls: PiCalls;
   readonly prompts: SessionPrompts;
   readonly control: Control;
+  readonly attribution = new Attribution();
   readonly succession: Succession;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
+  readonly #refill: Refill;
+  /** The first child that this daemon starts. */
+  readonly #firstGeneration: number;
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
   readonly #custody: Custody;
@@ -67,18 +72,22 @@ export class Session implements SessionCore {
     },
     answer: (command) => this.#life.child?.post(command),
   };
-  /** Whose calls change the session at this moment. */
-  readonly #actors: { readonly by: By | undefined }[] = [];
   #closed: Promise<ChildExit | undefined> | undefined;
+  /** Resolves when everything is told of the last child's end. */
+  #lastEnded: Promise<void> = Promise.resolve();
 
   constructor(options: SessionOptions) {
     this.#options = options;
     const { sessionId } = options.stored;
     this.#record = new SessionRecord(options.stored, options.save);
-    this.#journal = new Journal({
-      sessionId,
-      maxRetainedBytes: options.maxRetainedEventBytes,
-      numbers: this.#record.numbers(options.flush),
+    this.#firstGeneration = options.stored.generation + 1;
+    const eventLog = options.logs.open(sessionId, this.#record.numbers(options.flush));
+    this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog });
+    this.#refill = new Refill({
+      log: eventLog,
+      record: (record) => this.#journal.record(record, Math.max(1, this.#record.stored.generation), false),
+      maxBytes: options.maxRefillBytes,
+      logger: options.log,
     });
     const { maxProviderBodyBytes: maxBodyBytes, log } = options;
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
@@ -106,7 +115,9 @@ export class Session implements SessionCore {
       start: (signal) => this.#start(signal),
       onReady: (child) => this.#provider.attach(child),
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
-      onEnded: (child, exit) => void this.#childEnded(child, exit),
+      onEnded: (child, exit) => {
+        this.#lastEnded = this.#childEnded(child, exit);
+      },
       onChange: () => {
         this.#record.touch();
         this.#publish();
@@ -170,26 +181,40 @@ export class Session implements SessionCore {
       facts: this.#record.facts(),
       state: this.#life.state,
       cursor: this.#journal.cursor,
+      epoch: this.#journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
       control: this.control.state,
       lostPrompts: this.prompts.ledger.lost,
     });
   }
 
-  /** Replays what is behind the cursor and goes on live, without a moment between. */
-  subscribe(subscriber: Subscriber, after?: number, provider?: ProviderLevel): Replay {
-    return this.#journal.subscribe(subscriber, after, provider);
+  /** What the session tells, and who hears it. */
+  get journal(): Journal {
+    return this.#journal;
+  }
+
+  /** As {@link Journal.subscribe}. */
+  subscribe(subscriber: Subscriber, options?: SubscribeOptions): number {
+    return this.#journal.subscribe(subscriber, options);
   }
 
   unsubscribe(subscriberId: string): boolean {
     return this.#journal.unsubscribe(subscriberId);
   }
 
+  /** The session as it is, with the cursor of that moment. Throws `child_exited`. */
+  snapshot(): Promise<SessionSnapshot> {
+    return takeSnapshot({
+      child: this.#life.child,
+      file: this.file,
+      info: () => this.info(),
+      maxBytes: this.#options.maxSnapshotBytes,
+    });
+  }
+
   /** Tells the session's subscribers of a delivery. */
   deliveryChanged(delivery: Delivery): void {
-    const step = delivery.history.at(-1);
-    const by = step?.at === delivery.updatedAt ? step.by : undefined;
-    this.#journal.say("delivery/updated", { ...signed(by), delivery });
+    this.#journal.say("delivery/updated", { ...signed(changedBy(delivery)), delivery });
     this.prompts.idleness.changed();
   }
 
@@ -208,22 +233,9 @@ export class Session implements SessionCore {
     return this.#life.startOver();
   }
 
-  /** What changes in the session while `work` goes on follows from this client's call, unless several are at it. */
-  async acting<T>(by: By | undefined, work: () => Promise<T>): Promise<T> {
-    const actor = { by };
-    this.#actors.push(actor);
-    try {
-      return await work();
-    } finally {
-      this.#actors.splice(this.#actors.indexOf(actor), 1);
-    }
-  }
-
   runStarted(promptId?: string): string {
     const starter = this.prompts.starter(promptId);
-    this.#actors.push({ by: starter?.by });
-    const runId = this.#life.runStarted(starter);
-    this.#actors.pop();
+    const runId = this.attribution.during(starter?.by, () => this.#life.runStarted(starter));
     if (promptId !== undefined) this.prompts.runs.took(promptId);
     return runId;
   }
@@ -254,6 +266,8 @@ export class Session implements SessionCore {
   async recover(): Promise<void> {
     this.prompts.recover();
     await this.#recount(Date.now());
+    if (this.#journal.lost !== undefined) await this.#refill.run(this.file);
+    if (this.#record.stored.fileMark?.isOpen === true) await this.#leave(() => this.#custody.orphaned());
   }
 
   /** Resolves when the session's record is on disk. */
@@ -264,9 +278,13 @@ export class Session implements SessionCore {
   /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
-    if (this.#life.child !== undefined) return void (await this.#leave(() => this.#life.endChild()));
-    await this.#life.endChild();
-    await this.#custody.idle();
+    if (this.#life.child !== undefined) await this.#leave(() => this.#life.endChild());
+    else {
+      await this.#life.endChild();
+      await this.#custody.idle();
+    }
+    await this.#lastEnded;
+    await this.#journal.rest();
   }
 
   /**
@@ -293,8 +311,9 @@ export class Session implements SessionCore {
     this.control.close();
     await this.#refuseStarts(why);
     return await this.#leave(() =>
-      this.#life.close(() => {
+      this.#life.close(async () => {
         this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
+        await this.#options.tracker.told();
       }),
     );
   }
@@ -328,6 +347,8 @@ export class Session implements SessionCore {
       const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...this.#sinks(generation) });
       this.#custody.started(child, generation);
       this.#record.take(ready);
+      // The child of a daemon that was killed may have written to the very last.
+      if (this.#journal.lost !== undefined && generation === this.#firstGeneration) await this.#refill.run(this.file);
       return child;
     } catch (error) {
       await this.#custody.notStarted();
@@ -346,6 +367,7 @@ export class Session implements SessionCore {
   #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
     this.#journal.record(record, generation, event === undefined);
     if (event === undefined) return;
+    this.#refill.note(event);
     this.#provider.look(event);
     lookAt(event, this.#readers);
   }
@@ -402,6 +424,8 @@ export class Session implements SessionCore {
     this.#provider.childEnded(child, exit.at);
     this.#journal.pending([]);
     await this.#recount(exit.at);
+    if (exit.expected) await this.#journal.rest();
+    else await this.#refill.run(this.file);
     if (!exit.expected && !this.#life.isEnding) this.pushing.afterCrash();
   }
 
@@ -419,11 +443,7 @@ export class Session implements SessionCore {
   #publish(lostPrompts?: readonly LostPrompt[]): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    const by = this.#actors.length === 1 ? this.#actors[0]?.by : undefined;
-    this.#journal.say("session/updated", {
-      ...signed(by),
-      session,
-      ...(lostPrompts === undefined ? {} : { lostPrompts }),
-    });
+    const lost = lostPrompts === undefined ? {} : { lostPrompts };
+    this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...lost });
   }
 }

@@ -1,26 +1,41 @@
+import type { Gap } from "../../protocol/event.ts";
 import { highestLevel, type ProviderLevel } from "../../protocol/provider-level.ts";
 import { type Frame, unnumberedFrame } from "../frames/frame.ts";
+import { type ReadableLog, type Subscriber, Subscription, type Wishes } from "./subscription.ts";
 
-/** Whoever gets a session's frames. */
-export interface Subscriber {
-  readonly id: string;
-  readonly gone: AbortSignal;
-  /** Queues a frame. Never blocks, never throws. */
-  send(frame: Frame): void;
+/** What a subscriber asks for. What is not given stays as it was, or is not wanted. */
+export interface Orders extends Wishes {
+  /** What to tell of requests to the provider. */
+  readonly provider?: ProviderLevel | undefined;
+  /** Whether it can answer dialogs. */
+  readonly dialogs?: boolean | undefined;
 }
 
 interface Order {
-  readonly subscriber: Subscriber;
+  readonly subscription: Subscription;
   readonly onGone: () => void;
-  /** What it wants to hear of the requests to the provider. */
   readonly provider: ProviderLevel;
+  readonly dialogs: boolean;
 }
 
 /** The standing orders for one session's frames. */
 export class Subscriptions {
+  readonly #sessionId: string;
+  readonly #log: ReadableLog;
   readonly #orders = new Map<string, Order>();
   #level: ProviderLevel = "off";
   #onLevel: () => void = () => {};
+  #answerers = 0;
+  #onAnswerers: () => void = () => {};
+
+  constructor(sessionId: string, log: ReadableLog) {
+    this.#sessionId = sessionId;
+    this.#log = log;
+  }
+
+  has(subscriberId: string): boolean {
+    return this.#orders.has(subscriberId);
+  }
 
   /** What the most curious of them wants. */
   get providerLevel(): ProviderLevel {
@@ -32,31 +47,53 @@ export class Subscriptions {
     this.#onLevel = onLevel;
   }
 
-  /** Adds a subscriber until it goes. Adding it again changes its level, if one is given, and nothing else. */
-  add(subscriber: Subscriber, provider?: ProviderLevel): void {
-    if (subscriber.gone.aborted) return;
+  /** How many of them can answer dialogs. */
+  get answerers(): number {
+    return this.#answerers;
+  }
+
+  /** Called behind each change of {@link answerers}. */
+  onAnswerers(onAnswerers: () => void): void {
+    this.#onAnswerers = onAnswerers;
+  }
+
+  /** Whether this one can answer dialogs. */
+  canAnswer(subscriberId: string): boolean {
+    return this.#orders.get(subscriberId)?.dialogs === true;
+  }
+
+  /** Adds a subscriber until it goes. Adding it again changes what it asks for, as far as that is given. */
+  add(subscriber: Subscriber, orders: Orders = {}): Subscription | undefined {
+    if (subscriber.gone.aborted) return undefined;
     const known = this.#orders.get(subscriber.id);
     const onGone = known?.onGone ?? ((): void => void this.remove(subscriber.id));
-    this.#orders.set(subscriber.id, {
-      subscriber: known?.subscriber ?? subscriber,
-      onGone,
-      provider: provider ?? known?.provider ?? "off",
-    });
+    const subscription = known?.subscription ?? new Subscription(subscriber, this.#sessionId, this.#log, orders);
+    const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
+    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
-    this.#noteLevel();
+    else subscription.wish({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
+    this.#note();
+    return subscription;
   }
 
   /** Whether there was one to remove. */
   remove(subscriberId: string): boolean {
     const order = this.#orders.get(subscriberId);
-    order?.subscriber.gone.removeEventListener("abort", order.onGone);
-    const wasThere = this.#orders.delete(subscriberId);
-    this.#noteLevel();
-    return wasThere;
+    if (order === undefined) return false;
+    order.subscription.subscriber.gone.removeEventListener("abort", order.onGone);
+    order.subscription.end();
+    this.#orders.delete(subscriberId);
+    this.#note();
+    return true;
   }
 
   publish(frame: Frame): void {
-    for (const { subscriber } of this.#orders.values()) subscriber.send(frame);
+    for (const { subscription } of this.#orders.values()) subscription.publish(frame);
+  }
+
+  /** The numbers have jumped. */
+  publishGap(gap: Gap): void {
+    for (const { subscription } of this.#orders.values()) subscription.publishGap(gap);
   }
 
   /**
@@ -66,20 +103,24 @@ export class Subscriptions {
   tell(frameOf: (level: ProviderLevel) => Buffer, only?: ReadonlySet<string>): Set<string> {
     const told = new Set<string>();
     const frames = new Map<ProviderLevel, Frame>();
-    for (const [id, { subscriber, provider }] of this.#orders) {
+    for (const [id, { subscription, provider }] of this.#orders) {
       if (provider === "off" || only?.has(id) === false) continue;
-      const frame = frames.get(provider) ?? unnumberedFrame(frameOf(provider));
+      const frame = frames.get(provider) ?? unnumberedFrame(frameOf(provider), this.#sessionId);
       frames.set(provider, frame);
-      subscriber.send(frame);
+      subscription.tell(frame);
       told.add(id);
     }
     return told;
   }
 
-  #noteLevel(): void {
-    const level = highestLevel(Array.from(this.#orders.values(), ({ provider }) => provider));
-    if (level === this.#level) return;
+  #note(): void {
+    const orders = [...this.#orders.values()];
+    const level = highestLevel(orders.map(({ provider }) => provider));
+    const answerers = orders.filter(({ dialogs }) => dialogs).length;
+    const isOther = { level: level !== this.#level, answerers: answerers !== this.#answerers };
     this.#level = level;
-    this.#onLevel();
+    this.#answerers = answerers;
+    if (isOther.level) this.#onLevel();
+    if (isOther.answerers) this.#onAnswerers();
   }
 }

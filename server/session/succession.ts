@@ -28,6 +28,7 @@ export interface SuccessionParts {
 export class Succession {
   readonly #parts: SuccessionParts;
   #successor: string | undefined;
+  #taken: Promise<void> = Promise.resolve();
 
   constructor(parts: SuccessionParts) {
     this.#parts = parts;
@@ -69,8 +70,14 @@ export class Succession {
     const generation = record.nextGeneration();
     child.rebind(sinks(generation));
     life.take(child);
-    void this.#takeFile(child, custody.tookOver(child, generation));
+    this.#taken = this.#takeFile(child, custody.tookOver(child, generation));
+    this.#taken.catch(() => {});
     resume(child);
+  }
+
+  /** Resolves when a session that has taken a child over has its file, too. Throws why it cannot have it. */
+  get taken(): Promise<void> {
+    return this.#taken;
   }
 
   async #takeFile(child: Child, taken: Promise<void>): Promise<void> {
@@ -80,7 +87,7 @@ export class Succession {
     } catch (error) {
       log.error({ err: error }, "the file of a session that was put into a pi cannot be had; the pi is ended");
       void child.stop();
-      return;
+      throw error;
     }
     await refresh(child).catch((error: unknown) => log.warn({ err: error }, "pi's state could not be read"));
   }

@@ -99,11 +99,9 @@ export class Withdrawing {
     const said = new Set([...released, ...tooLate, ...pending]);
     if (![...given].every((id) => said.has(id))) throw nonsense("leaves pushes out");
     const asked = (ids: readonly string[]): readonly string[] => ids.filter((id) => given.has(id));
-    this.#tracker.together(() => {
-      this.#inserted(asked(tooLate));
-      this.#apply(asked(released), withdrawal);
-      this.#tracker.withdrawLater(asked(pending), withdrawal);
-    });
+    this.#inserted(asked(tooLate));
+    this.#apply(asked(released), withdrawal);
+    this.#tracker.withdrawLater(asked(pending), withdrawal);
   }
 
   /** Until the helper has said what became of those that pi was given. */
@@ -130,9 +128,7 @@ export class Withdrawing {
   }
 
   #apply(deliveryIds: readonly string[], withdrawal: Withdrawal): void {
-    this.#tracker.together(() => {
-      for (const id of deliveryIds) this.#tracker.apply(this.#core.sessionId, id, withdrawal);
-    });
+    for (const id of deliveryIds) this.#tracker.apply(this.#core.sessionId, id, withdrawal);
   }
 }
 

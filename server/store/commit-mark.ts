@@ -11,10 +11,11 @@ const openFlags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW;
  * what it costs is a few microseconds.
  */
 export class CommitMark {
-  readonly #descriptor: number;
+  /** The open file, which another thread of this process may write, too. */
+  readonly descriptor: number;
 
   private constructor(descriptor: number) {
-    this.#descriptor = descriptor;
+    this.descriptor = descriptor;
   }
 
   /** The file is made, with mode 0600, if it is not there. */
@@ -22,24 +23,29 @@ export class CommitMark {
     return new CommitMark(openSync(file, openFlags, 0o600));
   }
 
+  /** The same file for another thread, which does not close it. */
+  static of(descriptor: number): CommitMark {
+    return new CommitMark(descriptor);
+  }
+
   /** Undefined where none was written, or where it cannot be read. */
   read(): number | undefined {
     const bytes = Buffer.alloc(width);
-    const length = readSync(this.#descriptor, bytes, 0, width, 0);
+    const length = readSync(this.descriptor, bytes, 0, width, 0);
     const text = bytes.toString("latin1", 0, length);
     return /^\d{19}\n$/.test(text) ? Number(text) : undefined;
   }
 
   /** Throws what the system says. */
   write(commits: number): void {
-    writeSync(this.#descriptor, `${String(commits).padStart(width - 1, "0")}\n`, 0, "latin1");
+    writeSync(this.descriptor, `${String(commits).padStart(width - 1, "0")}\n`, 0, "latin1");
   }
 
   close(): void {
     try {
-      fsyncSync(this.#descriptor);
+      fsyncSync(this.descriptor);
     } finally {
-      closeSync(this.#descriptor);
+      closeSync(this.descriptor);
     }
   }
 }

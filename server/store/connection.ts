@@ -1,7 +1,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 /** What is bound to a statement. */
-export type Parameters = readonly (string | number | null)[];
+export type Parameters = readonly (string | number | null | Uint8Array)[];
 
 /** Opens a connection. Throws what SQLite throws. */
 export type Connect = (path: string) => DatabaseSync;
@@ -25,21 +25,16 @@ export const connect: Connect = (path) => {
   }
 };
 
-/** A statement that outlives the connection on which it was compiled. */
+/** A statement that outlives the connection on which it was compiled. It is compiled when it is first asked. */
 export class Statement {
-  readonly #sql: string;
+  readonly sql: string;
   readonly #connection: () => DatabaseSync;
   #compiledOn: DatabaseSync | undefined;
   #compiled: StatementSync | undefined;
 
   constructor(sql: string, connection: () => DatabaseSync) {
-    this.#sql = sql;
+    this.sql = sql;
     this.#connection = connection;
-    this.#current();
-  }
-
-  run(...parameters: Parameters): void {
-    this.#current().run(...parameters);
   }
 
   get(...parameters: Parameters): Readonly<Record<string, unknown>> | undefined {
@@ -53,7 +48,7 @@ export class Statement {
   #current(): StatementSync {
     const connection = this.#connection();
     if (this.#compiled === undefined || this.#compiledOn !== connection) {
-      this.#compiled = connection.prepare(this.#sql);
+      this.#compiled = connection.prepare(this.sql);
       this.#compiledOn = connection;
     }
     return this.#compiled;

@@ -1,88 +1,85 @@
-import type { DatabaseSync } from "node:sqlite";
-import { WireError } from "../../protocol/errors.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { CommitMark } from "./commit-mark.ts";
-import { type Connect, connect, failureKind, type Parameters, Statement } from "./connection.ts";
+import { type Connect, connect, type Parameters, Statement } from "./connection.ts";
 import { migrate } from "./migrations.ts";
-
-interface Write {
-  readonly statement: Statement;
-  readonly parameters: Parameters;
-  readonly done: Deferred<void>;
-  /** It is made again, as long as nothing newer has this key. */
-  readonly key?: string;
-}
-
-export type StoreHealth =
-  | { readonly state: "open" }
-  /** Writes are refused, or fail, since then. Reads go on. */
-  | { readonly state: "failing"; readonly since: number; readonly why: string };
+import { type StoreHealth, Unwritten, type Write } from "./unwritten.ts";
+import { Writer, type WriterFailure, type WriterOutcome, type WriterRequest } from "./writer.ts";
+import { Writers } from "./writers.ts";
 
 export interface DatabaseOptions {
   /** Where the number of the newest commit is kept; without it a lost end of the WAL goes unnoticed. */
   readonly mark?: CommitMark;
   /** The store can be written again. */
   readonly onRecovered?: () => void;
-  /** For tests. */
+  /** A thread of its own writes as soon as writing has taken so much of one second of this one. Default: 10. */
+  readonly maxLocalMsPerSecond?: number;
+  /** That thread ends when nothing was written for so long. Default: 60,000. */
+  readonly maxIdleThreadMs?: number;
+  /** For tests. There is no other thread then. */
   readonly connect?: Connect;
 }
 
 /** How long a change that has happened waits for a transaction that is made anyway. */
 const maxKeepDelayMs = 1;
 
-/** Between two attempts to open the database again, or to write what could not be written. */
-const firstRetryMs = 100;
-const maxRetryMs = 10_000;
+/** Beyond this everybody waits until the disk has taken what is queued. */
+const maxQueuedBytes = 32 * 1024 * 1024;
 
 /**
  * The embedded store: SQLite in WAL mode with `synchronous=FULL`. Writes of one turn of the event loop share one
- * transaction and one sync, so that many pushes cost little more than one. A write's promise resolves when it is on
- * disk, and rejects when its transaction failed as a whole: nothing of it is then stored. Where the store itself failed,
- * and not the statement, that is the error `store_failed`.
+ * transaction and one sync, and so do those that come while another transaction is under way. A write's promise resolves
+ * when it is on disk, and rejects when its transaction failed as a whole: nothing of it is then stored. Where the store
+ * itself failed, and not the statement, that is the error `store_failed`. Promises settle in the order of the writes.
+ *
+ * Reads find what is committed, and not what is queued: see {@link written}.
  *
  * After an error of the system nothing more is written by the connection that met it: another one is opened, verified,
  * and takes its place. Until that succeeds writes are refused, while the old connection still reads.
  */
 export class Database {
-  readonly #path: string;
   readonly #onFailure: (error: unknown) => void;
-  readonly #options: DatabaseOptions;
-  readonly #count: Statement;
-  readonly #begin: Statement;
-  readonly #commit: Statement;
-  #database: DatabaseSync;
-  #commits: number;
+  readonly #onRecovered: () => void;
+  readonly #writers: Writers;
   #batch: Write[] = [];
+  #batchBytes = 0;
+  /** What a transaction is made of that is under way. */
+  #inFlight: readonly Write[] = [];
+  #isBusy = false;
+  /** Whether the batch is sent as soon as nothing is under way. */
+  #isDue = false;
+  #wantsRecovery = false;
+  #wantsRewrite = false;
+  #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
-  /** What has to be made again, the newest of each key. */
-  readonly #unwritten = new Map<string, Write>();
-  #health: StoreHealth = { state: "open" };
+  readonly #unwritten = new Unwritten(() => {
+    this.#wantsRecovery = true;
+    this.#next();
+  });
   /** Whether the connection has met an error of the system. */
   #isBroken = false;
-  #retry: NodeJS.Timeout | undefined;
-  #retryMs = firstRetryMs;
 
   /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
-    this.#path = path;
+    const { mark, onRecovered = () => {}, maxLocalMsPerSecond = 10, maxIdleThreadMs = 60_000 } = options;
     this.#onFailure = onFailure;
-    this.#options = options;
-    this.#database = (options.connect ?? connect)(path);
+    this.#onRecovered = onRecovered;
+    const open = options.connect ?? connect;
+    const connection = open(path);
     try {
-      migrate(this.#database);
-      this.#count = this.prepare("UPDATE commits SET newest = ?");
-      this.#begin = this.prepare("BEGIN IMMEDIATE");
-      this.#commit = this.prepare("COMMIT");
-      this.#commits = commitsOf(this.#database);
+      migrate(connection);
+      const local = new Writer({ path, connection, connect: open, mark });
+      const isAlone = options.connect !== undefined || path === ":memory:";
+      const thread = isAlone ? undefined : { path, mark: mark?.descriptor };
+      this.#writers = new Writers({ local, thread, maxLocalMsPerSecond, maxIdleThreadMs, onFailure });
     } catch (error) {
-      this.#database.close();
+      connection.close();
       throw error;
     }
   }
 
   get health(): StoreHealth {
-    return this.#health;
+    return this.#unwritten.health;
   }
 
   /** How many changes wait to be written again. */
@@ -92,17 +89,22 @@ export class Database {
 
   /** The number of the newest commit. */
   get commits(): number {
-    return this.#commits;
+    return this.#writers.commits;
+  }
+
+  /** Whether a thread of its own writes. */
+  get isThreaded(): boolean {
+    return this.#writers.isThreaded;
   }
 
   prepare(sql: string): Statement {
-    return new Statement(sql, () => this.#database);
+    return new Statement(sql, () => this.#writers.connection);
   }
 
   /** Queues a statement for the next transaction. If that fails it is forgotten. */
   write(statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.#urgent ??= setImmediate(() => this.flush());
-    return this.#queue({ statement, parameters, done: deferred() });
+    this.hurry();
+    return this.#queue(statement, parameters);
   }
 
   /**
@@ -111,201 +113,193 @@ export class Database {
    * the next transaction to take it along.
    */
   keep(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
-    this.#lazy ??= setTimeout(() => this.flush(), maxKeepDelayMs);
-    return this.#queue({ statement, parameters, done: deferred(), key });
+    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
+    return this.#queue(statement, parameters, key);
   }
 
-  /** Commits what is queued, now. Never throws. */
+  /** As {@link keep} for what may be missing: if it fails it is forgotten. */
+  note(statement: Statement, ...parameters: Parameters): Promise<void> {
+    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
+    return this.#queue(statement, parameters);
+  }
+
+  /** Has what is queued committed at the end of this turn of the event loop. */
+  hurry(): void {
+    if (this.#isBusy) this.#isDue = true;
+    else this.#urgent ??= setImmediate(() => this.#due());
+  }
+
+  /** Resolves when all that is queued now is on disk, or has failed: reads find it. */
+  async written(): Promise<void> {
+    const last = this.#batch.at(-1) ?? this.#inFlight.at(-1);
+    if (last === undefined) return;
+    if (this.#batch.length > 0) this.hurry();
+    await last.done.promise.catch(() => {});
+  }
+
+  /**
+   * Commits what is queued, now, while everybody waits: {@link written} is the better choice wherever it can be awaited.
+   * Never throws. A disk that does not answer for 30 s is not waited for.
+   */
   flush(): void {
-    clearImmediate(this.#urgent);
-    clearTimeout(this.#lazy);
-    this.#urgent = undefined;
-    this.#lazy = undefined;
-    const batch = this.#batch;
-    if (batch.length === 0) return;
-    this.#batch = [];
-    if (this.#isBroken) {
-      this.#refuse(batch, this.#failure());
-      return;
-    }
-    try {
-      this.#transact(batch);
-    } catch (error) {
-      this.#failed(batch, error);
-      return;
-    }
-    for (const { done } of batch) done.resolve();
-    if (this.#health.state === "failing") this.#rewrite();
+    this.#due();
+    while (this.#isBusy && this.#writers.finish());
   }
 
-  /** Gives at most so many free pages back to the file system. */
-  shrink(pages: number): void {
-    if (!this.#isBroken) this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
+  /** Gives at most so many free pages back to the file system. Resolves also when it could not. */
+  async shrink(pages: number): Promise<void> {
+    this.#shrinking ??= { pages, done: deferred() };
+    const { done } = this.#shrinking;
+    this.#next();
+    await done.promise;
   }
 
   close(): void {
     this.flush();
-    if (this.#unwritten.size > 0) this.#recover();
-    clearTimeout(this.#retry);
-    this.#retry = undefined;
-    this.#database.close();
+    if (this.#unwritten.size > 0) {
+      this.#wantsRecovery = true;
+      this.flush();
+    }
+    this.#unwritten.stop();
+    this.#writers.close();
   }
 
-  #queue(write: Write): Promise<void> {
-    // Whoever does not look at the outcome shall not end the daemon.
-    write.done.promise.catch(() => {});
+  #queue({ sql }: Statement, parameters: Parameters, key?: string): Promise<void> {
+    const bytes = sizeOf(parameters);
+    // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
+    const write = { sql, parameters, bytes, done: deferred<void>(), ...(key === undefined ? {} : { key }) };
     this.#batch.push(write);
+    this.#batchBytes += bytes;
+    if (this.#batchBytes > maxQueuedBytes) this.flush();
     return write.done.promise;
   }
 
-  #transact(batch: readonly Write[]): void {
-    const next = this.#commits + 1;
-    try {
-      this.#begin.run();
-      for (const { statement, parameters } of batch) statement.run(...parameters);
-      this.#count.run(next);
-      this.#commit.run();
-    } catch (error) {
-      rollBack(this.#database);
-      throw error;
-    }
-    this.#commits = next;
-    for (const { key } of batch) if (key !== undefined) this.#unwritten.delete(key);
-    try {
-      this.#options.mark?.write(next);
-    } catch (error) {
-      this.#onFailure(error);
-    }
+  #due(): void {
+    clearImmediate(this.#urgent);
+    clearTimeout(this.#lazy);
+    this.#urgent = undefined;
+    this.#lazy = undefined;
+    this.#isDue = true;
+    this.#next();
   }
 
-  #failed(batch: readonly Write[], error: unknown): void {
-    const kind = failureKind(error);
-    this.#onFailure(error);
+  /** Begins what is to be done next, if nothing is under way. */
+  #next(): void {
+    if (this.#isBusy) return;
+    if (this.#wantsRecovery) {
+      this.#wantsRecovery = false;
+      this.#ask({ kind: "recover" }, (outcome) => this.#recovered(outcome));
+    } else if (this.#wantsRewrite) {
+      this.#wantsRewrite = false;
+      this.#rewrite();
+    } else if (this.#isDue) this.#send();
+    else if (this.#shrinking !== undefined) this.#shrink(this.#shrinking);
+  }
+
+  #shrink({ pages, done }: { readonly pages: number; readonly done: Deferred<void> }): void {
+    this.#shrinking = undefined;
+    this.#ask({ kind: "shrink", pages }, ({ failure }) => {
+      if (failure !== undefined) this.#onFailure(failure.error);
+      done.resolve();
+    });
+  }
+
+  #ask(request: WriterRequest, take: (outcome: WriterOutcome) => void): void {
+    this.#isBusy = true;
+    this.#writers.request(request, (outcome) => {
+      this.#isBusy = false;
+      if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
+      take(outcome);
+      this.#next();
+    });
+  }
+
+  #send(): void {
+    this.#isDue = false;
+    const batch = this.#batch;
+    this.#batch = [];
+    this.#batchBytes = 0;
+    if (this.#isBroken) this.#unwritten.refuse(batch);
+    if (this.#isBroken || batch.length === 0) {
+      this.#next();
+      return;
+    }
+    this.#inFlight = batch;
+    this.#ask({ kind: "commit", changes: batch }, ({ failure }) => {
+      this.#inFlight = [];
+      if (failure !== undefined) this.#failed(batch, failure);
+      else this.#committed(batch);
+    });
+  }
+
+  #committed(batch: readonly Write[]): void {
+    for (const { key, done } of batch) {
+      if (key !== undefined) this.#unwritten.written(key);
+      done.resolve();
+    }
+    if (this.#unwritten.health.state === "failing") this.#wantsRewrite = true;
+  }
+
+  #failed(batch: readonly Write[], { kind, error }: WriterFailure): void {
     if (kind === "statement") {
+      this.#onFailure(error);
       // What is wrong with one of them must not be tried for ever.
       for (const { done } of batch) done.reject(error);
       return;
     }
     this.#noteFailing(error);
-    this.#refuse(batch, this.#failure(error));
+    this.#unwritten.refuse(batch, error);
     if (kind === "broken") {
       this.#isBroken = true;
-      this.#recover();
+      this.#wantsRecovery = true;
+    } else this.#unwritten.retryLater();
+  }
+
+  #noteFailing(error: Error): void {
+    this.#onFailure(error);
+    this.#unwritten.failing(error);
+  }
+
+  #recovered({ failure }: WriterOutcome): void {
+    if (failure === undefined) {
+      this.#isBroken = false;
+      this.#wantsRewrite = true;
+      return;
     }
-    this.#scheduleRetry();
-  }
-
-  #noteFailing(error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
-    const since = this.#health.state === "failing" ? this.#health.since : Date.now();
-    this.#health = { state: "failing", since, why };
-  }
-
-  #refuse(batch: readonly Write[], error: WireError): void {
-    for (const write of batch) {
-      if (write.key !== undefined) this.#unwritten.set(write.key, write);
-      write.done.reject(error);
-    }
-  }
-
-  #failure(cause?: unknown): WireError {
-    const why = this.#health.state === "failing" ? this.#health.why : "";
-    return new WireError(
-      "store_failed",
-      `The store could not be written (${why}); nothing was accepted.`,
-      { retryAfterMs: Math.max(1_000, this.#retryMs) },
-      { cause },
-    );
-  }
-
-  /** Opens the database anew where the connection is broken, and writes what could not be written. */
-  #recover(): void {
-    if (this.#isBroken) {
-      try {
-        this.#replaceConnection();
-      } catch (error) {
-        this.#onFailure(error);
-        this.#noteFailing(error);
-        return;
-      }
-    } else this.#emptyWal();
-    this.#rewrite();
-  }
-
-  /** Where there is no room, what the WAL takes may be all that is wanted. */
-  #emptyWal(): void {
-    try {
-      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    } catch {
-      // The write behind it says what is wrong.
-    }
-  }
-
-  /**
-   * The old connection stays until the new one has written and synced. So what the failed transaction left in the WAL is
-   * written over, and never read by a recovery.
-   */
-  #replaceConnection(): void {
-    const next = (this.#options.connect ?? connect)(this.#path);
-    try {
-      const found = next.prepare("PRAGMA quick_check(1)").get();
-      if (found?.["quick_check"] !== "ok") throw new Error(`The database is damaged: ${found?.["quick_check"]}`);
-      next.exec(`BEGIN IMMEDIATE; UPDATE commits SET newest = newest + 1; COMMIT;`);
-      this.#commits = commitsOf(next);
-    } catch (error) {
-      rollBack(next);
-      next.close();
-      throw error;
-    }
-    const former = this.#database;
-    this.#database = next;
-    this.#isBroken = false;
-    try {
-      former.close();
-    } catch (error) {
-      this.#onFailure(error);
-    }
+    this.#noteFailing(failure.error);
+    this.#unwritten.retryLater();
   }
 
   #rewrite(): void {
-    const again = [...this.#unwritten.values()];
-    try {
-      if (again.length > 0) this.#transact(again);
-    } catch (error) {
-      const kind = failureKind(error);
-      this.#onFailure(error);
-      // One that SQLite does not take would keep all the others away.
-      if (kind === "statement") this.#unwritten.clear();
-      if (kind === "broken") this.#isBroken = true;
-      this.#noteFailing(error);
+    const again = this.#unwritten.all();
+    if (again.length === 0) {
+      this.#opened();
+      this.#next();
       return;
     }
-    clearTimeout(this.#retry);
-    this.#retry = undefined;
-    this.#retryMs = firstRetryMs;
-    this.#health = { state: "open" };
-    this.#options.onRecovered?.();
+    this.#ask({ kind: "commit", changes: again }, ({ failure }) => {
+      // One that SQLite does not take would keep all the others away.
+      if (failure === undefined || failure.kind === "statement") this.#unwritten.forget(again);
+      if (failure === undefined) {
+        this.#opened();
+        return;
+      }
+      if (failure.kind === "broken") this.#isBroken = true;
+      this.#noteFailing(failure.error);
+      this.#unwritten.retryLater();
+    });
   }
 
-  #scheduleRetry(): void {
-    if (this.#retry !== undefined || this.#health.state === "open") return;
-    this.#retry = setTimeout(() => {
-      this.#retry = undefined;
-      this.#retryMs = Math.min(this.#retryMs * 2, maxRetryMs);
-      this.#recover();
-      this.#scheduleRetry();
-    }, this.#retryMs).unref();
+  #opened(): void {
+    this.#unwritten.opened();
+    this.#onRecovered();
   }
 }
 
-function commitsOf(database: DatabaseSync): number {
-  return Number(database.prepare("SELECT newest FROM commits").get()?.["newest"] ?? 0);
-}
-
-function rollBack(database: DatabaseSync): void {
-  try {
-    database.exec("ROLLBACK");
-  } catch {
-    // SQLite has rolled back by itself (a full disk, a failed sync).
-  }
+/** What parameters take in memory, about. */
+function sizeOf(parameters: Parameters): number {
+  let size = 64;
+  for (const parameter of parameters)
+    size += typeof parameter === "object" || typeof parameter === "string" ? (parameter?.length ?? 8) : 8;
+  return size;
 }

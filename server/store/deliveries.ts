@@ -83,9 +83,8 @@ export class DeliveryStore {
     );
   }
 
-  /** The newest first, from behind the given one on. */
+  /** Those on disk, the newest first, from behind the given one on. */
   list({ sessionId, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
-    this.#database.flush();
     const inOne = sessionId === undefined ? [] : [sessionId];
     const rows = (sessionId === undefined ? this.#list : this.#listOf).all(
       states === undefined ? null : JSON.stringify(states),
@@ -145,7 +144,17 @@ export class DeliveryStore {
     );
   }
 
-  /** Brings to disk, now, what was added and updated. */
+  /** Has what was added and updated brought to disk at the end of this turn of the event loop. */
+  hurry(): void {
+    this.#database.hurry();
+  }
+
+  /** Resolves when what was added and updated until now is on disk, or has failed. */
+  written(): Promise<void> {
+    return this.#database.written();
+  }
+
+  /** Brings to disk, now, what was added and updated, while everybody waits. */
   flush(): void {
     this.#database.flush();
   }

@@ -62,6 +62,18 @@ const steps: readonly string[] = [
    ) STRICT;
    CREATE INDEX runs_by_session ON runs (session_id);
    ALTER TABLE idempotency ADD COLUMN subject TEXT;`,
+  // `frames` is compressed; `bytes` is what the row counts for. The indexes spare reading it.
+  `CREATE TABLE events (
+     session_id TEXT NOT NULL,
+     last_seq INTEGER NOT NULL,
+     first_seq INTEGER NOT NULL,
+     at INTEGER NOT NULL,
+     bytes INTEGER NOT NULL,
+     gap TEXT,
+     frames BLOB NOT NULL
+   ) STRICT;
+   CREATE UNIQUE INDEX events_by_session ON events (session_id, last_seq, bytes);
+   CREATE INDEX events_by_age ON events (at, session_id, last_seq, bytes);`,
 ];
 
 /** The newest shape. */

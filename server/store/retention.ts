@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Database } from "./database.ts";
 import type { DeliveryStore } from "./deliveries.ts";
+import type { EventStore } from "./events.ts";
 import type { IdempotencyStore } from "./idempotency.ts";
 import type { PromptStore } from "./prompts.ts";
 
@@ -8,6 +9,7 @@ export interface RetentionOptions {
   readonly database: Database;
   readonly deliveries: DeliveryStore;
   readonly prompts: PromptStore;
+  readonly events: EventStore;
   readonly idempotency: IdempotencyStore;
   /** How long settled deliveries and lost prompts are kept. */
   readonly keepSettledDeliveriesMs: number;
@@ -15,6 +17,8 @@ export interface RetentionOptions {
   /** How long other prompts are kept, and how many. */
   readonly keepSettledPromptsMs: number;
   readonly maxSettledPrompts: number;
+  /** How long the sessions' notifications are kept. */
+  readonly keepEventsMs: number;
   /** Between two looks. */
   readonly everyMs: number;
   /** At most so many free pages are given back at each look, so that nobody waits for long. */
@@ -35,16 +39,17 @@ export class Retention {
 
   /** Never rejects: what could not be forgotten is tried at the next look. */
   async sweep(now: number = Date.now()): Promise<void> {
-    const { database, deliveries, prompts, idempotency, log, ...options } = this.#options;
+    const { database, deliveries, prompts, events, idempotency, log, ...options } = this.#options;
     try {
       await Promise.all([
         deliveries.expire(now - options.keepSettledDeliveriesMs),
         deliveries.limit(),
         prompts.expire(now - options.keepLostPromptsMs, now - options.keepSettledPromptsMs),
         prompts.limit(options.maxSettledPrompts),
+        events.expire(now - options.keepEventsMs),
         idempotency.expire(now),
       ]);
-      database.shrink(options.shrinkPages);
+      await database.shrink(options.shrinkPages);
     } catch (error) {
       log.warn({ err: error }, "what has been kept for long enough could not be forgotten");
     }

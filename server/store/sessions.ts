@@ -21,6 +21,8 @@ export interface StoredSession {
   readonly generation: number;
   /** The highest number that the session's log may have given. */
   readonly reservedSeq: number;
+  /** The name of that log. */
+  readonly logEpoch?: string;
   /** What pi was started with, to start it in the same way again. */
   readonly options: StoredOptions;
   /** It is in its pi's memory alone, and `file` never exists. */
@@ -86,9 +88,10 @@ export class SessionStore {
     );
   }
 
-  /** Brings to disk, now, what was put. */
-  flush(): void {
+  /** Brings to disk, now, what was put. Gives whether it is there. */
+  flush(): boolean {
     this.#database.flush();
+    return this.#database.health.state === "open";
   }
 
   /** As {@link put}. */

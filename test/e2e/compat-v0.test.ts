@@ -49,7 +49,7 @@ class CompatClient implements AsyncDisposable {
 
   raw(message: Readonly<Record<string, unknown>> | readonly unknown[]): Promise<Answer> {
     const { promise, resolve } = Promise.withResolvers<Answer>();
-    this.#answers.set("id" in message ? message.id : null, resolve);
+    this.#answers.set("id" in message ? message["id"] : null, resolve);
     this.#socket.send(JSON.stringify(message));
     return promise;
   }

@@ -8,10 +8,12 @@ import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { noConfiguration } from "../../server/session/create-options.ts";
+import { Logs } from "../../server/session/logs.ts";
 import { Registry } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
+import { EventStore } from "../../server/store/events.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
 import { SessionStore } from "../../server/store/sessions.ts";
 
@@ -101,6 +103,10 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       sessions: new SessionStore(database),
       configuration: noConfiguration,
       prompts: new PromptStore(database),
+      logs: new Logs(new EventStore(database, limits.storedEvents), {
+        maxRetainedBytes: limits.maxRetainedEventBytes,
+        ...limits.log,
+      }),
       tracker,
       taker: { daemonId: randomUUID(), stateDir: root },
       limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** Where a connection is cut: at the nth chunk that a side sends from now on. */
 export interface Cut {
@@ -10,11 +11,21 @@ export interface Cut {
   readonly share: number;
 }
 
-/** A Unix socket in front of a daemon's that resets connections where it is told to. */
+/** How a link is worse than a good one, in both directions. */
+export interface Weather {
+  /** Bytes are passed on in pieces of so many. */
+  readonly pieceBytes?: number;
+  /** How long each piece takes. */
+  readonly latencyMs?: number;
+}
+
+/** A Unix socket in front of a daemon's that resets connections where it is told to, and passes on as badly as it is told to. */
 export class CuttingProxy implements AsyncDisposable {
   readonly socketPath: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  #weather: Weather | undefined;
+  #isSilent = false;
   #cut: { readonly from: Cut["from"]; left: number; readonly share: number } | undefined;
 
   private constructor(socketPath: string, target: string) {
@@ -39,8 +50,27 @@ export class CuttingProxy implements AsyncDisposable {
     this.#cut = { from, left: nth, share };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** From here on, also for connections that there are. Undefined: a good link. */
+  set weather(weather: Weather | undefined) {
+    this.#weather = weather;
+  }
+
+  /** Nothing is passed on, and no end of a connection either, until it is told otherwise. */
+  set isSilent(isSilent: boolean) {
+    this.#isSilent = isSilent;
+    for (const socket of this.#sockets) {
+      if (isSilent) socket.pause();
+      else socket.resume();
+    }
+  }
+
+  /** Resets all connections that there are. */
+  reset(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.reset();
     this.#server.close();
     await once(this.#server, "close");
   }
@@ -58,7 +88,8 @@ export class CuttingProxy implements AsyncDisposable {
       });
       source.on("data", (chunk: Buffer) => {
         const share = this.#shareOf(from);
-        if (share === undefined) target.write(chunk);
+        if (share === undefined && this.#weather !== undefined) void this.#struggle(chunk, source, target);
+        else if (share === undefined) target.write(chunk);
         else {
           // What is written before the end arrives: the peer sees it, then a connection that breaks off.
           target.end(chunk.subarray(0, Math.floor(chunk.length * share)));
@@ -68,6 +99,18 @@ export class CuttingProxy implements AsyncDisposable {
     };
     pass("client", client, daemon);
     pass("daemon", daemon, client);
+  }
+
+  /** Passes a chunk on as the weather is; the next one waits for it. */
+  async #struggle(chunk: Buffer, source: Socket, target: Socket): Promise<void> {
+    source.pause();
+    for (let at = 0; at < chunk.length && !target.destroyed; ) {
+      const { pieceBytes = chunk.length, latencyMs = 0 } = this.#weather ?? {};
+      if (this.#weather !== undefined) await sleep(latencyMs);
+      target.write(chunk.subarray(at, at + pieceBytes));
+      at += pieceBytes;
+    }
+    if (!this.#isSilent) source.resume();
   }
 
   #shareOf(from: Cut["from"]): number | undefined {

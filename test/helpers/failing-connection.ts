@@ -43,13 +43,15 @@ export function failingConnection(): FailingConnection {
       const real = connect(path);
       const wrapped = (sql: string): StatementSync => {
         const statement = real.prepare(sql);
-        const run = statement.run.bind(statement) as (...parameters: never[]) => ReturnType<StatementSync["run"]>;
-        statement.run = ((...parameters: never[]) => {
-          meet(sql);
-          const result = run(...parameters);
-          if (sql === "COMMIT") commits.push(nth);
-          return result;
-        }) as StatementSync["run"];
+        for (const method of ["run", "get"] as const) {
+          const real = statement[method].bind(statement) as (...parameters: never[]) => never;
+          statement[method] = (...parameters: never[]) => {
+            meet(sql);
+            const result = real(...parameters);
+            if (sql === "COMMIT") commits.push(nth);
+            return result;
+          };
+        }
         return statement;
       };
       const handle: Pick<DatabaseSync, "prepare" | "exec" | "close"> = {

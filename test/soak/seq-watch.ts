@@ -5,7 +5,7 @@ import type { Violation } from "./history.ts";
 interface Feed {
   readonly after: number | undefined;
   first?: number;
-  last?: number;
+  last: number | undefined;
 }
 
 /** Checks the numbers of the sessions' logs, as each connection gets them: one up each time, and none for two things. */
@@ -20,41 +20,35 @@ export class SeqWatch {
     return this.#frames;
   }
 
-  /** A connection is about to subscribe. What was replayed comes before the answer. */
+  /** A connection is about to subscribe. What is replayed comes behind the answer. */
   subscribe(connection: string, session: string, after: number | undefined): void {
-    this.#feeds.set(`${connection} ${session}`, { after });
+    this.#feeds.set(`${connection} ${session}`, { after, last: after });
   }
 
-  /** The answer to a subscription. */
-  subscribed(connection: string, session: string, answer: { readonly cursor: number; readonly gap?: Gap }): void {
+  /** The answer to a subscription; what comes behind it may have been seen already. */
+  subscribed(connection: string, session: string, { cursor }: { readonly cursor: number }): void {
     const feed = this.#feeds.get(`${connection} ${session}`);
-    if (feed === undefined) return;
-    const { cursor, gap } = answer;
-    if (gap?.reason === "log_reset") {
-      this.#say(session, `${connection} asked for what is behind ${feed.after}, and the log ends at ${cursor}`);
-    }
-    const begin = gap === undefined ? feed.after : gap.to;
-    if (begin !== undefined && feed.first !== undefined && feed.first !== begin + 1 && gap?.reason !== "log_reset") {
-      this.#say(session, `${connection} was to begin behind ${begin}, and got ${feed.first}`);
-    }
-    // What is new since the call may come before its answer.
-    if (feed.last !== undefined && feed.last < cursor) {
-      this.#say(session, `${connection} got up to ${feed.last}, and the answer's cursor is ${cursor}`);
+    if (feed === undefined || feed.after !== undefined) return;
+    if (feed.first !== undefined && feed.first !== cursor + 1) {
+      this.#say(session, `${connection} was to begin behind ${cursor}, and got ${feed.first}`);
     }
     feed.last ??= cursor;
   }
 
-  /** A numbered notification. `text` is the frame as it came. */
-  told(connection: string, session: string, seq: number, text: string): void {
-    this.#frames += 1;
+  /** A gap that the daemon has named. */
+  gap(connection: string, session: string, { from, to, reason }: Gap): void {
     const feed = this.#feeds.get(`${connection} ${session}`);
-    if (feed !== undefined) {
-      if (feed.last !== undefined && seq !== feed.last + 1) {
-        this.#say(session, `${connection} got ${seq} behind ${feed.last}`);
-      }
-      feed.first ??= seq;
-      feed.last = seq;
-    }
+    if (reason === "log_reset") {
+      this.#say(session, `${connection} asked for what is behind ${feed?.after}, which is no number of the log`);
+    } else this.#follow(connection, session, from, to);
+  }
+
+  /** A numbered notification. `text` is the frame as it came. */
+  told(connection: string, session: string, seq: number, text: string, firstSeq = seq): void {
+    this.#frames += 1;
+    this.#follow(connection, session, firstSeq, seq);
+    // Envelopes may be merged for one connection and not for another.
+    if (firstSeq !== seq) return;
     const contents = this.#contents.get(session) ?? new Map<number, string>();
     this.#contents.set(session, contents);
     const content = hash("sha1", text, "base64");
@@ -68,6 +62,16 @@ export class SeqWatch {
   forget(session: string): void {
     this.#contents.delete(session);
     for (const key of this.#feeds.keys()) if (key.endsWith(` ${session}`)) this.#feeds.delete(key);
+  }
+
+  #follow(connection: string, session: string, from: number, to: number): void {
+    const feed = this.#feeds.get(`${connection} ${session}`);
+    if (feed === undefined) return;
+    if (feed.last !== undefined && from !== feed.last + 1) {
+      this.#say(session, `${connection} got ${from} behind ${feed.last}`);
+    }
+    feed.first ??= from;
+    feed.last = to;
   }
 
   #say(session: string, message: string): void {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
+import type { Gap } from "../../protocol/event.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
 import { type ScriptedProvider, startProvider } from "../../provider/server.ts";
@@ -31,6 +32,13 @@ export type Called<T> =
   | { readonly kind: "refused"; readonly error: WireError }
   /** The connection ended first. */
   | { readonly kind: "cut" };
+
+/** What notifications have that stand in a session's log. */
+interface NumberedParams {
+  readonly sessionId: string;
+  readonly seq: number;
+  readonly firstSeq?: number;
+}
 
 export const checkout = join(import.meta.dirname, "..", "..");
 const modelCount = 8;
@@ -253,8 +261,13 @@ export class World implements AsyncDisposable {
   }
 
   #told(peer: Peer, method: string, params: Record<string, unknown>, text: string): void {
-    const { sessionId, seq } = params as { readonly sessionId: string; readonly seq: number };
-    this.seq.told(peer.name, sessionId, seq, text);
+    if (method === "session/gap") {
+      const gap = params as Gap & { readonly sessionId: string };
+      this.seq.gap(peer.name, gap.sessionId, gap);
+      return;
+    }
+    const { sessionId, seq, firstSeq } = params as object as NumberedParams;
+    this.seq.told(peer.name, sessionId, seq, text, firstSeq);
     if (seq > (this.#lastSeq.get(sessionId) ?? 0)) this.#lastSeq.set(sessionId, seq);
     if (method === "delivery/updated") {
       const { delivery } = params as { readonly delivery: Parameters<Ledger["saw"]>[0]["delivery"] };

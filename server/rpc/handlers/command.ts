@@ -13,7 +13,7 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
   const sent = (sessionId: string, command: PiCommand, { signal, by }: Call): Promise<unknown> => {
     const session = registry.get(sessionId);
     const send = () => session.calls.send(command, signal);
-    return changesSession(command.type) ? session.acting(by, send) : send();
+    return changesSession(command.type) ? session.attribution.acting(by, send) : send();
   };
 
   /** Sends the params as pi's command of this type; the result is pi's object, which its documents promise. */
@@ -62,7 +62,7 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
       const compaction = await callsOf(sessionId).compact(customInstructions, signal);
       return {
         compaction: compaction as Result<"session/compact">["compaction"],
-        deliveries: tracker.effects(underWay),
+        deliveries: await tracker.effects(underWay),
       };
     },
     "session/abortRetry": told("abort_retry"),
@@ -75,7 +75,7 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
       const underWay = tracker.underWay(sessionId);
       const data = await sent(sessionId, command, call);
       const result = data === undefined ? {} : { data };
-      return command.type === "compact" ? { ...result, deliveries: tracker.effects(underWay) } : result;
+      return command.type === "compact" ? { ...result, deliveries: await tracker.effects(underWay) } : result;
     },
   };
 }

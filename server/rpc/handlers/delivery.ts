@@ -20,25 +20,25 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
     },
     "delivery/wait": ({ deliveryId, until, timeoutMs }, { signal }) =>
       tracker.wait(deliveryId, until ?? "delivered", timeoutMs ?? defaultWaitMs, signal),
-    "delivery/get": ({ deliveryId }) => tracker.get(deliveryId),
+    "delivery/get": ({ deliveryId }) => tracker.read(deliveryId),
     "delivery/list": (params) => tracker.list(params),
     "delivery/cancel": async ({ deliveryId }, { signal, by }) => {
       const { sessionId } = tracker.get(deliveryId);
       // Of a session that was closed meanwhile nothing is under way.
       const withdrawn = registry.find(sessionId)?.pushing.withdraw([deliveryId], { ...cancelled(), by });
       await unlessAborted(withdrawn, signal);
-      const delivery = tracker.get(deliveryId);
+      const delivery = await tracker.read(deliveryId);
       return { cancelled: delivery.state === "cancelled", delivery };
     },
     "delivery/resend": async ({ deliveryId }, { signal, by }) => {
-      const delivery = tracker.get(deliveryId);
+      const delivery = await tracker.read(deliveryId);
       if (delivery.state !== "parked") {
         throw new WireError("wrong_state", `The delivery is ${delivery.state}: only a parked one can be sent again.`, {
           delivery,
         });
       }
       await unlessAborted(registry.get(delivery.sessionId).pushing.resend(deliveryId, signal, by), signal);
-      return tracker.get(deliveryId);
+      return await tracker.read(deliveryId);
     },
   };
 }

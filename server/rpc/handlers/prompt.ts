@@ -37,14 +37,14 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/abort": async ({ sessionId }, { signal, by }) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
-      return { aborted: await session.prompting.abort(signal, by), deliveries: tracker.effects(underWay) };
+      return { aborted: await session.prompting.abort(signal, by), deliveries: await tracker.effects(underWay) };
     },
     "session/clearQueue": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
       const { prompting, pushing } = registry.get(sessionId);
       const cleared = await prompting.clearQueue(by);
       await pushing.clear();
-      return { ...cleared, deliveries: tracker.effects(underWay) };
+      return { ...cleared, deliveries: await tracker.effects(underWay) };
     },
     "session/waitForIdle": async ({ sessionId, timeoutMs = defaultWaitMs }, { signal }) => {
       const session = registry.get(sessionId);

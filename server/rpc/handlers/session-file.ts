@@ -9,20 +9,25 @@ export function sessionFileHandlers(
 ): HandlersOf<typeof sessionFileMethods> {
   return {
     "session/open": async (params) => (await registry.files.open(params)).info(),
-    "session/fork": async ({ sessionId, entryId }) => {
-      const { session, text } = await registry.files.fork(sessionId, entryId);
+    "session/fork": async ({ sessionId, entryId }, { by }) => {
+      const { session, text } = await registry
+        .get(sessionId)
+        .attribution.acting(by, () => registry.files.fork(sessionId, entryId));
       return { session: session.info(), ...(text === undefined ? {} : { text }) };
     },
-    "session/clone": async ({ sessionId }) => ({ session: (await registry.files.clone(sessionId)).session.info() }),
-    "session/reload": async ({ sessionId }) => {
+    "session/clone": async ({ sessionId }, { by }) => {
+      const { session } = await registry.get(sessionId).attribution.acting(by, () => registry.files.clone(sessionId));
+      return { session: session.info() };
+    },
+    "session/reload": async ({ sessionId }, { by }) => {
       const session = registry.get(sessionId);
-      await session.reload();
+      await session.attribution.acting(by, () => session.reload());
       return session.info();
     },
-    "session/delete": async ({ sessionId }) => {
+    "session/delete": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
-      const exit = await registry.files.delete(sessionId);
-      return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
+      const exit = await registry.get(sessionId).attribution.acting(by, () => registry.files.delete(sessionId));
+      return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
 }

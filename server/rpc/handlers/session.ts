@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
@@ -7,12 +8,18 @@ import type { HandlersOf } from "../call.ts";
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
     "session/create": async (params, { subject }) => (await registry.create(params, subject?.id)).info(),
-    "session/list": (params) => sessionPage(registry, params),
+    "session/list": async ({ stored, storedAfter, storedLimit, ...params }) => {
+      const listed = await sessionPage(registry, params);
+      if (stored !== true) return listed;
+      const cwd = params.cwd === undefined ? undefined : await realpath(params.cwd).catch(() => params.cwd);
+      const { next, ...page } = await registry.files.stored({ cwd, after: storedAfter, limit: storedLimit });
+      return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
+    },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
     "session/close": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
-      const exit = await registry.get(sessionId).acting(by, () => registry.close(sessionId));
-      return { ...(exit === undefined ? {} : { exit }), deliveries: tracker.effects(underWay) };
+      const exit = await registry.get(sessionId).attribution.acting(by, () => registry.close(sessionId));
+      return { ...(exit === undefined ? {} : { exit }), deliveries: await tracker.effects(underWay) };
     },
   };
 }

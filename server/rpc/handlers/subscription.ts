@@ -1,18 +1,33 @@
 import { WireError } from "../../../protocol/errors.ts";
 import type { subscriptionMethods } from "../../../protocol/subscription-methods.ts";
+import { pageOf } from "../../session/event-page.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf, Peer } from "../call.ts";
 
 export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subscriptionMethods> {
   return {
-    "session/subscribe": ({ sessionId, after, provider }, call) => {
-      const { cursor, gap } = registry.get(sessionId).subscribe(peerOf(call), after, provider);
-      return { cursor, ...(gap === undefined ? {} : { gap }) };
+    "session/subscribe": async ({ sessionId, snapshot, after, epoch, ...orders }, call) => {
+      const peer = peerOf(call);
+      const session = registry.get(sessionId);
+      const whenAnswered = call.whenAnswered?.bind(call);
+      const { journal } = session;
+      if (snapshot !== true || (after !== undefined && journal.continues({ after, epoch }))) {
+        const cursor = session.subscribe(peer, { ...orders, after, epoch, whenAnswered });
+        return { cursor, epoch: journal.epoch };
+      }
+      const taken = await session.snapshot();
+      const { cursor } = taken.session;
+      session.subscribe(peer, { ...orders, after: cursor, whenAnswered });
+      return { cursor, epoch: journal.epoch, ...taken };
     },
     "session/unsubscribe": ({ sessionId }, call) => ({
       // A session that was closed meanwhile has no subscriptions.
       wasSubscribed: registry.find(sessionId)?.unsubscribe(peerOf(call).id) ?? false,
     }),
+    "session/events": ({ sessionId, after, epoch, limit = 100, ...wanted }) => {
+      const { journal } = registry.get(sessionId);
+      return { ...pageOf(journal, { after, epoch }, wanted, limit), cursor: journal.cursor, epoch: journal.epoch };
+    },
   };
 }
 

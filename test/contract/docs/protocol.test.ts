@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
+import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
+import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
 import { createValidator } from "../../../protocol/validation.ts";
@@ -29,7 +32,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((daemon|session|delivery)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+      /^((daemon|session|delivery|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
     );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
@@ -51,6 +54,13 @@ describe("the names in the documents", () => {
       RequestFailed.properties.reason,
       ProviderLevel,
       SessionState,
+      PromptState,
+      RunOutcome,
+      ControlPolicy,
+      ControlChange,
+      OnForeignWrite,
+      ForeignWriteAction,
+      SessionFileReason,
     ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
     expect(spansOf(prose)).toEqual(expect.arrayContaining(values));
   });
@@ -60,8 +70,11 @@ describe("the names in the documents", () => {
       ...Object.keys(errorCatalogue),
       ...Reason.properties.code.enum,
       ...Gap.properties.reason.enum,
+      ...ControlChange.enum,
       "rpcd_diagnostic",
       // Kinds of it.
+      ...SessionFileReason.enum,
+      "cancelled_by_extension",
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
     ];
     const ofPi = [

@@ -9,7 +9,7 @@ async function session(core: Core, ...behaviours: string[]): Promise<{ session: 
   core.behave(...behaviours);
   const created = await core.registry.create({ cwd: core.cwd });
   const heard = recorder();
-  created.subscribe(heard, 0);
+  created.subscribe(heard, { after: 0 });
   return { session: created, heard };
 }
 
@@ -54,7 +54,7 @@ describe("a session", () => {
     await heard.until(event("agent_settled"));
     expect(heard.heard.map(({ params }) => params.seq)).toEqual(heard.heard.map((_, i) => i + 1));
     const late = recorder("late");
-    created.subscribe(late, 3);
+    created.subscribe(late, { after: 3 });
     expect(late.heard).toEqual(heard.heard.slice(3));
   });
 

@@ -76,6 +76,7 @@ describe("a push that is taken back", () => {
     const withdrawn = created.pushing.withdraw(["p"], cancelled);
     await Promise.all([accepted, withdrawn]);
     expect(core.tracker.get("p").state).toBe("cancelled");
+    await core.tracker.told();
     const states = heard.heard.flatMap(({ params }) => params.delivery?.state ?? []);
     expect(states).toEqual(["accepted", "cancelled"]);
   });
@@ -110,6 +111,7 @@ describe("a push that is taken back", () => {
     await created.pushing.handOver();
     const { pushing } = created;
     await Promise.all([pushing.withdraw(["p"], cancelled), pushing.expire("p"), pushing.clear()]);
+    await core.tracker.told();
     const states = heard.heard.flatMap(({ params }) => params.delivery?.state ?? []);
     expect(states).toHaveLength(3);
     expect(states.slice(0, 2)).toEqual(["accepted", "held"]);

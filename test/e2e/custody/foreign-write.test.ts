@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { SessionHandle } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, hold } from "../../../provider/reply.ts";
 import { leasePath } from "../../../server/pi/lease.ts";
 import { startForeignPi } from "../../helpers/foreign-pi.ts";
 import { Notifications } from "../../helpers/notifications.ts";
@@ -85,18 +87,26 @@ test("with `refuse` nothing runs behind a foreign write until session/reload; wi
   await lax.promptAndWait("two");
   expect(toldLax.named("session/foreignWrite").map(({ params }) => params["action"])).toEqual(["allowed"]);
   expect(forks(await fileOf(lax))).toBe(1);
+  expect((await strict.reload()).state).toBe("hibernated");
+  await strict.promptAndWait("three");
+  expect(stage.provider.requests.at(-1)?.countText("from the terminal", { roles: ["user"] })).toBe(1);
   expect(forks(await fileOf(strict))).toBe(0);
 });
 
 test("a terminal pi that writes during a run is noticed when the run has settled", async () => {
-  await using stage = await startStage();
+  const gate = new Gate();
+  await using stage = await startStage({ provider: { script: [answer("One."), answer(hold(gate), "Two.")] } });
   const session = await stage.session();
   await session.promptAndWait("one");
   await idle(session);
   await using told = await Notifications.of(stage.stateDir, session.id);
   await using terminal = await startForeignPi(stage, await fileOf(session));
   // Both have the same transcript, and both go on from it.
-  await Promise.all([terminal.prompt("from the terminal"), session.promptAndWait("two")]);
+  const own = session.promptAndWait("two");
+  await gate.reached;
+  await terminal.prompt("from the terminal");
+  gate.open();
+  await own;
   const { params } = await told.until(({ name }) => name === "session/foreignWrite");
   expect(params).toMatchObject({ action: "noticed", write: { kind: "grown", during: "run" } });
   expect(forks(await fileOf(session))).toBe(1);

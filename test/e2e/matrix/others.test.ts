@@ -174,7 +174,7 @@ describe("a held push, when inside pi", () => {
     expect(await entries(session, push.id)).toBe(1);
   });
 
-  test.each(["/test-new", "/test-fork"])("%s puts another session in, is dropped by name", async (command) => {
+  test.each(["/test-new", "/test-fork"])("%s puts another session in, stays with its own", async (command) => {
     await using stage = await stageWith([navigation]);
     const session = await stage.session();
     await session.promptAndWait("a first prompt");
@@ -182,14 +182,17 @@ describe("a held push, when inside pi", () => {
     const push = session.push({ customType: "n", content: "for the former", deliverAs: "nextTurn" });
     await expect.poll(async () => (await push.get()).state).toBe("held");
     await session.prompt(command);
-    await expect.poll(async () => (await push.get()).state).toBe("dropped");
-    const delivery = await push.get();
-    expect(delivery.reason?.code).toBe("session_replaced");
-    expect((await session.get()).file).not.toBe(before);
-    expect(readFileSync(before, "utf8").includes(push.id)).toBe(false);
-    await session.promptAndWait("in the new one");
-    expect(await entries(session, push.id)).toBe(0);
+    // It goes on in a pi of its own; the other session has the one that it had.
+    await expect.poll(async () => (await session.get()).state).toBe("hibernated");
+    const [other] = (await stage.client.listSessions()).filter(({ sessionId }) => sessionId !== session.id);
+    const next = stage.client.session(other?.sessionId ?? "");
+    await next.promptAndWait("in the new one");
+    expect(await entries(next, push.id)).toBe(0);
     expect(stage.provider.requests.some((request) => request.hasText("for the former"))).toBe(false);
+    await session.promptAndWait("in the old one");
+    expect((await push.answered).state).toBe("answered");
+    expect((await session.get()).file).toBe(before);
+    expect(await entries(session, push.id)).toBe(1);
   });
 });
 

@@ -36,7 +36,10 @@ test.for(replacements)(
       expect(command).toBe(before.command);
       expect(sessionId).not.toBe(before.sessionId);
     }
-    expect(pi.story("standing")).toEqual(["inserted", "gone session_replaced"]);
+    // It stands in the old session still, which goes on elsewhere.
+    expect(pi.story("standing")).toEqual(["inserted"]);
+    const late = pi.send({ kind: "hold", session: before.sessionId, pushes: [push("late", "For the old session.")] });
+    await expect(late).rejects.toThrow("Another session is in this pi by now");
     expect(await pi.send({ kind: "ping" })).toEqual({ running: false, held: [] });
     await pi.hold(push("new", "For the new session."));
     await pi.settled(2);

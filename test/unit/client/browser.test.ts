@@ -75,7 +75,7 @@ describe("connectTo", () => {
   it("sends the token as a subprotocol, and works like any client", async () => {
     await using daemon = await FakeDaemon.start();
     const { url, token } = daemon;
-    daemon.answer("session/subscribe", () => ({ cursor: 0 }));
+    daemon.answer("session/subscribe", () => ({ cursor: 0, epoch: "e" }));
     daemon.answer("delivery/push", ({ deliveryId = "" }) => delivery(deliveryId, ["accepted"]));
     await using client = await connectTo({ url, token });
     expect(await client.info()).toEqual(daemonInfo());

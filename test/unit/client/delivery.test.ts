@@ -28,7 +28,7 @@ beforeEach(async () => {
   client = await daemon.connect({ onDiagnostic: (diagnostic) => diagnostics.push(diagnostic) });
   daemon.answer("delivery/push", ({ deliveryId = "" }) => delivery(deliveryId, ["accepted"]));
   daemon.answer("delivery/wait", () => noAnswer);
-  daemon.answer("session/subscribe", () => ({ cursor: seq }));
+  daemon.answer("session/subscribe", () => ({ cursor: seq, epoch: "e" }));
   daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
 });
 
@@ -289,7 +289,7 @@ describe("updates", () => {
   it("catches up on what happened before the subscription, and takes back nothing", async () => {
     daemon.answer("session/subscribe", () => {
       notify(delivery("d", upTo("held")));
-      return { cursor: 1 };
+      return { cursor: 1, epoch: "e" };
     });
     daemon.answer("delivery/get", () => {
       notify(delivery("d", upTo("prepared")));

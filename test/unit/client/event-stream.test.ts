@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventStream } from "../../../client/event-stream.ts";
+import type { EventGap } from "../../../client/session-feed.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Gap } from "../../../protocol/event.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
@@ -10,7 +11,7 @@ async function startAt(cursor: number): Promise<FakeDaemon> {
   const daemon = await FakeDaemon.start();
   daemon.answer("session/subscribe", ({ after }) => {
     for (let seq = (after ?? cursor) + 1; seq <= cursor; seq += 1) daemon.notify("session/event", envelope(seq));
-    return { cursor };
+    return { cursor, epoch: "e" };
   });
   daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
   return daemon;
@@ -52,7 +53,7 @@ describe("events()", () => {
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events();
     expect(stream.lastSeq).toBeUndefined();
-    expect(await stream.ready).toEqual({ cursor: 5 });
+    expect(await stream.ready).toEqual({ cursor: 5, epoch: "e" });
     expect(daemon.seen("session/subscribe")[0]?.params).toEqual({ sessionId });
     const event = {
       type: "message_update",
@@ -94,11 +95,11 @@ describe("events()", () => {
     send(daemon, 6);
     expect(await take(live, 1)).toEqual([6]);
     const second = session.events();
-    expect(await second.ready).toEqual({ cursor: 6 });
+    expect(await second.ready).toEqual({ cursor: 6, epoch: "e" });
     expect(daemon.seen("session/subscribe")).toHaveLength(1);
     daemon.answer("session/subscribe", ({ after = 0 }) => {
       for (let seq = after + 1; seq <= 6; seq += 1) send(daemon, seq);
-      return { cursor: 6 };
+      return { cursor: 6, epoch: "e" };
     });
     const replayed = session.events({ after: 3 });
     expect(await take(replayed, 3)).toEqual([4, 5, 6]);
@@ -114,7 +115,7 @@ describe("events()", () => {
     const session = client.session(sessionId);
     await session.events().ready;
     await session.events({ after: 9 }).ready;
-    expect(daemon.seen("session/subscribe")[1]?.params).toEqual({ sessionId, after: 5 });
+    expect(daemon.seen("session/subscribe")[1]?.params).toEqual({ sessionId, after: 5, epoch: "e" });
   });
 
   it("puts its own replay in front of the tail of another reader's", async () => {
@@ -122,10 +123,10 @@ describe("events()", () => {
     await using client = await daemon.connect();
     const session = client.session(sessionId);
     daemon.answer("session/subscribe", async ({ after = 0 }) => {
-      if (after === 4) return { cursor: 5 };
+      if (after === 4) return { cursor: 5, epoch: "e" };
       send(daemon, 5);
       for (let seq = after + 1; seq <= 5; seq += 1) send(daemon, seq);
-      return { cursor: 5 };
+      return { cursor: 5, epoch: "e" };
     });
     const stream = session.events({ after: 1 });
     expect(await take(stream, 4)).toEqual([2, 3, 4, 5]);
@@ -136,7 +137,10 @@ describe("events()", () => {
     await using client = await daemon.connect();
     const session = client.session(sessionId);
     const [first, second] = [session.events(), session.events()];
-    expect([await first.ready, await second.ready]).toEqual([{ cursor: 5 }, { cursor: 5 }]);
+    expect([await first.ready, await second.ready]).toEqual([
+      { cursor: 5, epoch: "e" },
+      { cursor: 5, epoch: "e" },
+    ]);
     send(daemon, 6);
     expect([await take(first, 1), await take(second, 1)]).toEqual([[6], [6]]);
     expect(daemon.seen("session/subscribe")).toHaveLength(1);
@@ -148,10 +152,10 @@ describe("events()", () => {
     const [mine, other] = [client.session(sessionId).events(), client.session("s-2").events()];
     await Promise.all([mine.ready, other.ready]);
     send(daemon, 6);
-    daemon.notify("session/event", { ...envelope(7), sessionId: "s-2" });
+    daemon.notify("session/event", { ...envelope(6), sessionId: "s-2" });
     daemon.notify("session/event", { ...envelope(8), sessionId: "s-3" });
     expect(await take(mine, 1)).toEqual([6]);
-    expect(await take(other, 1)).toEqual([7]);
+    expect(await take(other, 1)).toEqual([6]);
   });
 
   it("gives events alone; other notifications of the session only count", async () => {
@@ -183,7 +187,7 @@ describe("an event stream ends", () => {
     expect(daemon.seen("session/unsubscribe")).toEqual([]);
     await other[Symbol.asyncDispose]();
     await daemon.called("session/unsubscribe");
-    expect(await session.events().ready).toEqual({ cursor: 5 });
+    expect(await session.events().ready).toEqual({ cursor: 5, epoch: "e" });
     expect(daemon.seen("session/subscribe")).toHaveLength(2);
   });
 
@@ -216,7 +220,7 @@ describe("an event stream ends", () => {
     daemon.answer("session/subscribe", () => {
       send(daemon, 6);
       close(daemon, 7);
-      return { cursor: 7 };
+      return { cursor: 7, epoch: "e" };
     });
     expect(await rest(client.session(sessionId).events({ after: 5 }))).toEqual({ seqs: [6] });
   });
@@ -315,7 +319,7 @@ describe("an event stream ends", () => {
     expect(await rest(heavy)).toMatchObject({ seqs: [6], error: { kind: "buffer_overflow", resumeAfter: 6 } });
     daemon.answer("session/subscribe", () => {
       send(daemon, 9, 10);
-      return { cursor: 10 };
+      return { cursor: 10, epoch: "e" };
     });
     expect(await take(session.events({ after: 8 }), 2)).toEqual([9, 10]);
   });
@@ -327,8 +331,12 @@ describe("a gap", () => {
   async function startWith(answered: Gap, replay: readonly number[]): Promise<FakeDaemon> {
     const daemon = await startAt(5);
     daemon.answer("session/subscribe", () => {
-      send(daemon, ...replay);
-      return { cursor: 5, gap: answered };
+      // What is replayed comes behind the answer.
+      setImmediate(() => {
+        daemon.notify("session/gap", { sessionId, ...answered });
+        send(daemon, ...replay);
+      });
+      return { cursor: 5, epoch: "e" };
     });
     return daemon;
   }
@@ -338,15 +346,15 @@ describe("a gap", () => {
     await using client = await daemon.connect();
     const stream = client.session(sessionId).events({ after: 2 });
     expect(await rest(stream)).toMatchObject({ seqs: [], error: { kind: "event_gap", gap } });
-    expect(await stream.ready).toEqual({ cursor: 5, gap });
+    expect(await stream.ready).toEqual({ cursor: 5, epoch: "e" });
   });
 
   it("is accepted by onGap", async () => {
     await using daemon = await startWith(gap, [5]);
     const failing: unknown[] = [];
     await using client = await daemon.connect({ onDiagnostic: (diagnostic) => failing.push(diagnostic) });
-    const gaps: Gap[] = [];
-    const onGap = (seen: Gap): void => {
+    const gaps: EventGap[] = [];
+    const onGap = (seen: EventGap): void => {
       gaps.push(seen);
       throw new Error("not the stream's trouble");
     };
@@ -361,15 +369,53 @@ describe("a gap", () => {
     const session = client.session(sessionId);
     const [later, live] = [session.events({ after: 4 }), session.events()];
     expect(await take(later, 1)).toEqual([5]);
-    expect(await live.ready).toEqual({ cursor: 5 });
+    expect(await live.ready).toEqual({ cursor: 5, epoch: "e" });
   });
 
   it("of a log that counts anew lets smaller numbers through", async () => {
     await using daemon = await startWith({ from: 0, to: 900, reason: "log_reset" }, []);
     await using client = await daemon.connect();
-    const stream = client.session(sessionId).events({ after: 900, onGap: () => {} });
+    const { promise: told, resolve: onGap } = Promise.withResolvers<EventGap>();
+    const stream = client.session(sessionId).events({ after: 900, onGap });
+    expect(await told).toMatchObject({ reason: "log_reset" });
+    send(daemon, 1);
+    expect(await take(stream, 1)).toEqual([1]);
+  });
+
+  it("is named where numbers are missing and the daemon has not said why", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const gaps: EventGap[] = [];
+    const asking = client.session(sessionId).events({ onGap: (seen) => gaps.push(seen) });
+    const plain = client.session(sessionId).events();
+    await Promise.all([asking.ready, plain.ready]);
+    send(daemon, 6, 9);
+    expect(await take(asking, 2)).toEqual([6, 9]);
+    expect(gaps).toEqual([{ from: 7, to: 8, reason: "unreported" }]);
+    expect(await rest(plain)).toMatchObject({ seqs: [6], error: { kind: "event_gap", gap: { reason: "unreported" } } });
+  });
+
+  it("is not there where envelopes were merged, or where a notification is unknown", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const stream = client.session(sessionId).events();
+    await stream.ready;
+    daemon.notify("session/event", { ...envelope(8), firstSeq: 6 });
+    daemon.notify("session/newInTheFuture" as never, { sessionId, seq: 9 } as never);
+    send(daemon, 10);
+    expect(await take(stream, 2)).toEqual([8, 10]);
+  });
+
+  it("is what remains where merged envelopes begin with something that was there already", async () => {
+    await using daemon = await startAt(5);
+    await using client = await daemon.connect();
+    const gaps: EventGap[] = [];
+    const stream = client.session(sessionId).events({ onGap: (seen) => gaps.push(seen) });
     await stream.ready;
     send(daemon, 6);
-    expect(await take(stream, 1)).toEqual([6]);
+    daemon.notify("session/event", { ...envelope(8), firstSeq: 6 });
+    send(daemon, 9);
+    expect(await take(stream, 2)).toEqual([6, 9]);
+    expect(gaps).toEqual([{ from: 7, to: 8, reason: "slow_reader", onlyDeltas: true }]);
   });
 });

@@ -34,6 +34,7 @@ export function sessionInfo(changes: Partial<SessionInfo> = {}): SessionInfo {
     file: "/sessions/s-1.jsonl",
     generation: 1,
     projectTrust: "not_approved",
+    epoch: "e",
     cursor: 0,
     pendingDeliveries: 0,
     lostPrompts: [],

@@ -7,7 +7,7 @@ import { envelope, sessionId, sessionInfo } from "./fixtures.ts";
 
 async function start(): Promise<FakeDaemon> {
   const daemon = await FakeDaemon.start();
-  daemon.answer("session/subscribe", () => ({ cursor: 5 }));
+  daemon.answer("session/subscribe", () => ({ cursor: 5, epoch: "e" }));
   daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
   return daemon;
 }

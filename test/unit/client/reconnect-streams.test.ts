@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Client, EventStream } from "../../../client/index.ts";
+import type { Client, EventGap, EventStream } from "../../../client/index.ts";
 import { WireError } from "../../../protocol/errors.ts";
-import type { Envelope, Gap } from "../../../protocol/event.ts";
+import type { Envelope } from "../../../protocol/event.ts";
 import { FakeDaemon, noAnswer } from "./fake-daemon.ts";
 import { delivery, envelope, sessionId } from "./fixtures.ts";
 
@@ -20,11 +20,14 @@ class Log {
     this.daemon = daemon;
     daemon.answer("session/subscribe", ({ after }) => {
       const cursor = this.cursor;
+      if (after !== undefined && after < this.forgotten) {
+        const gap = { from: after + 1, to: this.forgotten, reason: "not_retained" } as const;
+        daemon.notify("session/gap", { sessionId, ...gap });
+      }
       for (const event of this.#events) {
         if (after !== undefined && event.seq > Math.max(after, this.forgotten)) daemon.notify("session/event", event);
       }
-      if (after === undefined || after >= this.forgotten) return { cursor };
-      return { cursor, gap: { from: after + 1, to: this.forgotten, reason: "not_retained" } };
+      return { cursor, epoch: "e" };
     });
     daemon.answer("session/unsubscribe", () => ({ wasSubscribed: true }));
   }
@@ -171,7 +174,7 @@ describe("a stream of events over a lost connection", () => {
   it("names what cannot be replayed to who asks for it, and throws it to who does not", async () => {
     await using stage = await start();
     const { daemon, client, log } = stage;
-    const gaps: Gap[] = [];
+    const gaps: EventGap[] = [];
     const asking = client.session(sessionId).events({ onGap: (gap) => gaps.push(gap) });
     const plain = client.session(sessionId).events();
     const changes = client.session(sessionId).deliveryChanges();
@@ -197,7 +200,7 @@ describe("a stream of events over a lost connection", () => {
     await daemon.called("session/subscribe");
     new Log(daemon).ticks(2);
     daemon.breakSockets();
-    expect(await late.ready).toEqual({ cursor: 2 });
+    expect(await late.ready).toEqual({ cursor: 2, epoch: "e" });
     daemon.answer("session/subscribe", () => {
       throw new WireError("session_not_found", "No session has this id.");
     });
@@ -213,7 +216,7 @@ describe("a stream of events over a lost connection", () => {
     await requests.ready;
     daemon.breakSockets();
     const { params } = await daemon.called("session/subscribe", 2);
-    expect(params).toEqual({ sessionId, after: 0, provider: "messages" });
+    expect(params).toEqual({ sessionId, after: 0, epoch: "e", provider: "messages" });
   });
 
   it("can be begun and left while there is no connection", async () => {

@@ -1,9 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type FeedListener, type FeedStart, SessionFeed } from "../../../client/session-feed.ts";
+import { type EventGap, type FeedListener, type FeedStart, SessionFeed } from "../../../client/session-feed.ts";
+import type { Gap } from "../../../protocol/event.ts";
 import { envelope } from "./fixtures.ts";
 
-type Frame = { readonly seq: number } | { readonly answer: () => void };
+type Frame =
+  | { readonly seq: number; readonly firstSeq?: number }
+  | { readonly gap: Gap }
+  | { readonly answer: () => void };
 
 /** What a subscription is answered with whose connection was lost first. */
 class Lost extends Error {}
@@ -12,16 +16,19 @@ class Lost extends Error {}
 class Wire {
   readonly frames: Frame[] = [];
   head = 0;
+  /** Up to here the log is not kept. */
+  forgotten = 0;
+  merges = false;
   #subscribed = false;
   readonly #unanswered = new Set<(lost: Lost) => void>();
   readonly feed = new SessionFeed({
-    subscribe: (after) => {
-      for (let seq = (after ?? this.head) + 1; seq <= this.head; seq += 1) this.frames.push({ seq });
+    subscribe: (place) => {
       this.#subscribed = true;
       const { promise, resolve, reject } = Promise.withResolvers<FeedStart>();
       const cursor = this.head;
       this.#unanswered.add(reject);
-      this.frames.push({ answer: () => resolve({ cursor }) });
+      this.frames.push({ answer: () => resolve({ cursor, epoch: "e" }) });
+      this.#replay(place?.after ?? this.head);
       return promise;
     },
     unsubscribe: () => {
@@ -29,6 +36,20 @@ class Wire {
     },
     onIdle: () => {},
   });
+
+  /** What is forgotten is a gap, and some of the rest comes merged. */
+  #replay(after: number): void {
+    let next = after + 1;
+    if (next <= this.forgotten) {
+      this.frames.push({ gap: { from: next, to: this.forgotten, reason: "not_retained" } });
+      next = this.forgotten + 1;
+    }
+    while (next <= this.head) {
+      const seq = this.merges ? Math.min(this.head, next + 2) : next;
+      this.frames.push(seq === next ? { seq } : { seq, firstSeq: next });
+      next = seq + 1;
+    }
+  }
 
   /** The connection is lost with all that is on its way; `missed` events are written before there is another. */
   break(missed: number): void {
@@ -49,12 +70,14 @@ class Wire {
     const frame = this.frames.shift();
     if (frame === undefined) return;
     if ("answer" in frame) frame.answer();
-    else this.feed.receive({ name: "session/event", params: envelope(frame.seq) }, 1);
+    else if ("gap" in frame) this.feed.receiveGap(frame.gap);
+    else this.feed.receive({ name: "session/event", params: { ...envelope(frame.seq), ...frame } }, 1);
   }
 }
 
 class Reader implements FeedListener {
-  readonly seqs: number[] = [];
+  /** What it has got or was told not to get, in order. */
+  readonly covered: { readonly from: number; readonly to: number }[] = [];
   readonly after: number | undefined;
   readonly headAtJoin: number;
   start: FeedStart | undefined;
@@ -69,13 +92,17 @@ class Reader implements FeedListener {
     this.start = start;
   }
 
-  resume(start: FeedStart): void {
+  resume(): void {
     expect(this.start).toBeDefined();
-    expect(start.gap).toBeUndefined();
   }
 
-  receive({ params }: { readonly params: { readonly seq: number } }): void {
-    this.seqs.push(params.seq);
+  gap({ from, to, reason }: EventGap): void {
+    expect(reason).not.toBe("unreported");
+    this.covered.push({ from, to });
+  }
+
+  receive({ params }: { readonly params: { readonly seq: number; readonly firstSeq?: number } }): void {
+    this.covered.push({ from: params.firstSeq ?? params.seq, to: params.seq });
   }
 
   end(): void {
@@ -94,6 +121,8 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("leave" as const), which: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("break" as const), missed: fc.nat(5) }) },
   { weight: 2, arbitrary: fc.constant({ kind: "connect" } as const) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("forget" as const), keep: fc.nat(8) }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "merge" } as const) },
 );
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -128,6 +157,12 @@ class World {
       case "break":
         this.breaks += 1;
         return this.wire.break(step.missed);
+      case "forget":
+        this.wire.forgotten = Math.max(this.wire.forgotten, this.wire.head - step.keep);
+        return;
+      case "merge":
+        this.wire.merges = !this.wire.merges;
+        return;
       case "connect":
         return this.wire.feed.resume();
       case "join": {
@@ -148,15 +183,20 @@ class World {
 }
 
 describe("SessionFeed", () => {
-  it("gives every reader all seqs from its cursor on, once and in order, however readers and connections come and go", async () => {
+  it("gives or names to every reader all seqs from its cursor on, once and in order, however readers and connections come and go", async () => {
     const steps = fc.array(step, { maxLength: 80 });
     const property = fc.asyncProperty(steps, async (taken) => {
       const world = new World();
       await world.run(taken);
       for (const reader of world.readers) {
         const first = reader.after ?? reader.start?.cursor ?? 0;
-        const last = world.joined.has(reader) ? world.wire.head : first + reader.seqs.length;
-        expect(reader.seqs).toEqual(Array.from({ length: last - first }, (_, index) => first + 1 + index));
+        let next = first + 1;
+        for (const { from, to } of reader.covered) {
+          expect(from).toBe(next);
+          expect(to).toBeGreaterThanOrEqual(from);
+          next = to + 1;
+        }
+        if (world.joined.has(reader)) expect(next).toBe(world.wire.head + 1);
         // A reader without a cursor misses nothing that happens once it has joined, on a connection that stands.
         if (reader.after === undefined && world.breaks === 0)
           expect(reader.start?.cursor ?? 0).toBeLessThanOrEqual(reader.headAtJoin);

@@ -62,6 +62,8 @@ describe("DeliveryTracker", () => {
     await tracker.accept(push());
     tracker.receive("s", { kind: "inserted", at, deliveryIds: ["d"] });
     tracker.receive("s", { kind: "prepared", at, requestId: "r", deliveryIds: ["d"] });
+    expect(changes.at(-1)?.state).toBe("accepted");
+    await tracker.told();
     expect(changes.at(-1)?.state).toBe("prepared");
     expect(again().get("d")).toEqual(changes.at(-1));
   });
@@ -189,6 +191,7 @@ test("a change is told only once it is stored, so that no later daemon says othe
   deliver(tracker);
   await tracker.accept(push({ deliveryId: "e" }));
   tracker.apply("s", "e", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
+  await tracker.told();
   expect(told.map(([steps]) => steps)).toEqual([1, 2, 3, 4, 1, 2]);
   for (const [steps, stored] of told) expect(stored).toBeGreaterThanOrEqual(steps);
 });
@@ -199,16 +202,16 @@ describe("a page of deliveries", () => {
     const now = vi.spyOn(Date, "now").mockReturnValue(1_000);
     try {
       for (const deliveryId of ["a", "b", "c", "d"]) await tracker.accept(push({ deliveryId }));
-      const first = tracker.list({ limit: 2 });
+      const first = await tracker.list({ limit: 2 });
       now.mockReturnValue(2_000);
       await tracker.accept(push({ deliveryId: "newer" }));
-      const second = tracker.list({ limit: 2, after: first.next as string });
+      const second = await tracker.list({ limit: 2, after: first.next as string });
       now.mockReturnValue(500);
       await tracker.accept(push({ deliveryId: "set-back" }));
       const ids = [...first.deliveries, ...second.deliveries].map(({ deliveryId }) => deliveryId);
       expect(ids).toEqual(["d", "c", "b", "a"]);
       expect(second.next).toBeUndefined();
-      expect(tracker.list({}).deliveries.map(({ deliveryId }) => deliveryId)).toEqual([
+      expect((await tracker.list({})).deliveries.map(({ deliveryId }) => deliveryId)).toEqual([
         "newer",
         "d",
         "c",
@@ -225,11 +228,11 @@ describe("a page of deliveries", () => {
     const { tracker } = track();
     for (const deliveryId of ["a", "b"]) await tracker.accept(push({ deliveryId }));
     tracker.apply("s", "b", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
-    const idsIn = (state: Delivery["state"]) =>
-      tracker.list({ states: [state] }).deliveries.map(({ deliveryId, state: now }) => [deliveryId, now]);
-    expect(idsIn("accepted")).toEqual([["a", "accepted"]]);
-    expect(idsIn("cancelled")).toEqual([["b", "cancelled"]]);
-    expect(tracker.list({ limit: 1, after: "a" })).toEqual({ deliveries: [] });
-    expect(() => tracker.list({ after: "none" })).toThrow("none");
+    const idsIn = async (state: Delivery["state"]) =>
+      (await tracker.list({ states: [state] })).deliveries.map(({ deliveryId, state: now }) => [deliveryId, now]);
+    expect(await idsIn("accepted")).toEqual([["a", "accepted"]]);
+    expect(await idsIn("cancelled")).toEqual([["b", "cancelled"]]);
+    expect(await tracker.list({ limit: 1, after: "a" })).toEqual({ deliveries: [] });
+    await expect(tracker.list({ after: "none" })).rejects.toThrow("none");
   });
 });

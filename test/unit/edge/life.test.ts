@@ -100,7 +100,7 @@ describe("a slow reader", () => {
     slow.raw.pause();
     const sent = await flood(edge);
     slow.raw.resume();
-    expect(await slow.closed).toEqual({ code: 1013, reason: "slow reader" });
+    expect(await slow.closed).toEqual({ code: 1013, reason: "slow reader: resume after what you have" });
     for (let at = 0; at < sent; at += 1) expect((await other.next()).method).toBe("note");
     expect(await other.call("session/list")).toHaveProperty("result");
     other.raw.terminate();

@@ -43,7 +43,7 @@ describe("in a session that another client controls alone", () => {
     }
   });
 
-  test("only creating a session and what is about control itself is not governed, of all that changes something", () => {
+  test("only creating or opening a session and what is about control itself is not governed, of all that changes something", () => {
     const free = rows.filter(([name, { capability }]) => capability !== "observe" && !isGoverned(name));
     expect(free.map(([name]) => name)).toEqual([
       "session/create",

@@ -1,31 +1,114 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Frame as SentFrame } from "../../../server/frames/frame.ts";
-import { EventLog } from "../../../server/session/event-log.ts";
+import type { Gap } from "../../../protocol/event.ts";
+import type { Frame } from "../../../server/frames/frame.ts";
+import type { EventLog, LogChunk } from "../../../server/session/event-log.ts";
+import { MemoryBudget } from "../../../server/session/memory-budget.ts";
 import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
+import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
 
-interface Frame {
+interface Notification {
   readonly method: string;
-  readonly params: {
-    readonly sessionId: string;
-    readonly seq: number;
-    readonly at: number;
-    readonly [key: string]: unknown;
-  };
+  readonly params: { readonly sessionId: string; readonly seq: number; readonly [key: string]: unknown };
 }
 
-const parse = ({ bytes }: SentFrame): Frame => JSON.parse(bytes.toString("utf8")) as Frame;
-const reserve = (reserved = 0) => ({ reserved, reserve: () => Promise.resolve(), flush: () => {} });
-const log = (maxRetainedBytes = 1 << 20) =>
-  new EventLog({ sessionId: "s-1", maxRetainedBytes, numbers: new SeqNumbers(reserve()) });
+const parse = ({ bytes }: Pick<Frame, "bytes">): Notification => JSON.parse(bytes.toString("utf8")) as Notification;
+const record = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+const framesOf = ({ items }: LogChunk): Frame[] => items.flatMap((item) => (item.kind === "frame" ? [item.frame] : []));
+const gapsOf = ({ items }: LogChunk): Gap[] => items.flatMap((item) => (item.kind === "gap" ? [item.gap] : []));
+const everything = Number.MAX_SAFE_INTEGER;
+
+/** As a daemon that was killed and another that goes on: the number up to which was reserved is all that it knows. */
+function nextLife(log: EventLog, store = memoryStore(), bound = 1 << 20): EventLog {
+  const numbers = new SeqNumbers(reserveFrom(log.cursor + 100));
+  return memoryLog({ store, numbers, maxRetainedBytes: bound });
+}
+
+const step = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({ kind: fc.constant("append" as const), isDelta: fc.boolean(), size: fc.nat(9_000) }),
+  },
+  { weight: 3, arbitrary: fc.constant({ kind: "persist" } as const) },
+  { weight: 1, arbitrary: fc.constant({ kind: "rest" } as const) },
+  { weight: 1, arbitrary: fc.constant({ kind: "kill" } as const) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("forget" as const), rows: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("fail" as const), fails: fc.boolean() }) },
+);
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** A log over the lives of several daemons, and what it has told. */
+class World {
+  readonly #store = memoryStore();
+  readonly #bound: number;
+  readonly #told = new Map<number, { readonly bytes: string; readonly isDelta: boolean }>();
+  log: EventLog;
+
+  constructor(bound: number) {
+    this.#bound = bound;
+    this.log = memoryLog({ store: this.#store, maxRetainedBytes: bound, maxStoredFrameBytes: 8_000 });
+  }
+
+  async step(each: Step): Promise<void> {
+    const { spans } = this.#store;
+    switch (each.kind) {
+      case "append": {
+        const { seq, bytes } = this.log.appendEvent(record({ text: "y".repeat(each.size) }), 1, each.isDelta);
+        this.#told.set(seq, { bytes: bytes.toString("utf8"), isDelta: each.isDelta });
+        return;
+      }
+      case "persist":
+        return void (await this.log.persist());
+      case "rest":
+        return await this.log.rest();
+      case "kill":
+        this.log = nextLife(this.log, this.#store, this.#bound);
+        return;
+      case "forget":
+        // The newest always stays.
+        spans.splice(0, Math.min(each.rows, Math.max(0, spans.length - 1)));
+        return;
+      case "fail":
+        this.#store.fails = each.fails;
+    }
+  }
+
+  /** Reads it to its end, and checks each number. */
+  readFrom(after: number, size: number): void {
+    let next = after + 1;
+    for (let position = after; position < this.log.cursor; ) {
+      const { items, upTo } = this.log.read(position, size);
+      expect(upTo).toBeGreaterThan(position);
+      for (const item of items)
+        next = item.kind === "frame" ? this.#frame(item.frame, next) : this.#gap(item.gap, next);
+      expect(next).toBe(upTo + 1);
+      position = upTo;
+    }
+    expect(next).toBe(this.log.cursor + 1);
+  }
+
+  #frame({ seq, bytes, isDelta }: Frame, next: number): number {
+    expect(seq).toBe(next);
+    expect(this.#told.get(seq)).toEqual({ bytes: bytes.toString("utf8"), isDelta });
+    return seq + 1;
+  }
+
+  #gap({ from, to, onlyDeltas }: Gap, next: number): number {
+    expect(from).toBe(next);
+    if (onlyDeltas === true) for (let seq = from; seq <= to; seq += 1) expect(this.#told.get(seq)?.isDelta).toBe(true);
+    return to + 1;
+  }
+}
 
 describe("EventLog", () => {
   test("wraps pi's very bytes in an envelope with the next seq", () => {
-    const record = '{"type":"x", "text":"ä\u2028","n":1.0}';
-    const events = log();
-    events.appendEvent(Buffer.from('{"type":"first"}'), 1);
-    const frame = events.appendEvent(Buffer.from(record), 3);
-    expect(frame.bytes.includes(record)).toBe(true);
+    const text = '{"type":"x", "text":"ä\u2028","n":1.0}';
+    const log = memoryLog();
+    log.appendEvent(Buffer.from('{"type":"first"}'), 1, false);
+    const frame = log.appendEvent(Buffer.from(text), 3, false);
+    expect(frame).toMatchObject({ sessionId: "s-1", seq: 2, isDelta: false });
+    expect(frame.bytes.includes(text)).toBe(true);
     expect(parse(frame)).toMatchObject({
       jsonrpc: "2.0",
       method: "session/event",
@@ -34,78 +117,139 @@ describe("EventLog", () => {
   });
 
   test("numbers the daemon's own notifications in the same row", () => {
-    const events = log();
-    events.appendEvent(Buffer.from("{}"), 1);
-    expect(parse(events.append("delivery/updated", { delivery: { state: "held" } }))).toMatchObject({
+    const log = memoryLog();
+    log.appendEvent(record({}), 1, true);
+    expect(parse(log.append("delivery/updated", { delivery: { state: "held" } }))).toMatchObject({
       method: "delivery/updated",
       params: { sessionId: "s-1", seq: 2, delivery: { state: "held" } },
     });
-    expect(parse(events.append("session/updated", {})).params.seq).toBe(3);
-    expect(events.cursor).toBe(3);
+    expect(parse(log.append("session/updated", {})).params.seq).toBe(3);
+    expect(log.cursor).toBe(3);
   });
 
-  test("replays exactly what is behind a cursor", () => {
-    const events = log();
-    for (let i = 1; i <= 5; i += 1) events.appendEvent(Buffer.from(`{"i":${i}}`), 1);
-    expect(events.since(2).frames.map((frame) => parse(frame).params.seq)).toEqual([3, 4, 5]);
-    expect(events.since(5)).toEqual({ frames: [], cursor: 5, gap: undefined });
+  test("gives exactly what is behind a cursor, as much at a time as is asked for", () => {
+    const log = memoryLog();
+    for (let i = 1; i <= 5; i += 1) log.appendEvent(record({ i }), 1, i % 2 === 0);
+    const chunk = log.read(2, everything);
+    expect(framesOf(chunk).map(({ seq, isDelta }) => [seq, isDelta])).toEqual([
+      [3, false],
+      [4, true],
+      [5, false],
+    ]);
+    expect(log.read(2, 1)).toMatchObject({ upTo: 3 });
+    expect(log.read(5, everything)).toMatchObject({ items: [], upTo: 5 });
   });
 
-  test("gives everything to a cursor that is ahead of it, and says that it is of another log", () => {
-    const events = log();
-    events.appendEvent(Buffer.from("{}"), 1);
-    const { frames, gap } = events.since(7);
-    expect(gap).toEqual({ from: 0, to: 7, reason: "log_reset" });
-    expect(frames).toHaveLength(1);
+  test("has from the store what an earlier daemon had told, and names what that did not store", async () => {
+    const store = memoryStore();
+    const first = memoryLog({ store });
+    first.appendEvent(record({ type: "message_start" }), 1, false);
+    for (let i = 0; i < 5; i += 1) first.appendEvent(record({ type: "message_update", i }), 1, true);
+    first.appendEvent(record({ type: "message_end" }), 1, false);
+    await first.persist();
+    first.appendEvent(record({ type: "lost" }), 1, false);
+
+    const second = nextLife(first, store);
+    expect(second.lost).toEqual({ from: 8, to: 108, reason: "daemon_restart" });
+    second.appendEvent(record({ type: "next" }), 2, false);
+    const chunk = second.read(0, everything);
+    expect(
+      framesOf(chunk).map((frame) => [frame.seq, (parse(frame).params["event"] as { type: string }).type]),
+    ).toEqual([
+      [1, "message_start"],
+      [7, "message_end"],
+      [109, "next"],
+    ]);
+    expect(gapsOf(chunk)).toEqual([
+      { from: 2, to: 6, reason: "not_retained", onlyDeltas: true },
+      { from: 8, to: 108, reason: "daemon_restart" },
+    ]);
+    // A third daemon says the same of it.
+    await second.persist();
+    expect(gapsOf(nextLife(second, store).read(0, everything)).slice(0, 2)).toEqual(gapsOf(chunk));
   });
 
-  test("goes on behind what was reserved before, with a gap for a cursor from before", () => {
-    const numbers = new SeqNumbers(reserve(100));
-    const events = new EventLog({ sessionId: "s-1", maxRetainedBytes: 1 << 20, numbers });
-    expect(events.cursor).toBe(100);
-    expect(events.since(4).gap).toEqual({ from: 5, to: 100, reason: "not_retained" });
-    expect(parse(events.appendEvent(Buffer.from("{}"), 1)).params.seq).toBe(101);
-    expect(events.since(4).gap).toEqual({ from: 5, to: 100, reason: "not_retained" });
-  });
-
-  test("holds no more than its bound and one segment, and covers what it forgot by a gap", () => {
-    const record = Buffer.from(JSON.stringify({ text: "x".repeat(500) }));
-    const events = log(64 * 1024);
-    for (let i = 0; i < 2_000; i += 1) events.appendEvent(record, 1);
-    const { frames, gap } = events.since(0);
-    expect(gap).toEqual({ from: 1, to: parse(frames[0] as SentFrame).params.seq - 1, reason: "not_retained" });
-    expect(frames.reduce((sum, frame) => sum + frame.bytes.length, 0)).toBeLessThan(64 * 1024 + 16 * 1024);
-  });
-
-  test("loses, doubles and reorders nothing, whatever the sizes, the bound and the cursor", () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.nat({ max: 30_000 }), { minLength: 1, maxLength: 60 }),
-        fc.integer({ min: 1, max: 200_000 }),
-        fc.nat({ max: 70 }),
-        (sizes, bound, after) => {
-          const events = log(bound);
-          for (const size of sizes)
-            events.appendEvent(Buffer.from(JSON.stringify({ size, text: "y".repeat(size) })), 1);
-          if (after > sizes.length) return;
-          const { frames, gap } = events.since(after);
-          const seqs = frames.map((frame) => parse(frame).params);
-          const first = gap === undefined ? after + 1 : gap.to + 1;
-          expect(seqs.map(({ seq }) => seq)).toEqual(
-            Array.from({ length: sizes.length - first + 1 }, (_, i) => first + i),
-          );
-          for (const { seq, event } of seqs) expect(event).toMatchObject({ size: sizes[seq - 1] });
-        },
-      ),
-      { numRuns: 200 },
+  test("leaves no gap behind a log that was put to rest, and holds no memory then", async () => {
+    const store = memoryStore();
+    let onDisk = 0;
+    const reserve = async (upTo: number): Promise<void> => {
+      onDisk = upTo;
+    };
+    const log = memoryLog({
+      store,
+      numbers: new SeqNumbers({ ...reserveFrom(), reserve }),
+    });
+    for (let i = 0; i < 100; i += 1) log.appendEvent(record({ i, text: "x".repeat(1_000) }), 1, i > 90);
+    expect(log.retainedBytes).toBeGreaterThan(100_000);
+    await log.rest();
+    expect(log.retainedBytes).toBe(0);
+    expect(onDisk).toBe(100);
+    const next = memoryLog({ store, numbers: new SeqNumbers(reserveFrom(onDisk)) });
+    expect(next.lost).toBeUndefined();
+    next.appendEvent(record({ type: "next" }), 2, false);
+    for (const each of [log, next]) expect(gapsOf(each.read(0, everything))).toMatchObject([{ from: 92, to: 100 }]);
+    expect(framesOf(next.read(0, everything)).map(({ seq }) => seq)).toEqual(
+      [...Array(91).keys(), 100].map((i) => i + 1),
     );
   });
 
+  test("names a log of which nothing is stored", () => {
+    const log = memoryLog({ numbers: new SeqNumbers(reserveFrom(100)) });
+    expect(log.lost).toEqual({ from: 1, to: 100, reason: "not_retained" });
+    expect(gapsOf(log.read(4, everything))).toEqual([{ from: 5, to: 100, reason: "not_retained" }]);
+  });
+
+  test("holds no more in memory than its bound and one segment", () => {
+    const log = memoryLog({ maxRetainedBytes: 64 * 1024 });
+    for (let i = 0; i < 2_000; i += 1) log.appendEvent(record({ text: "x".repeat(500) }), 1, false);
+    expect(log.retainedBytes).toBeLessThanOrEqual(64 * 1024);
+    const chunk = log.read(0, everything);
+    expect(gapsOf(chunk)).toEqual([{ from: 1, to: (framesOf(chunk)[0]?.seq ?? 0) - 1, reason: "not_retained" }]);
+  });
+
+  test("shares one bound with all others: whoever has most forgets first", () => {
+    const budget = new MemoryBudget(256 * 1024);
+    const logs = Array.from({ length: 4 }, () => memoryLog({ budget, maxRetainedBytes: 128 * 1024 }));
+    const [quiet, ...loud] = logs as [EventLog, ...EventLog[]];
+    for (let i = 0; i < 10; i += 1) quiet.appendEvent(record({ text: "x".repeat(500) }), 1, true);
+    for (let i = 0; i < 1_000; i += 1) {
+      for (const log of loud) log.appendEvent(record({ text: "x".repeat(500) }), 1, true);
+      expect(budget.bytes).toBeLessThanOrEqual(256 * 1024);
+    }
+    expect(budget.bytes).toBe(logs.reduce((sum, log) => sum + log.retainedBytes, 0));
+    expect(framesOf(quiet.read(0, everything))).toHaveLength(10);
+  });
+
+  test("stores again what could not be stored, as long as it is held", async () => {
+    const store = memoryStore();
+    const log = memoryLog({ store });
+    log.appendEvent(record({ i: 1 }), 1, false);
+    store.fails = true;
+    expect(await log.persist()).toBe(false);
+    log.appendEvent(record({ i: 2 }), 1, false);
+    store.fails = false;
+    expect(await log.persist()).toBe(true);
+    expect(store.spans.flatMap(({ frames }) => frames)).toHaveLength(2);
+  });
+
   test("does not change a frame that somebody still holds", () => {
-    const events = log(8 * 1024);
-    const held = events.appendEvent(Buffer.from('{"keep":"me"}'), 1);
-    const text = held.bytes.toString("utf8");
-    for (let i = 0; i < 500; i += 1) events.appendEvent(Buffer.alloc(300, 0x20), 1);
-    expect(held.bytes.toString("utf8")).toBe(text);
+    const log = memoryLog({ maxRetainedBytes: 8 * 1024 });
+    const { bytes } = log.appendEvent(record({ keep: "me" }), 1, false);
+    const text = bytes.toString("utf8");
+    for (let i = 0; i < 500; i += 1) log.appendEvent(Buffer.alloc(300, 0x20), 1, false);
+    expect(bytes.toString("utf8")).toBe(text);
+  });
+
+  test("gives or names every number once, and each with what it was, whatever befalls memory, store and daemon", async () => {
+    const steps = fc.array(step, { maxLength: 60 });
+    const bound = fc.integer({ min: 1, max: 200_000 });
+    await fc.assert(
+      fc.asyncProperty(steps, bound, fc.nat(), fc.integer({ min: 1, max: 40_000 }), async (taken, max, from, size) => {
+        const world = new World(max);
+        for (const each of taken) await world.step(each);
+        world.readFrom(from % (world.log.cursor + 1), size);
+      }),
+      { numRuns: 300 },
+    );
   });
 });

@@ -8,8 +8,8 @@ import type { ProviderLevel } from "../../../protocol/provider-level.ts";
 import type { FrameBody } from "../../../server/pi/link.ts";
 import { Journal } from "../../../server/session/journal.ts";
 import { ProviderWatch } from "../../../server/session/provider-watch.ts";
-import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
 import { type Recorder, recorder } from "../../helpers/core.ts";
+import { memoryLog } from "../../helpers/logs.ts";
 
 const at = 1_000;
 const request = (requestId: string, more: object = {}): OutwardFrame => ({
@@ -23,9 +23,7 @@ const requestEnd = (requestId: string, outcome: "delivered" | "failed" | "aborte
 function watched() {
   const directory = mkdtempSync(join(tmpdir(), "watch-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
-  const reserve = { reserved: 0, reserve: () => Promise.resolve(), flush: () => {} };
-  const numbers = new SeqNumbers(reserve);
-  const journal = new Journal({ sessionId: "s-1", maxRetainedBytes: 1 << 16, numbers });
+  const journal = new Journal({ sessionId: "s-1", epoch: "e-1", log: memoryLog() });
   const provider = new ProviderWatch({ journal, maxBodyBytes: 100, log: pino({ level: "silent" }) });
   const sent: FrameBody[] = [];
   const replies: PromiseWithResolvers<unknown>[] = [];
@@ -44,7 +42,7 @@ function watched() {
   } as unknown as Parameters<ProviderWatch["attach"]>[0];
   const subscribe = (id: string, level?: ProviderLevel): Recorder => {
     const subscriber = recorder(id);
-    journal.subscribe(subscriber, undefined, level);
+    journal.subscribe(subscriber, { provider: level });
     return subscriber;
   };
   /** Answers the oldest frame to the helper that waits. */
@@ -150,7 +148,7 @@ test("only who was told of a request hears of its end", () => {
   provider.receive(request("r1"));
   const late = subscribe("late", "payload");
   journal.unsubscribe("gone");
-  journal.subscribe(early, undefined, "messages");
+  journal.subscribe(early, { provider: "messages" });
   provider.receive(requestEnd("r1"));
   expect(story(early)).toEqual(["Prepared r1", "Delivered r1"]);
   expect(story(gone)).toEqual(["Prepared r1"]);

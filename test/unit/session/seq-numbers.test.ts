@@ -19,6 +19,7 @@ test("no number is given before its reservation is on disk, whenever a daemon is
           },
           flush: () => {
             onDisk = noted;
+            return true;
           },
         });
         for (let i = 0; i < count; i += 1) {

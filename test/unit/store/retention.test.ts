@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PromptState } from "../../../protocol/prompt.ts";
+import { limits } from "../../../server/config.ts";
 import { DeliveryStore, type SettledBounds } from "../../../server/store/deliveries.ts";
+import { EventStore } from "../../../server/store/events.ts";
 import { IdempotencyStore } from "../../../server/store/idempotency.ts";
 import type { OpenStore } from "../../../server/store/open-store.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
@@ -28,9 +30,11 @@ function parts(bounds: Partial<SettledBounds> = {}) {
   const { database } = store;
   const deliveries = new DeliveryStore(database, bounds);
   const prompts = new PromptStore(database);
+  const events = new EventStore(database, limits.storedEvents);
   const idempotency = new IdempotencyStore(database);
   const kept = {
     keepSettledDeliveriesMs: 30 * day,
+    keepEventsMs: day,
     keepLostPromptsMs: 30 * day,
     everyMs: day,
     shrinkPages: 100_000,
@@ -38,7 +42,7 @@ function parts(bounds: Partial<SettledBounds> = {}) {
     maxSettledPrompts: 3,
   };
   const log = pino({ level: "silent" });
-  const retention = new Retention({ database, deliveries, prompts, idempotency, ...kept, log });
+  const retention = new Retention({ database, deliveries, prompts, events, idempotency, ...kept, log });
   return { deliveries, prompts, idempotency, retention };
 }
 

@@ -1,0 +1,60 @@
+import { open } from "node:fs/promises";
+import { isRecordObject } from "./records.ts";
+
+/** An entry of a session file, and the very line. */
+export interface EntryLine {
+  readonly entry: Readonly<Record<string, unknown>>;
+  readonly line: Buffer;
+}
+
+const firstBytes = 64 * 1024;
+
+/**
+ * The entries of a session file behind the newest one that fits, in the file's order; where none does, all of them, as
+ * far as they lie in the last `maxBytes`. Torn lines are left out, as pi does. Without a file there are none.
+ */
+export async function entriesBehind(
+  file: string,
+  fits: (entry: EntryLine["entry"]) => boolean,
+  maxBytes: number,
+): Promise<readonly EntryLine[]> {
+  const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (handle === undefined) return [];
+  try {
+    const { size } = await handle.stat();
+    for (let length = Math.min(size, firstBytes); ; length = Math.min(size, length * 8)) {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length);
+      const lines = linesOf(buffer.subarray(0, bytesRead));
+      // The first may be the end of a longer one.
+      const entries = (length < size ? lines.slice(1) : lines).flatMap(entryLine);
+      const known = entries.findLastIndex(({ entry }) => fits(entry));
+      if (known !== -1 || length === size || length >= maxBytes) return entries.slice(known + 1);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function linesOf(bytes: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  let start = 0;
+  for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
+    lines.push(bytes.subarray(start, end));
+    start = end + 1;
+  }
+  // pi takes a last line without its end for one.
+  if (start < bytes.length) lines.push(bytes.subarray(start));
+  return lines;
+}
+
+function entryLine(line: Buffer): EntryLine[] {
+  try {
+    const entry: unknown = JSON.parse(line.toString("utf8"));
+    return isRecordObject(entry) && entry["type"] !== "session" ? [{ entry, line }] : [];
+  } catch {
+    return [];
+  }
+}

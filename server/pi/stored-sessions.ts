@@ -1,0 +1,159 @@
+import { lstat, open, readdir, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import type { StoredSessionInfo } from "../../protocol/stored-session.ts";
+import { isRecordObject } from "./records.ts";
+import { sessionRoot } from "./session-file.ts";
+
+export interface StoredRequest {
+  /** pi's environment: it says where its session directories are. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Only sessions of this directory. */
+  readonly cwd: string | undefined;
+  /** Files that are not listed. */
+  readonly held: ReadonlySet<string>;
+  /** Behind this place, as an earlier page has named it. */
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+export interface StoredPage {
+  readonly sessions: readonly StoredSessionInfo[];
+  /** Where the next page begins; absent on the last one. */
+  readonly next?: string;
+}
+
+/** As many files are looked at; the names begin with the time, so that these are the newest. */
+const maxFiles = 10_000;
+/** As many files are read for one page, also where few of them are of the wanted directory. */
+const maxRead = 1_000;
+const headBytes = 32 * 1024;
+const tailBytes = 16 * 1024;
+const maxExcerpt = 200;
+const atATime = 32;
+
+interface Found {
+  readonly file: string;
+  readonly bytes: number;
+  readonly mtimeMs: number;
+}
+
+/** pi's stored sessions, the last written first. Of each file no more is read than its beginning and its end. */
+export async function listStored({ env, cwd, held, after, limit }: StoredRequest): Promise<StoredPage> {
+  const all = (await filesIn(sessionRoot(env))).filter(({ file }) => !held.has(file));
+  const behind = after === undefined ? undefined : placeOf(after);
+  const left = behind === undefined ? all : all.filter((found) => order(found, behind) > 0);
+  const sessions: StoredSessionInfo[] = [];
+  for (const [index, found] of left.entries()) {
+    const info = await read(found);
+    if (info !== undefined && (cwd === undefined || info.cwd === cwd)) sessions.push(info);
+    const isLast = index === left.length - 1;
+    if (!isLast && (sessions.length >= limit || index + 1 >= maxRead)) return { sessions, next: cursorOf(found) };
+  }
+  return { sessions };
+}
+
+async function filesIn(root: string): Promise<Found[]> {
+  const resolved = await realpath(root).catch(() => root);
+  const entries = await readdir(resolved, { withFileTypes: true }).catch(() => []);
+  const below = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(resolved, name));
+  const names: string[] = [];
+  for (const directory of [resolved, ...below]) {
+    for (const name of await readdir(directory).catch(() => [] as string[])) {
+      if (name.endsWith(".jsonl")) names.push(join(directory, name));
+    }
+  }
+  const newest = names.sort((a, b) => (base(a) < base(b) ? 1 : -1)).slice(0, maxFiles);
+  const found: Found[] = [];
+  for (let at = 0; at < newest.length; at += atATime) {
+    const some = await Promise.all(newest.slice(at, at + atATime).map(factsOf));
+    found.push(...some.filter((one) => one !== undefined));
+  }
+  return found.sort(order);
+}
+
+async function factsOf(file: string): Promise<Found | undefined> {
+  const found = await lstat(file).catch(() => undefined);
+  return found?.isFile() === true ? { file, bytes: found.size, mtimeMs: found.mtimeMs } : undefined;
+}
+
+async function read({ file, bytes, mtimeMs }: Found): Promise<StoredSessionInfo | undefined> {
+  const handle = await open(file, "r").catch(() => undefined);
+  if (handle === undefined) return undefined;
+  try {
+    const head = await textAt(handle, 0, Math.min(headBytes, bytes));
+    const tailStart = Math.max(headBytes, bytes - tailBytes);
+    const tail = tailStart < bytes ? await textAt(handle, tailStart, bytes - tailStart) : "";
+    const [header, ...entries] = linesOf(head);
+    const { type, id, cwd, timestamp } = header ?? {};
+    if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") return undefined;
+    const name = [...entries, ...linesOf(tail)].findLast((entry) => entry["type"] === "session_info")?.["name"];
+    const first = entries.map(userText).find((text) => text !== undefined);
+    const createdAt = Date.parse(String(timestamp));
+    return {
+      sessionId: id,
+      file,
+      cwd,
+      ...(typeof name === "string" && name !== "" ? { name: name.slice(0, maxExcerpt) } : {}),
+      ...(first === undefined ? {} : { firstMessage: first.slice(0, maxExcerpt) }),
+      bytes,
+      createdAt: Number.isNaN(createdAt) ? 0 : createdAt,
+      updatedAt: Math.floor(mtimeMs),
+    };
+  } catch {
+    return undefined;
+  } finally {
+    await handle.close();
+  }
+}
+
+type Handle = Awaited<ReturnType<typeof open>>;
+
+async function textAt(handle: Handle, position: number, length: number): Promise<string> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position);
+  return buffer.toString("utf8", 0, bytesRead);
+}
+
+/** What is cut off is none. */
+function linesOf(text: string): Readonly<Record<string, unknown>>[] {
+  return text.split("\n").flatMap((line) => {
+    try {
+      const value: unknown = JSON.parse(line);
+      return isRecordObject(value) ? [value] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function userText({ type, message }: Readonly<Record<string, unknown>>): string | undefined {
+  if (type !== "message" || !isRecordObject(message) || message["role"] !== "user") return undefined;
+  const { content } = message;
+  if (typeof content === "string") return content;
+  const block: unknown = Array.isArray(content)
+    ? content.find((one) => isRecordObject(one) && one["type"] === "text")
+    : undefined;
+  return isRecordObject(block) && typeof block["text"] === "string" ? block["text"] : undefined;
+}
+
+function base(file: string): string {
+  return file.slice(file.lastIndexOf("/") + 1);
+}
+
+function order(a: Pick<Found, "file" | "mtimeMs">, b: Pick<Found, "file" | "mtimeMs">): number {
+  return b.mtimeMs - a.mtimeMs || (a.file < b.file ? -1 : a.file > b.file ? 1 : 0);
+}
+
+function cursorOf({ file, mtimeMs }: Found): string {
+  return Buffer.from(JSON.stringify([mtimeMs, file])).toString("base64url");
+}
+
+/** A cursor that is none begins at the beginning. */
+function placeOf(cursor: string): Pick<Found, "file" | "mtimeMs"> | undefined {
+  try {
+    const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
+    if (!Array.isArray(place) || typeof place[0] !== "number" || typeof place[1] !== "string") return undefined;
+    return { mtimeMs: place[0], file: place[1] };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,53 @@
+import { hash } from "node:crypto";
+import { isRecordObject, type PiEvent } from "../pi/records.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Enough to find the place of a log in a session file. */
+const enough = 64;
+const maxKnown = 512;
+
+/**
+ * Which of pi's entries the newest part of a log has. pi reports a message without the id of its entry, so messages are
+ * known by what they are: a `message_end` has the very message of the entry (measured on both versions).
+ */
+export class KnownEntries {
+  readonly #keys = new Set<string>();
+
+  /** Whether what was noted is enough to find the log's place in a file. */
+  get isEnough(): boolean {
+    return this.#keys.size >= enough;
+  }
+
+  /** Takes note of an event of the log. */
+  note(event: PiEvent): void {
+    const { type, message, entry } = event;
+    if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message));
+    if ((type === "entry_appended" || type === "rpcd_entry") && isRecordObject(entry)) this.#add(idKey(entry));
+  }
+
+  has(entry: Json): boolean {
+    return this.#keys.has(idKey(entry)) || this.#keys.has(entryKey(entry) ?? "");
+  }
+
+  #add(key: string): void {
+    this.#keys.add(key);
+    if (this.#keys.size > maxKnown) this.#keys.delete(this.#keys.values().next().value as string);
+  }
+}
+
+function idKey({ id }: Json): string {
+  return `id ${String(id)}`;
+}
+
+function entryKey({ type, message, customType, content, details }: Json): string | undefined {
+  if (type === "message" && isRecordObject(message)) return messageKey(message);
+  if (type === "custom_message") return messageKey({ role: "custom", customType, content, details });
+  return undefined;
+}
+
+function messageKey({ role, content, timestamp, toolCallId, customType, details }: Json): string {
+  // The time of a custom message may differ from its entry's.
+  const facts = role === "custom" ? [role, customType, content, details] : [role, timestamp, toolCallId, content];
+  return hash("sha1", JSON.stringify(facts), "base64");
+}

@@ -1,0 +1,102 @@
+import { EventTail } from "../store/event-tail.ts";
+import type { EventStore } from "../store/events.ts";
+import { EventLog } from "./event-log.ts";
+import { LogWriter } from "./log-writer.ts";
+import { MemoryBudget } from "./memory-budget.ts";
+import type { SeqNumbers } from "./seq-numbers.ts";
+
+export interface LogLimits {
+  /** What is kept in memory of one session's notifications, and of all sessions'. */
+  readonly maxRetainedBytes: number;
+  readonly maxRetainedBytesInAll: number;
+  /** How long an event waits to be stored, together with others. */
+  readonly storeAfterMs: number;
+  /** So much of one session waits for nothing. */
+  readonly maxUnstoredBytes: number;
+  /** A larger event is kept in memory alone. */
+  readonly maxStoredEventBytes: number;
+}
+
+/** Events of one session that follow each other. */
+interface Stretch {
+  readonly sessionId: string;
+  readonly from: number;
+  to: number;
+  readonly frames: Buffer[];
+}
+
+/** The logs of all sessions: what they have in common. */
+export class Logs {
+  readonly #store: EventStore;
+  readonly #limits: LogLimits;
+  readonly #budget: MemoryBudget;
+  readonly #tail: EventTail | undefined;
+  readonly #writer: LogWriter;
+
+  /** `tail`: where what is not stored yet is kept for a next daemon, if at all. */
+  constructor(store: EventStore, limits: LogLimits, tail?: EventTail) {
+    this.#store = store;
+    this.#limits = limits;
+    this.#tail = tail;
+    this.#budget = new MemoryBudget(limits.maxRetainedBytesInAll);
+    const { storeAfterMs: afterMs, maxUnstoredBytes } = limits;
+    this.#writer = new LogWriter({ afterMs, maxUnstoredBytes, seal: () => tail?.seal() });
+  }
+
+  /** Stores what an earlier daemon had told and not stored. To be called before any log is opened. */
+  static async recover(store: EventStore, directory: string): Promise<void> {
+    const stretches = new Map<string, Stretch>();
+    const write = async ({ sessionId, from, to, frames }: Stretch): Promise<void> => {
+      await store.put(sessionId, from, to, frames);
+    };
+    const writes: Promise<void>[] = [];
+    for (const { sessionId, from, seq, frame } of EventTail.left(directory)) {
+      const known = stretches.get(sessionId);
+      const stored = store.newest(sessionId) ?? 0;
+      if (seq <= (known?.to ?? stored)) continue;
+      if (known?.to === from - 1) {
+        known.frames.push(frame);
+        known.to = seq;
+        continue;
+      }
+      if (known !== undefined) writes.push(write(known));
+      stretches.set(sessionId, { sessionId, from: Math.max(from, stored + 1), to: seq, frames: [frame] });
+    }
+    for (const stretch of stretches.values()) writes.push(write(stretch));
+    await Promise.all(writes);
+    EventTail.clear(directory);
+  }
+
+  /** What all of them have in memory. */
+  get retainedBytes(): number {
+    return this.#budget.bytes;
+  }
+
+  open(sessionId: string, numbers: SeqNumbers): EventLog {
+    const { maxRetainedBytes, maxStoredEventBytes } = this.#limits;
+    const log: EventLog = new EventLog({
+      sessionId,
+      numbers,
+      maxRetainedBytes,
+      budget: this.#budget,
+      store: this.#store,
+      maxStoredFrameBytes: maxStoredEventBytes,
+      onDurable: (from, frame) => {
+        this.#writer.note(log, frame.length);
+        if (frame.length <= maxStoredEventBytes) this.#tail?.append(from, frame);
+      },
+    });
+    return log;
+  }
+
+  /** Forgets what is stored of a session. */
+  delete(sessionId: string): Promise<void> {
+    return this.#store.delete(sessionId);
+  }
+
+  /** Everything is stored, as far as it could be. */
+  async close(): Promise<void> {
+    await this.#writer.flush();
+    this.#tail?.close();
+  }
+}

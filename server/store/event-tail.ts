@@ -1,0 +1,118 @@
+import { closeSync, constants, openSync, readdirSync, readFileSync, rmSync, writevSync } from "node:fs";
+import { join } from "node:path";
+
+/** An event that was told and may not be stored. All numbers from `from` to its own are covered by it. */
+export interface TailedEvent {
+  readonly sessionId: string;
+  readonly from: number;
+  readonly seq: number;
+  readonly frame: Buffer;
+}
+
+/** What was written up to a moment. */
+export interface SealedTail {
+  /** All of it is in the store. */
+  remove(): void;
+}
+
+const name = /^events-(\d+)\.tail$/;
+const openFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW;
+const lineFeed = Buffer.from("\n");
+
+/**
+ * What is told and not stored yet, in files that are written before anybody is told and never synced: the system keeps
+ * them when the daemon is killed.
+ */
+export class EventTail {
+  readonly #directory: string;
+  readonly #onFailure: (error: unknown) => void;
+  #descriptor: number | undefined;
+  #file = "";
+  #number: number;
+  #hasFailed = false;
+
+  constructor(directory: string, onFailure: (error: unknown) => void) {
+    this.#directory = directory;
+    this.#onFailure = onFailure;
+    this.#number = Math.max(0, ...numbersIn(directory)) + 1;
+  }
+
+  /** What an earlier daemon has left, in order. Bytes that are no such events, as a torn end, are passed over. */
+  static *left(directory: string): Generator<TailedEvent, void> {
+    for (const number of numbersIn(directory)) {
+      const bytes = readFileSync(fileOf(directory, number));
+      let start = 0;
+      for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
+        const event = parsed(bytes.subarray(start, end));
+        if (event !== undefined) yield event;
+        start = end + 1;
+      }
+    }
+  }
+
+  /** Forgets what an earlier daemon has left. */
+  static clear(directory: string): void {
+    for (const number of numbersIn(directory)) rmSync(fileOf(directory, number), { force: true });
+  }
+
+  /** Writes a frame. Never throws: what cannot be written is lost only if the daemon is killed before it is stored. */
+  append(from: number, frame: Buffer): void {
+    try {
+      this.#descriptor ??= this.#open();
+      // What a failure has left of a line is ended by its own.
+      const head = Buffer.from(`${this.#hasFailed ? "\n" : ""}${from} `, "latin1");
+      const length = head.length + frame.length + lineFeed.length;
+      const written = writevSync(this.#descriptor, [head, frame, lineFeed]);
+      if (written < length) throw new Error(`Of ${length} bytes ${written} were written.`);
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed) this.#onFailure(error);
+      this.#hasFailed = true;
+    }
+  }
+
+  /** Begins another file; undefined where nothing was written since the last time. */
+  seal(): SealedTail | undefined {
+    if (this.#descriptor === undefined) return undefined;
+    const file = this.#file;
+    this.close();
+    return { remove: () => rmSync(file, { force: true }) };
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  #open(): number {
+    this.#file = fileOf(this.#directory, this.#number);
+    this.#number += 1;
+    return openSync(this.#file, openFlags, 0o600);
+  }
+}
+
+function fileOf(directory: string, number: number): string {
+  return join(directory, `events-${number}.tail`);
+}
+
+function numbersIn(directory: string): number[] {
+  return readdirSync(directory)
+    .flatMap((file) => name.exec(file)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+const head = /^(\d+) \{"jsonrpc":"2\.0","method":"[\w/]+","params":\{"sessionId":"([\w.-]+)","seq":(\d+),/;
+
+function parsed(line: Buffer): TailedEvent | undefined {
+  const found = head.exec(line.toString("latin1", 0, 512));
+  if (found === null || line[line.length - 1] !== 0x7d) return undefined;
+  const [, from = "", sessionId = "", seq = ""] = found;
+  const frame = line.subarray(from.length + 1);
+  try {
+    JSON.parse(frame.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+  return { sessionId, from: Number(from), seq: Number(seq), frame };
+}

@@ -1,0 +1,238 @@
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import type { Gap } from "../../protocol/event.ts";
+import type { Database } from "./database.ts";
+
+export interface EventLimits {
+  /** What is kept of one session, compressed. */
+  readonly maxSessionBytes: number;
+  /** What is kept of all together, compressed. */
+  readonly maxTotalBytes: number;
+}
+
+/** A stretch of a session's log: all numbers from the first to the last, of which the deltas are not kept. */
+export interface StoredSpan {
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  /** Nothing is kept of it, for this reason. */
+  readonly gap?: Gap["reason"];
+  /** The frames, in order. */
+  readonly frames: readonly Buffer[];
+}
+
+export interface StoredSpans {
+  readonly spans: readonly StoredSpan[];
+  /** Whether nothing is stored behind them. */
+  readonly isEnd: boolean;
+}
+
+interface Kept {
+  bytes: number;
+  newest: number;
+}
+
+/** A row's own bytes, beside its frames. */
+const rowBytes = 128;
+/** Larger than anything that is written: what decompresses to more is none of ours. */
+const maxSpanBytes = 256 * 1024 * 1024;
+const lineFeed = 0x0a;
+
+/**
+ * The sessions' logs on disk: rows of many frames each, compressed, with the numbers that they cover. A row that is lost
+ * or damaged is a hole, and a log that is lost altogether can be begun again from pi's session files, so nobody waits for
+ * these writes.
+ */
+export class EventStore {
+  readonly #database: Database;
+  readonly #limits: EventLimits;
+  readonly #put;
+  readonly #read;
+  readonly #readBack;
+  readonly #sizes;
+  readonly #forget;
+  readonly #delete;
+  readonly #expire;
+  readonly #oldest;
+  readonly #kept = new Map<string, Kept>();
+  #bytes = 0;
+
+  constructor(database: Database, limits: EventLimits) {
+    this.#database = database;
+    this.#limits = limits;
+    this.#put = database.prepare(
+      "INSERT OR IGNORE INTO events (session_id, last_seq, first_seq, at, bytes, gap, frames) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    );
+    this.#read = database.prepare(
+      `SELECT first_seq, last_seq, gap, frames FROM events WHERE session_id = ? AND last_seq > ?
+       ORDER BY last_seq LIMIT 1`,
+    );
+    this.#readBack = database.prepare(
+      `SELECT first_seq, last_seq, gap, frames FROM events WHERE session_id = ? AND first_seq < ?
+       ORDER BY last_seq DESC LIMIT 1`,
+    );
+    this.#sizes = database.prepare("SELECT last_seq, bytes FROM events WHERE session_id = ? ORDER BY last_seq");
+    this.#forget = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq <= ?");
+    this.#delete = database.prepare("DELETE FROM events WHERE session_id = ?");
+    // The newest row stays: it says how far the log had come.
+    this.#expire = database.prepare(
+      `DELETE FROM events WHERE at < ? AND last_seq <
+         (SELECT max(last_seq) FROM events AS newer WHERE newer.session_id = events.session_id)`,
+    );
+    this.#oldest = database.prepare("SELECT at, bytes FROM events ORDER BY at");
+    this.#recount();
+  }
+
+  /** What is stored of all sessions, compressed. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The newest number that is stored of a session. */
+  newest(sessionId: string): number | undefined {
+    return this.#kept.get(sessionId)?.newest;
+  }
+
+  /** Stores a stretch with those of its frames that are kept. Rejects where it was not written. */
+  async put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void> {
+    const joined = Buffer.concat(frames.flatMap((frame) => [frame, newline]));
+    const packed = zstdCompressSync(joined, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
+    await this.#insert(sessionId, firstSeq, lastSeq, null, packed);
+  }
+
+  /** Stores that there is nothing of a stretch, and why. */
+  async putGap(sessionId: string, { from, to, reason }: Gap): Promise<void> {
+    await this.#insert(sessionId, from, to, reason, emptyBytes);
+  }
+
+  /** What is stored behind a number: at least one stretch if there is one, and no more than about `maxBytes`. */
+  read(sessionId: string, after: number, maxBytes: number): StoredSpans {
+    const spans: StoredSpan[] = [];
+    let size = 0;
+    let last = after;
+    while (size < maxBytes) {
+      const row = this.#read.get(sessionId, last);
+      if (row === undefined) return { spans, isEnd: true };
+      const span = spanOf(row);
+      last = Number(row["last_seq"]);
+      if (span === undefined) continue;
+      spans.push(span);
+      for (const { length } of span.frames) size += length;
+    }
+    return { spans, isEnd: false };
+  }
+
+  /** What begins before a number, from the newest on. */
+  *readBack(sessionId: string, before: number): Generator<StoredSpan, void> {
+    let last = before;
+    while (true) {
+      const row = this.#readBack.get(sessionId, last);
+      if (row === undefined) return;
+      last = Number(row["first_seq"]);
+      const span = spanOf(row);
+      if (span !== undefined) yield span;
+    }
+  }
+
+  /** Forgets a session's log. */
+  async delete(sessionId: string): Promise<void> {
+    this.#bytes -= this.#kept.get(sessionId)?.bytes ?? 0;
+    this.#kept.delete(sessionId);
+    await this.#database.keep(`events ${sessionId}`, this.#delete, sessionId);
+  }
+
+  /** Forgets what was stored before a time, in Unix milliseconds, and the oldest where all exceed their bound. */
+  async expire(before: number): Promise<void> {
+    await this.#database.write(this.#expire, before);
+    this.#recount();
+    const { maxTotalBytes } = this.#limits;
+    if (this.#bytes <= maxTotalBytes) return;
+    let excess = this.#bytes - lowered(maxTotalBytes);
+    for (const { at, bytes } of this.#oldest.all()) {
+      excess -= Number(bytes);
+      if (excess > 0) continue;
+      await this.#database.write(this.#expire, Number(at) + 1);
+      break;
+    }
+    this.#recount();
+  }
+
+  async #insert(
+    sessionId: string,
+    firstSeq: number,
+    lastSeq: number,
+    gap: Gap["reason"] | null,
+    frames: Uint8Array,
+  ): Promise<void> {
+    const bytes = frames.length + rowBytes;
+    const { maxSessionBytes, maxTotalBytes } = this.#limits;
+    await this.#database.write(this.#put, sessionId, lastSeq, firstSeq, Date.now(), bytes, gap, frames);
+    const kept = this.#kept.get(sessionId) ?? { bytes: 0, newest: 0 };
+    this.#kept.set(sessionId, kept);
+    kept.bytes += bytes;
+    kept.newest = Math.max(kept.newest, lastSeq);
+    this.#bytes += bytes;
+    if (kept.bytes > maxSessionBytes) await this.#limit(sessionId, kept);
+    if (this.#bytes > maxTotalBytes) await this.expire(0);
+  }
+
+  /** Forgets a session's oldest rows, somewhat more than it has to. */
+  async #limit(sessionId: string, kept: Kept): Promise<void> {
+    let excess = kept.bytes - lowered(this.#limits.maxSessionBytes);
+    let freed = 0;
+    let upTo = 0;
+    for (const { last_seq, bytes } of this.#sizes.all(sessionId)) {
+      if (excess <= 0 || last_seq === kept.newest) break;
+      excess -= Number(bytes);
+      freed += Number(bytes);
+      upTo = Number(last_seq);
+    }
+    await this.#database.write(this.#forget, sessionId, upTo);
+    kept.bytes -= freed;
+    this.#bytes -= freed;
+  }
+
+  #recount(): void {
+    const rows = this.#database
+      .prepare("SELECT session_id AS id, sum(bytes) AS bytes, max(last_seq) AS newest FROM events GROUP BY session_id")
+      .all();
+    this.#bytes = 0;
+    const newest = new Map(Array.from(this.#kept, ([id, kept]) => [id, kept.newest]));
+    this.#kept.clear();
+    for (const row of rows) {
+      const id = String(row["id"]);
+      const bytes = Number(row["bytes"]);
+      this.#kept.set(id, { bytes, newest: Math.max(newest.get(id) ?? 0, Number(row["newest"])) });
+      this.#bytes += bytes;
+    }
+  }
+}
+
+const newline = Buffer.from([lineFeed]);
+const emptyBytes = new Uint8Array(0);
+
+/** Whoever has to forget something forgets a sixteenth of the bound, so that it is not done for each row. */
+function lowered(maxBytes: number): number {
+  return maxBytes - (maxBytes >> 4);
+}
+
+/** Undefined where its bytes are not what was written: then it is a hole. */
+function spanOf(row: Readonly<Record<string, unknown>>): StoredSpan | undefined {
+  const { first_seq: firstSeq, last_seq: lastSeq, gap, frames } = row;
+  if (typeof firstSeq !== "number" || typeof lastSeq !== "number" || firstSeq > lastSeq) return undefined;
+  if (typeof gap === "string") return { firstSeq, lastSeq, gap: gap as Gap["reason"], frames: [] };
+  if (!(frames instanceof Uint8Array)) return undefined;
+  try {
+    return { firstSeq, lastSeq, frames: lines(zstdDecompressSync(frames, { maxOutputLength: maxSpanBytes })) };
+  } catch {
+    return undefined;
+  }
+}
+
+function lines(bytes: Buffer): Buffer[] {
+  const found: Buffer[] = [];
+  let start = 0;
+  for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, start)) {
+    found.push(bytes.subarray(start, end));
+    start = end + 1;
+  }
+  return found;
+}

@@ -1,0 +1,100 @@
+import type { MessagePort } from "node:worker_threads";
+import type { Change, WriterOutcome, WriterRequest } from "./writer.ts";
+
+// What goes between the daemon's thread and the writing one. Both load this file.
+
+export interface ThreadData {
+  readonly path: string;
+  /** The file of the commits' mark. */
+  readonly mark: number | undefined;
+  readonly port: MessagePort;
+  /** {@link repliesAt} and {@link endedAt}. */
+  readonly shared: Int32Array;
+}
+
+/** How many replies were posted. Whoever waits for one without its event loop waits for this number to change. */
+export const repliesAt = 0;
+/** 1 as soon as the thread has ended. */
+export const endedAt = 1;
+
+/** Changes with each statement's text said once, and all their bytes in one piece of memory. */
+export interface PackedChanges {
+  /** Texts of statements that were not sent before; a statement's number is its place in all that were sent. */
+  readonly texts: readonly string[];
+  /** For each change the number of its statement, the number of its parameters, and these. */
+  readonly items: readonly (string | number | null)[];
+  readonly bytes: Uint8Array<ArrayBuffer> | undefined;
+  /** For each parameter that is bytes: its place in `items`, and where it begins and ends in `bytes`. */
+  readonly blobs: readonly number[];
+}
+
+export type ThreadRequest =
+  | { readonly kind: "commit"; readonly packed: PackedChanges }
+  | Exclude<WriterRequest, { kind: "commit" }>
+  | { readonly kind: "close" };
+
+/** The first one says that the thread is ready, or why it is not. */
+export type ThreadReply = WriterOutcome;
+
+/** Packs changes for one thread, and knows what texts it has. */
+export class Packer {
+  readonly #numbers = new Map<string, number>();
+
+  pack(changes: readonly Change[]): PackedChanges {
+    const texts: string[] = [];
+    const items: (string | number | null)[] = [];
+    const blobs: number[] = [];
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for (const { sql, parameters } of changes) {
+      let number = this.#numbers.get(sql);
+      if (number === undefined) {
+        number = this.#numbers.size;
+        this.#numbers.set(sql, number);
+        texts.push(sql);
+      }
+      items.push(number, parameters.length);
+      for (const parameter of parameters) {
+        if (parameter instanceof Uint8Array) {
+          blobs.push(items.length, size, size + parameter.length);
+          pieces.push(parameter);
+          size += parameter.length;
+          items.push(null);
+        } else items.push(parameter);
+      }
+    }
+    return { texts, items, blobs, bytes: pieces.length === 0 ? undefined : joined(pieces, size) };
+  }
+}
+
+/** Of its own: what it is transferred with may be a small part of a large piece of memory. */
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+/** The other end of a {@link Packer}. */
+export class Unpacker {
+  readonly #texts: string[] = [];
+
+  unpack({ texts, items, bytes, blobs }: PackedChanges): readonly Change[] {
+    this.#texts.push(...texts);
+    const whole: (string | number | null | Uint8Array)[] = [...items];
+    for (let i = 0; i < blobs.length; i += 3) {
+      const [place = 0, from, to] = blobs.slice(i, i + 3);
+      whole[place] = bytes?.subarray(from, to) ?? null;
+    }
+    const changes: Change[] = [];
+    for (let at = 0; at < whole.length; ) {
+      const behind = at + 2 + Number(whole[at + 1]);
+      changes.push({ sql: this.#texts[Number(whole[at])] ?? "", parameters: whole.slice(at + 2, behind) });
+      at = behind;
+    }
+    return changes;
+  }
+}
