@@ -36,7 +36,7 @@ export const sessionFileMethods = {
       sessionId: SessionId,
       entryId: Type.String({
         pattern: "^[!-~]{1,128}$",
-        description: "The entry of a user's message on the active branch; pi's `get_fork_messages` lists them.",
+        description: "The entry of a user's message on the active branch; `session/getForkMessages` lists them.",
       }),
     }),
     result: Type.Object(
@@ -70,7 +70,7 @@ export const sessionFileMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "session_busy", "session_closed", "overloaded"],
+    errors: ["session_not_found", "session_busy", "session_closed", "session_file_unusable", "overloaded"],
   },
   "session/delete": {
     summary: "Ends the session's pi, forgets the session, and deletes its file.",

@@ -1,4 +1,5 @@
 import { WireError } from "../../protocol/errors.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -13,6 +14,20 @@ export function lossOf(stored: StoredSession, state: SessionState): WireError | 
   const { sessionId } = stored;
   const why = `The session ${sessionId} was kept in its pi's memory alone, and that pi has ended.`;
   return new WireError("session_lost", `${why} Close it, and create another one.`, { sessionId });
+}
+
+/** Throws `session_file_unusable` for what only a session with a file can have done. */
+export function requireFile<T extends { info(): SessionInfo }>(session: T): T {
+  const { sessionId, ephemeral } = session.info();
+  if (ephemeral === undefined) return session;
+  throw new WireError(
+    "session_file_unusable",
+    `The session ${sessionId} is kept in its pi's memory alone, without a file.`,
+    {
+      sessionId,
+      reason: "ephemeral",
+    },
+  );
 }
 
 type Ephemeral = Pick<StoredSession, "ephemeral" | "generation">;

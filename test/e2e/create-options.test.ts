@@ -88,6 +88,10 @@ test("an ephemeral session leaves no file, and is lost with its daemon", async (
   expect(await session.promptAndWait("hello")).toContain("hello");
   expect(session.info).toMatchObject({ ephemeral: "living", file: "" });
   expect((await stage.client.call("session/getState", { sessionId: session.id })).sessionFile).toBeUndefined();
+  for (const method of ["session/clone", "session/reload"] as const) {
+    const refused = stage.client.call(method, { sessionId: session.id });
+    await expect(refused).rejects.toMatchObject({ kind: "session_file_unusable", data: { reason: "ephemeral" } });
+  }
   await stage.restart();
   const after = stage.client.session(session.id);
   expect(await after.get()).toMatchObject({ ephemeral: "lost", lostPrompts: [] });

@@ -1,5 +1,6 @@
 import type { sessionFileMethods } from "../../../protocol/session-file-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { requireFile } from "../../session/ephemeral.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 
@@ -10,17 +11,19 @@ export function sessionFileHandlers(
   return {
     "session/open": async (params) => (await registry.files.open(params)).info(),
     "session/fork": async ({ sessionId, entryId }, { by }) => {
-      const { session, text } = await registry
-        .get(sessionId)
-        .attribution.acting(by, () => registry.files.fork(sessionId, entryId));
+      const { session, text } = await requireFile(registry.get(sessionId)).attribution.acting(by, () =>
+        registry.files.fork(sessionId, entryId),
+      );
       return { session: session.info(), ...(text === undefined ? {} : { text }) };
     },
     "session/clone": async ({ sessionId }, { by }) => {
-      const { session } = await registry.get(sessionId).attribution.acting(by, () => registry.files.clone(sessionId));
+      const { session } = await requireFile(registry.get(sessionId)).attribution.acting(by, () =>
+        registry.files.clone(sessionId),
+      );
       return { session: session.info() };
     },
     "session/reload": async ({ sessionId }, { by }) => {
-      const session = registry.get(sessionId);
+      const session = requireFile(registry.get(sessionId));
       await session.attribution.acting(by, () => session.reload());
       return session.info();
     },

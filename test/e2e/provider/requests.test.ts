@@ -163,7 +163,8 @@ describe.for(apis)("a request to %s", (api) => {
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
-    await session.command({ type: "compact" });
+    const { compaction } = await stage.client.call("session/compact", { sessionId: session.id });
+    expect(compaction.tokensBefore).toBeGreaterThan(0);
     await session.promptAndWait("And now?");
     expect(stage.provider.requests.length).toBeGreaterThan(3);
     expect(await watcher.story()).toEqual(Array(3).fill(["prepared 1", "delivered headers 200"]).flat());
