@@ -18,6 +18,7 @@ import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles } from "./created-files.ts";
+import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
@@ -33,6 +34,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
   readonly logs: Logs;
+  readonly dialogs: DialogDesk;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
     readonly maxRefillBytes: number;
@@ -189,11 +191,16 @@ export class Registry {
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
-    const { sessions, prompts, logs } = this.#options;
+    const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     session.journal.close();
     const { sessionId } = session;
-    await Promise.allSettled([sessions.delete(sessionId), prompts.deleteOf(sessionId), logs.delete(sessionId)]);
+    await Promise.allSettled([
+      sessions.delete(sessionId),
+      prompts.deleteOf(sessionId),
+      dialogs.forget(sessionId),
+      logs.delete(sessionId),
+    ]);
     return exit;
   }
 
@@ -203,7 +210,7 @@ export class Registry {
     });
     const now = new Date();
     const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
-    const { onForeignWrite } = params;
+    const { dialogPolicy, onForeignWrite } = params;
     const { name, sessionDir: directory } = options;
     const begin = (file: string): Promise<Session> =>
       this.#begin({
@@ -217,6 +224,7 @@ export class Registry {
         ...(ephemeral && { ephemeral }),
         ...(profile === undefined ? {} : { profile }),
         ...(labels === undefined ? {} : { labels }),
+        ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
         ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
         createdAt: now.getTime(),
         updatedAt: now.getTime(),
@@ -258,7 +266,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, taker, logs, limits } = this.#options;
+    const { sessions, prompts, tracker, dialogs, taker, logs, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
@@ -273,6 +281,7 @@ export class Registry {
       logs,
       maxRefillBytes: limits.maxRefillBytes,
       maxSnapshotBytes: limits.maxSnapshotBytes,
+      dialogs,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
       calls: {
