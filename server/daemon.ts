@@ -12,6 +12,7 @@ import type { EdgeLimits } from "./edge/limits.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { packageVersion } from "./package-version.ts";
+import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Handlers } from "./rpc/call.ts";
@@ -83,6 +84,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
       held.release(),
     );
+    const book = await ChildBook.open(state.path, log);
     const validator = createValidator();
     const configuration = readConfiguration({ option: options.config, env }, validator);
     const locate = () => locatePi({ option: options.pi, env });
@@ -111,6 +113,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
       env,
+      book,
       sessions: store.sessions,
       configuration,
       prompts,

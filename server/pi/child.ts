@@ -5,12 +5,13 @@ import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
 import { TextRing } from "../lib/text-ring.ts";
+import type { ChildBook } from "./child-book.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, type SendOptions } from "./commands.ts";
 import { JsonlSplitter } from "./jsonl.ts";
 import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
-import { endMarked } from "./processes.ts";
+import { descendants, endMarked, type ProcessIdentity } from "./processes.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
 import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
@@ -46,6 +47,8 @@ export interface ChildOptions extends ChildSinks {
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;
   readonly limits: ChildLimits;
+  /** Where it is written down while it lives, for the next daemon. Default: nowhere. */
+  readonly book?: ChildBook | undefined;
   /** Ends the start when nobody wants the child any more. */
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -69,6 +72,8 @@ export class Child {
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
   #extensionCommands: ReadonlySet<string> = new Set();
+  /** What was seen to descend from it when it was told to end. */
+  readonly #below: ProcessIdentity[] = [];
   #wanted = false;
   #wasReady = false;
 
@@ -282,10 +287,25 @@ export class Child {
   async #climbDown(): Promise<ChildExit> {
     this.#state = advance(this.#state, { kind: "stopping" });
     await climbDown(
-      { pid: this.#stdio.pid, exited: this.#stdio.exited, endInput: () => this.#stdio.stdin.end() },
+      {
+        pid: this.#stdio.pid,
+        exited: this.#stdio.exited,
+        endInput: () => this.#stdio.stdin.end(),
+        beforeStep: () => this.#noteDescendants(),
+      },
       this.#options.limits,
     );
     return await this.#exited.promise;
+  }
+
+  async #noteDescendants(): Promise<void> {
+    try {
+      const found = await descendants(this.#stdio.pid);
+      // Its number may be another's by now.
+      if (this.#state.kind !== "exited") this.#below.push(...found);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "what descends from pi could not be looked for");
+    }
   }
 
   async #ended({ code, signal }: ProcessExit): Promise<void> {
@@ -300,11 +320,12 @@ export class Child {
     this.#exited.resolve(exit);
     // Tools live in process groups of their own, and survive a pi that is killed or crashes.
     try {
-      const killed = await endMarked(this.id);
+      const killed = await endMarked([this.id], this.#below);
       if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
     } catch (error) {
       this.#options.log.error({ err: error }, "what pi may have left behind could not be looked for");
     }
+    this.#options.book?.ended(this.id);
   }
 }
 

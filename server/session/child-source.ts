@@ -4,6 +4,7 @@ import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
+import type { ChildBook } from "../pi/child-book.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -21,6 +22,7 @@ export interface ChildSourceOptions {
   readonly helper: string;
   readonly runDirectory: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly book?: ChildBook | undefined;
   readonly limits: {
     readonly child: ChildLimits;
     readonly maxParallelStarts: number;
@@ -148,8 +150,8 @@ export class ChildSource {
   }
 
   #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
-    const { helper, runDirectory, env, limits } = this.#options;
-    return { program, cwd, pi: options, helper, runDirectory, env, limits: limits.child };
+    const { helper, runDirectory, env, book, limits } = this.#options;
+    return { program, cwd, pi: options, helper, runDirectory, env, book, limits: limits.child };
   }
 
   #refuse(): void {
