@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
-import { limits, stateDirectory, warmChildren } from "./config.ts";
+import { lifeLimits, limits, stateDirectory, warmChildren } from "./config.ts";
 import { readConfiguration } from "./config-file.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
@@ -56,6 +56,8 @@ export interface DaemonOptions {
   readonly allowedOrigins?: readonly string[] | undefined;
   /** The helper extension that is loaded into each pi. Default: this package's own. */
   readonly helper?: string | undefined;
+  /** How long runs may go on when the daemon is told to end. Default: 5 s. */
+  readonly drainMs?: number | undefined;
   /** What children inherit. */
   readonly env: NodeJS.ProcessEnv;
   /** Other bounds of the edge than its own. */
@@ -120,7 +122,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
       logs,
-      limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
+      limits: {
+        ...limits,
+        ...lifeLimits(env),
+        drainMs: options.drainMs ?? limits.drainMs,
+        warm: { ...limits.warm, perKind: warmChildren(env) },
+      },
       log,
     });
     sessions.registry = registry;

@@ -56,6 +56,8 @@ export interface ChildOptions extends ChildSinks {
 
 const dialogMethods: ReadonlySet<unknown> = new Set(["select", "confirm", "input", "editor"]);
 
+const notedRecentlyMs = 1_000;
+
 /** One running `pi --mode rpc` with its helper. Made by `startPi`; ends once, and says how. */
 export class Child {
   /** Marks all processes that descend from it. */
@@ -74,6 +76,8 @@ export class Child {
   #extensionCommands: ReadonlySet<string> = new Set();
   /** What was seen to descend from it when it was told to end. */
   readonly #below: ProcessIdentity[] = [];
+  #notedAt = Number.NEGATIVE_INFINITY;
+  #heard = 0;
   #wanted = false;
   #wasReady = false;
 
@@ -116,6 +120,21 @@ export class Child {
     return this.#stderr.toString();
   }
 
+  /** How many pieces of output there have been: it changes with each sign of life. */
+  get heard(): number {
+    return this.#heard;
+  }
+
+  /** How many commands wait for their answer. */
+  get pending(): number {
+    return this.#commands.pending;
+  }
+
+  /** Since when the oldest of them waits, by the clock of `performance.now`. */
+  get waitingSince(): number | undefined {
+    return this.#commands.waitingSince;
+  }
+
   /** pi's answer. Rejects with `child_exited` when the child ends before it, with `overloaded` when stdin is full. */
   send(command: PiCommand, options?: SendOptions): Promise<PiResponse> {
     return this.#commands.send(command, options);
@@ -141,6 +160,22 @@ export class Child {
     // A child that has ended by itself was not asked to.
     if (this.#state.kind !== "exited" && this.#stopped === undefined) this.#wanted = true;
     return this.#end();
+  }
+
+  /**
+   * Notes what descends from it, to be ended with it: a tool that has cleared its environment can only be found while its
+   * parents live. Done before each step of its end, unless it was done a moment ago. Never rejects.
+   */
+  async noteDescendants(): Promise<void> {
+    if (performance.now() - this.#notedAt < notedRecentlyMs) return;
+    try {
+      const found = await descendants(this.#stdio.pid);
+      // Its number may be another's by now.
+      if (this.#state.kind !== "exited") this.#below.push(...found);
+      this.#notedAt = performance.now();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "what descends from pi could not be looked for");
+    }
   }
 
   /** From now on others hear what it reports. */
@@ -238,7 +273,10 @@ export class Child {
         this.#commands.refuse(excerpt, `has ${bytes} bytes, over the limit of ${limits.maxRecordBytes}`);
       },
     });
-    stdout.on("data", (chunk: Buffer) => splitter.push(chunk));
+    stdout.on("data", (chunk: Buffer) => {
+      this.#heard += 1;
+      splitter.push(chunk);
+    });
     stdout.on("end", () => {
       const rest = splitter.rest();
       if (rest !== undefined) onDiagnostic({ kind: "cut_off", bytes: rest.length, excerpt: rest.toString("utf8") });
@@ -291,21 +329,11 @@ export class Child {
         pid: this.#stdio.pid,
         exited: this.#stdio.exited,
         endInput: () => this.#stdio.stdin.end(),
-        beforeStep: () => this.#noteDescendants(),
+        beforeStep: () => this.noteDescendants(),
       },
       this.#options.limits,
     );
     return await this.#exited.promise;
-  }
-
-  async #noteDescendants(): Promise<void> {
-    try {
-      const found = await descendants(this.#stdio.pid);
-      // Its number may be another's by now.
-      if (this.#state.kind !== "exited") this.#below.push(...found);
-    } catch (error) {
-      this.#options.log.warn({ err: error }, "what descends from pi could not be looked for");
-    }
   }
 
   async #ended({ code, signal }: ProcessExit): Promise<void> {

@@ -177,3 +177,24 @@ async function markedByPs(entries: ReadonlySet<string>): Promise<ProcessIdentity
     .map((line) => ({ pid: Number.parseInt(line, 10) }))
     .filter(({ pid }) => Number.isInteger(pid) && pid !== process.pid);
 }
+
+/** Memory that these processes do not share with others, as far as the system tells; resident memory where it does not. */
+export async function privateBytes(pids: readonly number[]): Promise<number> {
+  if (pids.length === 0) return 0;
+  if (process.platform !== "linux") return await residentByPs(pids);
+  const sizes = await Promise.all(
+    pids.map(async (pid) => {
+      const status = await readFile(`/proc/${pid}/status`, "latin1").catch(() => "");
+      const size = /^RssAnon:\s+(\d+) kB/m.exec(status) ?? /^VmRSS:\s+(\d+) kB/m.exec(status);
+      return Number(size?.[1] ?? 0) * 1024;
+    }),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+async function residentByPs(pids: readonly number[]): Promise<number> {
+  const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", pids.join(",")]).catch(() => ({
+    stdout: "",
+  }));
+  return stdout.split("\n").reduce((sum, line) => sum + Number(line) * 1024, 0);
+}

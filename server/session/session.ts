@@ -4,6 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { limits } from "../config.ts";
+import { within } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
@@ -35,6 +36,7 @@ import { signed } from "./signed.ts";
 import { type SessionSnapshot, takeSnapshot } from "./snapshot.ts";
 import type { Subscriber } from "./subscription.ts";
 import { Succession } from "./succession.ts";
+import { Upkeep } from "./upkeep.ts";
 
 /**
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
@@ -44,6 +46,7 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly calls: PiCalls;
   readonly prompts: SessionPrompts;
+  readonly upkeep: Upkeep;
   readonly control: Control;
   readonly attribution = new Attribution();
   readonly succession: Succession;
@@ -105,7 +108,17 @@ export class Session implements SessionCore {
       say: (control, change, by) => this.#journal.say("session/controlChanged", { ...signed(by), control, change }),
       graceMs: limits.controlGraceMs,
     });
-    this.pushing = new Pushing(this, options.tracker, options.log);
+    this.upkeep = new Upkeep({
+      ...options,
+      sessionId,
+      scope: this.scope,
+      life: () => this.#life,
+      pushing: () => this.pushing,
+      reasons: [() => (this.#journal.hasPending ? "background" : undefined)],
+      idleAfterMs: () => this.#record.stored.idleAfterMs ?? options.idleAfterMs,
+      onChange: () => this.#publish(),
+    });
+    this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     const { prompts: store } = options;
     const onLost = (lost: readonly LostPrompt[]): void => this.#publish(lost);
@@ -115,8 +128,9 @@ export class Session implements SessionCore {
       start: (signal) => this.#start(signal),
       onReady: (child) => this.#provider.attach(child),
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
-      onEnded: (child, exit) => {
-        this.#lastEnded = this.#childEnded(child, exit);
+      leave: (end) => this.#leave(end),
+      onEnded: (child, exit, hadRun) => {
+        this.#lastEnded = this.#childEnded(child, exit, hadRun);
       },
       onChange: () => {
         this.#record.touch();
@@ -131,7 +145,7 @@ export class Session implements SessionCore {
       life: this.#life,
       custody: this.#custody,
       sinks: (generation) => this.#sinks(generation),
-      childEnded: (child, exit) => void this.#childEnded(child, exit),
+      childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
       resume: (child) => this.#resume(child),
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
@@ -180,6 +194,7 @@ export class Session implements SessionCore {
     return sessionInfo({
       facts: this.#record.facts(),
       state: this.#life.state,
+      upkeep: this.upkeep.facts(),
       cursor: this.#journal.cursor,
       epoch: this.#journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
@@ -199,6 +214,7 @@ export class Session implements SessionCore {
   }
 
   unsubscribe(subscriberId: string): boolean {
+    this.upkeep.hibernation.letGo(subscriberId);
     return this.#journal.unsubscribe(subscriberId);
   }
 
@@ -275,14 +291,15 @@ export class Session implements SessionCore {
     return this.#record.saved();
   }
 
-  /** Ends the child and keeps the session for a later daemon. */
-  async hibernate(): Promise<void> {
+  /**
+   * Ends the child and keeps the session for a later daemon. A run that is on may come to its end within `drainMs`.
+   * Resolves when nothing of the child is left.
+   */
+  async shutDown(drainMs: number): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
-    if (this.#life.child !== undefined) await this.#leave(() => this.#life.endChild());
-    else {
-      await this.#life.endChild();
-      await this.#custody.idle();
-    }
+    if (this.runId !== undefined) await within(this.settled(), drainMs);
+    await this.#life.endChild();
+    await this.#custody.idle();
     await this.#lastEnded;
     await this.#journal.rest();
   }
@@ -336,7 +353,7 @@ export class Session implements SessionCore {
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
-    this.pushing.close();
+    this.upkeep.retry.close();
     await this.#life.refuseStarts(why);
   }
 
@@ -419,14 +436,14 @@ export class Session implements SessionCore {
     this.#journal.say("session/event", { generation, event });
   }
 
-  async #childEnded(child: Child, exit: ChildExit): Promise<void> {
+  async #childEnded(child: Child, exit: ChildExit, hadRun: boolean): Promise<void> {
     this.#settling.open();
     this.#provider.childEnded(child, exit.at);
     this.#journal.pending([]);
     await this.#recount(exit.at);
     if (exit.expected) await this.#journal.rest();
     else await this.#refill.run(this.file);
-    if (!exit.expected && !this.#life.isEnding) this.pushing.afterCrash();
+    this.upkeep.childEnded(exit, hadRun);
   }
 
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
@@ -445,5 +462,6 @@ export class Session implements SessionCore {
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
     const lost = lostPrompts === undefined ? {} : { lostPrompts };
     this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...lost });
+    this.#options.onChange();
   }
 }

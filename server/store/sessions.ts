@@ -43,6 +43,8 @@ export interface StoredSession {
   };
   /** Where it is not shared by all clients. */
   readonly control?: ControlPolicy;
+  /** How long its child may be idle; 0: for ever. Absent: as the daemon has it. */
+  readonly idleAfterMs?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
