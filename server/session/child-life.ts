@@ -230,8 +230,8 @@ export class ChildLife {
     } catch (error) {
       if (this.#state.kind === "starting") {
         const exit = error instanceof WireError ? (error.data["exit"] as ChildExit | undefined) : undefined;
-        // Where the session's file is another's there was nothing that could crash.
-        this.#become({ kind: error instanceof WireError && refusals.has(error.kind) ? "hibernated" : "crashed", exit });
+        const isRefused = this.#ending !== undefined || (error instanceof WireError && refusals.has(error.kind));
+        this.#become({ kind: isRefused ? "hibernated" : "crashed", exit });
       }
       throw this.#ending ?? error;
     }
@@ -258,7 +258,15 @@ export class ChildLife {
   }
 }
 
-const refusals: ReadonlySet<ErrorName> = new Set(["session_in_use", "session_file_unusable", "foreign_write"]);
+/** Where a start was not made, or the file is another's, there was nothing that could crash. */
+const refusals: ReadonlySet<ErrorName> = new Set([
+  "overloaded",
+  "shutting_down",
+  "session_closed",
+  "session_in_use",
+  "session_file_unusable",
+  "foreign_write",
+]);
 
 async function endAll(child: Child): Promise<ChildExit> {
   const exit = await child.stop();
