@@ -213,6 +213,7 @@ export class ChildLife {
       this.#abandonStart = new AbortController();
       // Two children must never write the one file.
       await this.#left;
+      await this.#lastCleaned;
       if (this.#ending !== undefined) throw this.#ending;
       const child = await this.#options.start(this.#abandonStart.signal);
       this.#lastCleaned = child.cleaned;
