@@ -13,7 +13,7 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { withGeneratedParts, withoutGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
 import { protocolLimits, quantity } from "../../../scripts/lib/protocol-limits.ts";
-import { retryDelaysMs } from "../../../server/session/retry.ts";
+import { retryDelaysMs } from "../../../server/session/restart-policy.ts";
 import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
