@@ -1,5 +1,8 @@
 // Runs the daemon of a build as a process of its own, whatever the command line can do. Ends with its stdin.
+// A line there is answered with how its event loop has fared since the line before.
 import { join } from "node:path";
+import { monitorEventLoopDelay, performance } from "node:perf_hooks";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const [dist, stateDir, pi] = process.argv.slice(2);
@@ -8,6 +11,18 @@ const { startDaemon } = await load("daemon.js");
 const { createLog } = await load("log.js");
 const daemon = await startDaemon({ stateDir, pi, env: process.env, log: createLog({ level: "warn" }) });
 process.stdout.write(`${JSON.stringify(daemon.file)}\n`);
-process.stdin.resume().on("end", () => void daemon.stop());
+const delay = monitorEventLoopDelay({ resolution: 1 });
+let mark = performance.eventLoopUtilization();
+const lines = createInterface({ input: process.stdin });
+lines.on("line", () => {
+  const { utilization } = performance.eventLoopUtilization(mark);
+  // The first line begins it: who does not ask has not measured.
+  const delayP99Ms = Math.max(0, delay.percentile(99) / 1e6 - 1);
+  process.stdout.write(`${JSON.stringify({ delayP99Ms, utilization })}\n`);
+  delay.enable();
+  delay.reset();
+  mark = performance.eventLoopUtilization();
+});
+lines.on("close", () => void daemon.stop());
 process.on("SIGTERM", () => void daemon.stop());
 await daemon.closed;

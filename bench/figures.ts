@@ -1,10 +1,16 @@
+import { attach } from "./figures/attach.ts";
 import { coldCreate } from "./figures/cold-create.ts";
+import { eventLog } from "./figures/event-log.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { fanOut } from "./figures/fan-out.ts";
+import { manySessions } from "./figures/many-sessions.ts";
+import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
 import { recordSize } from "./figures/record-size.ts";
+import { replay } from "./figures/replay.ts";
 import { requestLatency } from "./figures/request-latency.ts";
 import { requestLatencyPinned } from "./figures/request-latency-pinned.ts";
 import { residentMemory } from "./figures/resident-memory.ts";
@@ -19,6 +25,10 @@ export const figures = {
   throughput: eventThroughput,
   "record-size": recordSize,
   "real-pi": realPiEvents,
+  neighbours,
+  "fan-out": fanOut,
+  "many-sessions": manySessions,
+  attach,
   "cold-create": coldCreate,
   "warm-create": warmCreate,
   memory: residentMemory,
@@ -26,6 +36,8 @@ export const figures = {
   "push-delivered": pushDelivered,
   "observer-cost": observerCost,
   "store-size": storeSize,
+  "event-log": eventLog,
+  replay,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

@@ -1,6 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
+import { sessionCommands } from "./session-commands.ts";
 
 /** Every command of the command line, once. Parsing and all help texts derive from this table. */
 export const commands = {
@@ -171,6 +172,7 @@ export const commands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   ...deliveryCommands,
+  ...sessionCommands,
   demo: {
     summary: "Shows the whole on real pi, with a scripted model: no key, no network, nothing left behind.",
     description:

@@ -13,5 +13,8 @@ export const loaders: Loaders = {
   push: async () => (await import("./push.ts")).push,
   deliveries: async () => (await import("./deliveries.ts")).deliveries,
   delivery: async () => (await import("./delivery.ts")).delivery,
+  open: async () => (await import("./open.ts")).open,
+  fork: async () => (await import("./fork.ts")).fork,
+  rm: async () => (await import("./rm.ts")).rm,
   demo: async () => (await import("./demo.ts")).demo,
 };

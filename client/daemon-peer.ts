@@ -10,7 +10,8 @@ import { KnownDeliveries } from "./known-delivery.ts";
 import { InvalidParamsError, ProtocolViolationError } from "./local-errors.ts";
 import type { ReconnectPolicy } from "./reconnect-policy.ts";
 import { repeatable } from "./repeatable.ts";
-import { type FeedListener, type RequestNotification, SessionFeed, type SessionNotification } from "./session-feed.ts";
+import { type FeedListener, type RequestNotification, SessionFeed } from "./session-feed.ts";
+import type { SessionNotification } from "./session-notification.ts";
 
 /** Checks against the wire's schemas, each optional. They are handed in, so that a browser need not load a compiler. */
 export interface Checks {
@@ -47,6 +48,8 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "prompt/updated",
   "run/started",
   "run/ended",
+  "dialog/opened",
+  "dialog/resolved",
   "delivery/updated",
   "provider/requestPrepared",
   "provider/requestDelivered",
@@ -162,12 +165,13 @@ export class DaemonPeer {
 
   #createFeed(sessionId: string): SessionFeed {
     return new SessionFeed({
-      subscribe: (place, provider) =>
+      subscribe: (place, provider, dialogs) =>
         this.call("session/subscribe", {
           sessionId,
           ...(place === undefined ? {} : { after: place.after }),
           ...(place?.epoch === undefined ? {} : { epoch: place.epoch }),
           ...(provider === undefined ? {} : { provider }),
+          ...(dialogs === undefined ? {} : { dialogs }),
         }),
       unsubscribe: () => void this.call("session/unsubscribe", { sessionId }).catch(() => {}),
       onIdle: () => this.#feeds.delete(sessionId),
@@ -251,6 +255,10 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
     case "run/started":
     case "run/ended":
       return typeof params.runId === "string" && Array.isArray(params.promptIds);
+    case "dialog/opened":
+      return isObject(params.dialog) && typeof params.dialog.dialogId === "string";
+    case "dialog/resolved":
+      return typeof params.dialogId === "string";
     case "delivery/updated":
       return isObject(params.delivery) && Array.isArray(params.delivery.history);
     case "pending/updated":

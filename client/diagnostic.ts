@@ -9,6 +9,7 @@ export type Diagnostic =
   | { readonly kind: "unknown_notification"; readonly method: string }
   | { readonly kind: "malformed_notification"; readonly method: string; readonly params: unknown }
   | { readonly kind: "push_failed"; readonly deliveryId: string; readonly error: unknown }
+  | { readonly kind: "dialog_failed"; readonly dialogId: string; readonly error: unknown }
   | { readonly kind: "listener_failed"; readonly error: unknown };
 
 export type OnDiagnostic = (diagnostic: Diagnostic) => void;

@@ -2,7 +2,8 @@ import { AsyncBuffer } from "./async-buffer.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { BufferOverflowError, EventGapError } from "./local-errors.ts";
 import type { SessionEnvelope } from "./pi-events.ts";
-import type { EventGap, FeedEnd, FeedListener, FeedStart, SessionNotification } from "./session-feed.ts";
+import type { EventGap, FeedEnd, FeedListener, FeedStart } from "./session-feed.ts";
+import type { SessionNotification } from "./session-notification.ts";
 
 export interface EventsOptions {
   /** The last seq that the reader has: later ones are replayed. Default: the session's present cursor. */

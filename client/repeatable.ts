@@ -75,6 +75,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   // By the time it is made again, another client may have the lease.
   "session/acquireControl": "never",
   "session/releaseControl": "never",
+  "dialog/list": "read",
+  "dialog/respond": "idempotency_key",
   "rpc.discover": "read",
 };
 

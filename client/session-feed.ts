@@ -1,22 +1,8 @@
 import type { Gap } from "../protocol/event.ts";
-import type { NotificationParams } from "../protocol/notifications.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../protocol/provider.ts";
 import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-level.ts";
 import { BufferOverflowError } from "./local-errors.ts";
-import type { SessionEnvelope } from "./pi-events.ts";
-
-/** A notification about one session. */
-export type SessionNotification =
-  | { readonly name: "session/event"; readonly params: SessionEnvelope }
-  | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
-  | { readonly name: "session/replaced"; readonly params: NotificationParams<"session/replaced"> }
-  | { readonly name: "session/foreignWrite"; readonly params: NotificationParams<"session/foreignWrite"> }
-  | { readonly name: "session/controlChanged"; readonly params: NotificationParams<"session/controlChanged"> }
-  | { readonly name: "prompt/updated"; readonly params: NotificationParams<"prompt/updated"> }
-  | { readonly name: "run/started"; readonly params: NotificationParams<"run/started"> }
-  | { readonly name: "run/ended"; readonly params: NotificationParams<"run/ended"> }
-  | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> }
-  | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> };
+import type { SessionNotification } from "./session-notification.ts";
 
 /** A notification about a request to the provider. It has no `seq`, and is never replayed. */
 export type RequestNotification =
@@ -58,6 +44,8 @@ export interface FeedListener {
   receive(notification: SessionNotification, size: number): void;
   /** What it wants to hear of requests to the provider. Default: nothing. */
   readonly provider?: ProviderLevel;
+  /** Whether it can answer the dialogs of extensions. */
+  readonly dialogs?: boolean;
   /** Of requests, as far as any reader of the session has asked. */
   request?(notification: RequestNotification, size: number): void;
   end(end: FeedEnd): void;
@@ -65,12 +53,13 @@ export interface FeedListener {
 
 export interface FeedOptions {
   /**
-   * `provider`: the level, when it is to be another one. Rejects with anything when the connection is lost:
+   * `provider` and `dialogs` are given when they are to be something else than before. Rejects with anything when the connection is lost:
    * {@link SessionFeed.suspend} is called before that.
    */
   readonly subscribe: (
     place: { readonly after: number; readonly epoch: string | undefined } | undefined,
     provider: ProviderLevel | undefined,
+    dialogs: boolean | undefined,
   ) => Promise<FeedStart>;
   readonly unsubscribe: () => void;
   /** Called when the last reader has left. */
@@ -118,6 +107,8 @@ export class SessionFeed {
   #highest = 0;
   /** What the daemon was asked to tell of requests. */
   #level: ProviderLevel = "off";
+  /** Whether the daemon was told that dialogs can be answered here. */
+  #answers = false;
   /** The log that the daemon has named last. */
   #epoch: string | undefined;
   /** Those that the newest answer concerns, until the daemon may say that their cursors are of another log. */
@@ -135,7 +126,8 @@ export class SessionFeed {
     const reader: Reader = { listener, after, epoch, position, stale: 0, hasBegun: false, held: [], closing: false };
     this.#readers.set(listener, reader);
     if (this.#subscription.kind === "suspended") return;
-    const isEnough = after === undefined && covers(this.#level, listener.provider ?? "off");
+    const { provider = "off", dialogs = false } = listener;
+    const isEnough = after === undefined && covers(this.#level, provider) && (this.#answers || !dialogs);
     if (isEnough && this.#subscription.kind === "live") {
       this.#begin(reader, this.#subscription.start);
     } else if (isEnough && this.#subscription.kind === "pending") {
@@ -235,10 +227,7 @@ export class SessionFeed {
     const pending: Subscription = { kind: "pending", waiting };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
-    const level = this.#wanted();
-    const provider = level === this.#level ? undefined : level;
-    this.#level = level;
-    this.#options.subscribe(place, provider).then(
+    this.#options.subscribe(place, ...this.#orders()).then(
       (start) => {
         if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "live", start };
@@ -264,18 +253,27 @@ export class SessionFeed {
   #reset(): void {
     this.#subscription = { kind: "none" };
     this.#level = "off";
+    this.#answers = false;
+  }
+
+  /** What is to be something else than before. */
+  #orders(): [provider: ProviderLevel | undefined, dialogs: boolean | undefined] {
+    const { level, answers } = { level: this.#level, answers: this.#answers };
+    this.#level = this.#wanted();
+    this.#answers = Array.from(this.#readers.keys()).some(({ dialogs }) => dialogs === true);
+    return [this.#level === level ? undefined : this.#level, this.#answers === answers ? undefined : this.#answers];
   }
 
   #wanted(): ProviderLevel {
     return highestLevel(Array.from(this.#readers.keys(), ({ provider }) => provider ?? "off"));
   }
 
-  /** The reader that wanted most of requests may have left. */
+  /** The reader that wanted most of requests, or the one that answers dialogs, may have left. */
   #lower(): void {
-    const wanted = this.#wanted();
-    if (!this.#isSubscribed || covers(wanted, this.#level)) return;
-    this.#level = wanted;
-    this.#options.subscribe(undefined, wanted).catch(() => {});
+    if (!this.#isSubscribed) return;
+    const [provider, dialogs] = this.#orders();
+    if (provider === undefined && dialogs === undefined) return;
+    this.#options.subscribe(undefined, provider, dialogs).catch(() => {});
   }
 
   #begin(reader: Reader, { cursor: answered, epoch }: FeedStart): void {

@@ -1,11 +1,13 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Control } from "../protocol/control.ts";
+import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { Prompt } from "../protocol/prompt.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
 import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";
+import { type DialogHandler, DialogResponder, type DialogResponderOptions } from "./dialogs.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
 import { RunFailedError, RunInterruptedError } from "./local-errors.ts";
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
@@ -149,6 +151,24 @@ export class SessionHandle {
   /** The session's deliveries as they change, from now on, whoever pushed them. */
   deliveryChanges(options: DeliveryChangesOptions = {}): DeliveryChanges {
     return new DeliveryChanges(this.#peer, this.id, options);
+  }
+
+  /** The session's open dialogs, the oldest first; at most the first 500. */
+  async dialogs(options: CallOptions = {}): Promise<readonly Dialog[]> {
+    return (await this.#peer.call("dialog/list", { sessionId: this.id, limit: 500 }, options)).dialogs;
+  }
+
+  /** Answers a dialog. Rejects with `stale` when it has ended already, with `invalid_params` when this is no answer to it. */
+  respond(dialogId: string, answer: DialogAnswer, options: CallOptions = {}): Promise<Result<"dialog/respond">> {
+    return this.#peer.call("dialog/respond", { dialogId, answer }, options);
+  }
+
+  /**
+   * Answers the questions of the session's extensions by `handler`, from those that are open now on, and also after the
+   * connection was lost. While it goes on, the daemon knows that somebody is there who can answer.
+   */
+  onDialog(handler: DialogHandler, options: DialogResponderOptions = {}): DialogResponder {
+    return new DialogResponder(this.#peer, this.id, handler, options);
   }
 
   /** Empties pi's queue of users' messages, and drops the pushes that are to go with it. */

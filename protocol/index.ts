@@ -6,6 +6,7 @@ export * from "./daemon.ts";
 export * from "./daemon-file.ts";
 export * from "./delivery.ts";
 export * from "./delivery-progress.ts";
+export * from "./dialog.ts";
 export * from "./errors.ts";
 export * from "./event.ts";
 export * from "./ids.ts";

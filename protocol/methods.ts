@@ -3,6 +3,7 @@ import { commandMethods } from "./command-methods.ts";
 import { controlMethods } from "./control-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
+import { dialogMethods } from "./dialog-methods.ts";
 import type { MethodRow } from "./method-row.ts";
 import { modelMethods } from "./model-methods.ts";
 import { promptMethods } from "./prompt-methods.ts";
@@ -26,6 +27,7 @@ export const methods = {
   ...modelMethods,
   ...settingsMethods,
   ...deliveryMethods,
+  ...dialogMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 
 export type MethodName = keyof typeof methods;

@@ -3,6 +3,7 @@ import { By } from "./client-identity.ts";
 import { Control, ControlChange } from "./control.ts";
 import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
+import { Dialog, DialogEnd } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
@@ -123,6 +124,22 @@ export const notifications = {
   "provider/requestFailed": {
     summary: "A request ended without the provider's acceptance, as far as can be known.",
     params: RequestFailed,
+    since: "0.1.0",
+  },
+  "dialog/opened": {
+    summary: "An extension asks something. Everybody subscribed hears of it; `dialog/respond` answers it.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, dialog: Dialog },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "dialog/resolved": {
+    summary: "A dialog has ended. One that could not be offered to anybody has no `dialog/opened` before it.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogEnd },
+      { additionalProperties: false },
+    ),
     since: "0.1.0",
   },
   "pending/updated": {

@@ -24,6 +24,7 @@ export const childErrors = [
   "pi_not_found",
   "pi_too_old",
   "start_failed",
+  "startup_dialog",
   "link_failed",
   "overloaded",
   "shutting_down",

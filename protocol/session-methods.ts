@@ -1,5 +1,6 @@
 import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
+import { DialogPolicy } from "./dialog.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
@@ -21,6 +22,7 @@ export const sessionMethods = {
       ),
       ...sessionOptions,
       onForeignWrite: Type.Optional(OnForeignWrite),
+      dialogPolicy: Type.Optional(DialogPolicy),
       idempotencyKey,
     }),
     result: SessionInfo,
@@ -36,6 +38,7 @@ export const sessionMethods = {
       "pi_not_found",
       "pi_too_old",
       "start_failed",
+      "startup_dialog",
       "link_failed",
       "conflict",
       "overloaded",

@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { Control } from "./control.ts";
+import { DialogSummary } from "./dialog.ts";
 import { Epoch } from "./event.ts";
 import { PromptId, RunId, Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
@@ -70,6 +71,10 @@ export const SessionInfo = Type.Object(
     epoch: Epoch,
     pendingDeliveries: Type.Integer({ minimum: 0, description: "Deliveries that have not reached the model yet." }),
     control: Type.Optional({ ...Control, description: "Absent: everyone may act, and nobody has the lease." }),
+    pendingDialogs: Type.Array(DialogSummary, {
+      maxItems: 64,
+      description: "The dialogs that are open, the oldest first; `dialog/list` has all of them.",
+    }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
     exit: Type.Optional(ChildExit),
     createdAt: Timestamp,

@@ -67,6 +67,28 @@ export const limits = {
     maxSettledInMemory: 1_000,
     maxSettledBytesInMemory: 16 * 1024 * 1024,
   },
+  dialogs: {
+    /** Open at a time: of one session, and of all. */
+    maxDialogsPerSession: 64,
+    maxDialogs: 1_000,
+    /** One dialog as JSON, and all that are open. */
+    maxDialogBytes: 1024 * 1024,
+    maxDialogsBytes: 32 * 1024 * 1024,
+    /** Of a `select`. */
+    maxDialogOptions: 1_000,
+    maxAnswerBytes: 1024 * 1024,
+    /** Of one answer to `dialog/list`, beside its first dialog. */
+    maxDialogPageBytes: 4 * 1024 * 1024,
+    /** Dialogs that have ended, in the store and in memory. */
+    maxEndedDialogs: 10_000,
+    maxEndedDialogsInMemory: 1_000,
+    /** Before pi's own timeout. */
+    beforePiTimeoutMs: 500,
+    /** The longest that any is open, where the session's policy says nothing else: a day. */
+    maxDialogMs: 24 * 60 * 60 * 1_000,
+    /** How long the last one who can answer may be away. */
+    maxAwayMs: 30_000,
+  },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   child: {
@@ -78,6 +100,10 @@ export const limits = {
     maxStderrBytes: 8 * 1024,
     /** pi answers only when its extensions' start hooks have ended. */
     startTimeoutMs: 120_000,
+    /** What dialogs with a timeout of their own may add to that, in all. */
+    maxStartupDialogMs: 300_000,
+    /** From a dialog without a timeout to the first answer: some extensions do not wait for theirs. */
+    startupDialogGraceMs: 1_000,
     /** The end of stdin to SIGTERM, and SIGTERM to SIGKILL: 15 s in all. */
     afterEofMs: 10_000,
     afterTermMs: 5_000,

@@ -22,6 +22,7 @@ import { commandHandlers } from "./rpc/handlers/command.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
+import { dialogHandlers } from "./rpc/handlers/dialog.ts";
 import { modelHandlers } from "./rpc/handlers/model.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
@@ -31,10 +32,12 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
+import { DialogDesk } from "./session/dialog-desk.ts";
 import { Logs } from "./session/logs.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
 import { DeliveryStore } from "./store/deliveries.ts";
+import { DialogStore } from "./store/dialogs.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
@@ -106,6 +109,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
+    const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
     const registry = new Registry({
       locate,
       helper: options.helper ?? helperPath(),
@@ -117,6 +121,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
       logs,
+      dialogs,
       limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
       log,
     });
@@ -155,11 +160,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...modelHandlers(registry),
       ...deliveryHandlers(registry, tracker),
       ...controlHandlers(registry, clients),
+      ...dialogHandlers(registry, dialogs),
     };
     const token = state.token();
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const dispatcher = createDispatcher({
-      handlers: governed(once, governance(clients, registry, tracker)),
+      handlers: governed(once, governance(clients, registry, tracker, dialogs)),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

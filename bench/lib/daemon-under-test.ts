@@ -18,6 +18,19 @@ export interface DaemonUnderTestOptions {
   readonly stateDir?: string;
 }
 
+/** How an event loop has fared. */
+export interface LoopHealth {
+  /** How late timers were, beyond what they asked for. */
+  readonly delayP99Ms: number;
+  /** The share of the time in which it was busy. */
+  readonly utilization: number;
+}
+
+export interface DaemonUnderTest extends DaemonFile {
+  /** Since the last time that it was asked; the first time begins it. */
+  loopHealth(): Promise<LoopHealth>;
+}
+
 let count = 0;
 
 /** Starts the built daemon as a process of its own. Its sessions' files lie in the figure's directory. */
@@ -25,7 +38,7 @@ export async function startDaemonUnderTest(
   setting: Setting,
   resources: Resources,
   { pi, env = {}, under = [], ...given }: DaemonUnderTestOptions,
-): Promise<DaemonFile> {
+): Promise<DaemonUnderTest> {
   count += 1;
   const stateDir = given.stateDir ?? join(setting.directory, `d${count}`);
   mkdirSync(stateDir, { recursive: true });
@@ -49,10 +62,13 @@ export async function startDaemonUnderTest(
   });
   const failed = exited.then(() => Promise.reject(new Error("The daemon ended before it was ready.")));
   failed.catch(() => {});
-  const line = await Promise.race([firstLine(child.stdout), failed]);
-  return JSON.parse(line) as DaemonFile;
-}
-
-function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
-  return new Promise((resolve) => createInterface({ input: stream }).once("line", resolve));
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (): Promise<unknown> => JSON.parse(String((await Promise.race([lines.next(), failed])).value));
+  return {
+    ...((await next()) as DaemonFile),
+    loopHealth: async () => {
+      child.stdin.write("\n");
+      return (await next()) as LoopHealth;
+    },
+  };
 }

@@ -12,11 +12,14 @@ const methodAt = '{"jsonrpc":"2.0","'.length;
 const nameAt = '{"jsonrpc":"2.0","method":"session/'.length;
 const m = 0x6d;
 const e = 0x65;
+const g = 0x67;
 
 /** A WebSocket with no library of ours above it: requests by id, and events as the frames they came in. */
 export class RawClient {
   /** Called for each frame of `session/event`. */
   onEvent: (frame: Buffer) => void = () => {};
+  /** Called for each `session/gap`. */
+  onGap: () => void = () => {};
   readonly #socket: WebSocket;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
   #lastId = 0;
@@ -52,9 +55,20 @@ export class RawClient {
     return pending.promise as Promise<Result<M>>;
   }
 
+  /** Breaks the connection. */
+  close(): void {
+    this.#socket.terminate();
+  }
+
+  /** Nothing is read from now on. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
   #receive(frame: Buffer): void {
     if (frame[methodAt] === m) {
       if (frame[nameAt] === e) this.onEvent(frame);
+      else if (frame[nameAt] === g) this.onGap();
       return;
     }
     const { id, result, error } = JSON.parse(frame.toString("utf8"));

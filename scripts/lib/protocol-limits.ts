@@ -18,6 +18,8 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxSockets: "Sockets of each transport. Further ones are closed as they come.",
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
+  socketWindowBytes:
+    "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
   mergeDeltasAboveBytes:
     "What waits for one connection beside what its socket has. Over it, consecutive deltas of a content block are merged.",
   dropDeltasAboveBytes: "The same. Over it, deltas are left out and told as gaps with the reason `slow_reader`.",
@@ -25,7 +27,7 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxBufferedBytesAllConnections:
     "What waits for all connections. As it fills, deltas are merged and left out earlier. Over it, the connection for which most waits is closed with 1013.",
   slowReaderDeadlineMs:
-    "How long a connection may take for 256 KiB while more waits for it. Then it is closed with 1013.",
+    "How long a connection may take for `socketWindowBytes` while more waits. Then it is closed with 1013.",
   headersTimeoutMs: "Until the head of a request has come. Then 408.",
   requestTimeoutMs: "Until a whole request has come. Then 408. Also how long an HTTP answer may stay unread.",
   keepAliveTimeoutMs: "How long an HTTP socket may be idle between two requests. Then it is closed.",
@@ -48,7 +50,7 @@ const daemon: Readonly<
   Record<
     Exclude<
       keyof typeof daemonLimits,
-      "calls" | "child" | "delivery" | "log" | "settled" | "storedEvents" | "prompts" | "warm"
+      "calls" | "child" | "delivery" | "dialogs" | "log" | "settled" | "storedEvents" | "prompts" | "warm"
     >,
     string
   >
@@ -111,6 +113,21 @@ const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, stri
   maxTotalBytes: "The same of all sessions.",
 };
 
+const dialogs: Readonly<Record<keyof typeof daemonLimits.dialogs, string>> = {
+  maxDialogsPerSession: "Dialogs of one session that are open. Further ones are cancelled: `too_many`.",
+  maxDialogs: "Of all sessions. As above.",
+  maxDialogBytes: "The texts of one dialog, as JSON. A larger one is cancelled: `too_large`.",
+  maxDialogsBytes: "Those of all that are open. Further ones are cancelled: `too_many`.",
+  maxDialogOptions: "Options of one `select`. One with more is cancelled: `too_large`.",
+  maxAnswerBytes: "An answer's text. A longer one is `invalid_params`, and the dialog stays open.",
+  maxDialogPageBytes: "One answer to `dialog/list`, beside its first dialog. The others are on the next page.",
+  maxEndedDialogs: "Ended dialogs in the store. The oldest are forgotten: `dialog_not_found` instead of `stale`.",
+  maxEndedDialogsInMemory: "Ended dialogs in memory. Others are read from the store; nothing is lost.",
+  beforePiTimeoutMs: "A dialog ends so long before pi's own timeout: an answer behind that would reach nobody.",
+  maxDialogMs: "How long a dialog is open, unless the session's `dialogPolicy` or pi's timeout says otherwise.",
+  maxAwayMs: "Under the policy `cancel`: how long the last one who can answer may be away from an open dialog.",
+};
+
 const warm: Readonly<Record<keyof typeof daemonLimits.warm, string>> = {
   perKind:
     "Children that are ready for sessions of the same directory and options. `PI_RPCD_WARM_CHILDREN` sets it; 0 turns it off.",
@@ -125,6 +142,9 @@ const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
   maxStdinBacklogBytes: "What waits for a pi that does not read. Over it, the call fails with `overloaded`.",
   maxStderrBytes: "The end of pi's stderr, in `exit.stderrTail`.",
   startTimeoutMs: "From starting pi until it is ready. Then `start_failed`.",
+  maxStartupDialogMs: "What dialogs with a timeout of their own, asked while pi starts, may add to that in all.",
+  startupDialogGraceMs:
+    "From a dialog without a timeout, asked while pi starts, to pi's first answer. Then `startup_dialog`.",
   afterEofMs: "After the end of its stdin, pi has this long to end. Then SIGTERM.",
   afterTermMs: "After SIGTERM, its process group has this long to end. Then SIGKILL.",
 };
@@ -139,6 +159,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
+  ...described(daemonLimits.dialogs, dialogs),
   ...described(daemonLimits.warm, warm),
   ...described(daemonLimits.child, child),
 ];

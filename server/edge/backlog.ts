@@ -47,6 +47,11 @@ export class Backlog {
     return this.#bytes;
   }
 
+  /** The pieces of memory that the frames lie in, and perhaps some that lately were such. */
+  get memory(): Iterable<ArrayBufferLike> {
+    return this.#kept;
+  }
+
   get isEmpty(): boolean {
     return this.#head === this.#frames.length;
   }
@@ -67,14 +72,6 @@ export class Backlog {
     if (this.#head === this.#frames.length) this.#reset();
     else if (this.#head > 4_096 && this.#head * 2 > this.#frames.length) this.#shorten();
     return frame;
-  }
-
-  /** Those that have so many bytes, or more. */
-  *large(leastBytes: number): Generator<Buffer> {
-    for (let i = this.#head; i < this.#frames.length; i += 1) {
-      const { bytes } = this.#frames[i] as Frame;
-      if (bytes.length >= leastBytes) yield bytes;
-    }
   }
 
   clear(): void {
@@ -155,12 +152,17 @@ export class Backlog {
   /** Whether frames keep much more memory alive than they have bytes: they lie in large pieces, together with others. */
   #isScattered(): boolean {
     const newest = this.#frames[this.#frames.length - 1];
-    if (newest === undefined || newest.bytes.buffer === this.#lastKept) return false;
-    this.#lastKept = newest.bytes.buffer;
-    if (this.#kept.has(this.#lastKept)) return false;
-    this.#kept.add(this.#lastKept);
-    this.#keptBytes += this.#lastKept.byteLength;
-    return this.#keptBytes > Math.max(maxKeptBytes, 4 * this.#bytes);
+    return newest !== undefined && this.#keep(newest) && this.#keptBytes > Math.max(maxKeptBytes, 4 * this.#bytes);
+  }
+
+  /** Whether it lies in memory that no other does. */
+  #keep({ bytes: { buffer } }: Frame): boolean {
+    if (buffer === this.#lastKept) return false;
+    this.#lastKept = buffer;
+    if (this.#kept.has(buffer)) return false;
+    this.#kept.add(buffer);
+    this.#keptBytes += buffer.byteLength;
+    return true;
   }
 
   /** Copies frames that are the lesser part of the memory that they lie in. */
@@ -181,6 +183,7 @@ export class Backlog {
     }
     this.#gathered = this.#frames.length;
     this.#forget();
+    for (let i = this.#head; i < this.#frames.length; i += 1) this.#keep(this.#frames[i] as Frame);
   }
 
   #forget(): void {

@@ -1,19 +1,18 @@
 /** Whoever has frames that wait. */
 export interface Holder {
+  /** Of what waits, whether others share it or not. */
   readonly heldBytes: number;
-  /** Those of the frames that have so many bytes, or more. */
-  largeFrames(leastBytes: number): Iterable<Buffer>;
+  /** The pieces of memory in which that lies. */
+  memory(): Iterable<ArrayBufferLike>;
   /** Gives up what it holds. */
   giveUp(): void;
 }
 
-/** Frames from this size on count once, however many connections share them. */
-const largeBytes = 256 * 1024;
-
-/** What all connections together may have waiting. */
+/** What all connections together may have waiting. Memory counts as a whole, and once, however many share it. */
 export class BufferBudget {
   readonly #maxBytes: number;
   readonly #holders = new Set<Holder>();
+  #isTight = false;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -21,7 +20,7 @@ export class BufferBudget {
 
   /** What one of those that wait may hold before it makes do with less. */
   get share(): number {
-    return this.#maxBytes / 2 / Math.max(1, this.#holders.size);
+    return this.#isTight ? this.#maxBytes / 2 / Math.max(1, this.#holders.size) : Number.POSITIVE_INFINITY;
   }
 
   /** The holder has to wait from now on. */
@@ -36,28 +35,24 @@ export class BufferBudget {
   /** Looks whether all of them hold too much; who holds most then gives up. */
   enforce(): void {
     for (;;) {
-      let sum = 0;
+      const bytes = this.#keptBytes();
+      this.#isTight = bytes > this.#maxBytes / 2;
+      if (bytes <= this.#maxBytes) return;
       let most: Holder | undefined;
       for (const holder of this.#holders) {
-        sum += holder.heldBytes;
         if (most === undefined || holder.heldBytes > most.heldBytes) most = holder;
       }
-      if (most === undefined || sum <= this.#maxBytes || sum - this.#sharedBytes() <= this.#maxBytes) return;
+      if (most === undefined) return;
       this.#holders.delete(most);
       most.giveUp();
     }
   }
 
-  /** What was counted more than once. */
-  #sharedBytes(): number {
-    const counted = new Set<Buffer>();
-    let shared = 0;
-    for (const holder of this.#holders) {
-      for (const frame of holder.largeFrames(largeBytes)) {
-        if (counted.has(frame)) shared += frame.length;
-        counted.add(frame);
-      }
-    }
-    return shared;
+  #keptBytes(): number {
+    const kept = new Set<ArrayBufferLike>();
+    for (const holder of this.#holders) for (const piece of holder.memory()) kept.add(piece);
+    let bytes = 0;
+    for (const piece of kept) bytes += piece.byteLength;
+    return bytes;
   }
 }

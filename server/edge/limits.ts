@@ -12,7 +12,12 @@ export interface EdgeLimits {
   readonly maxConnections: number;
   /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
-  /** What waits for one connection before the deltas in it are merged. Beside what its socket has (256 KiB). */
+  /**
+   * What a connection's socket is given at a time, and the longest fragment of a message. More than the mark of Node's
+   * sockets (64 KiB), from which on they tell that they are empty again.
+   */
+  readonly socketWindowBytes: number;
+  /** What waits for one connection, beside what its socket has, before the deltas in it are merged. */
   readonly mergeDeltasAboveBytes: number;
   /** What waits for one connection before the deltas in it are left out, and told as gaps. */
   readonly dropDeltasAboveBytes: number;
@@ -20,7 +25,7 @@ export interface EdgeLimits {
   readonly maxBufferedBytes: number;
   /** What may wait for all of them; over it, the one for which most waits is closed with 1013. */
   readonly maxBufferedBytesAllConnections: number;
-  /** A connection that takes less than 256 KiB in this time while more waits is closed with 1013. */
+  /** A connection that takes less than a window in this time while more waits is closed with 1013. */
   readonly slowReaderDeadlineMs: number;
   /** Until a request's headers have come; then 408. */
   readonly headersTimeoutMs: number;
@@ -43,6 +48,7 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxSockets: 2_048,
   maxConnections: 1_024,
   maxRequestsPerSocket: 64,
+  socketWindowBytes: 256 * 1024,
   mergeDeltasAboveBytes: 4 * 1024 * 1024,
   dropDeltasAboveBytes: 8 * 1024 * 1024,
   maxBufferedBytes: 96 * 1024 * 1024,

@@ -5,6 +5,8 @@ import type { BufferBudget } from "./buffer-budget.ts";
 import { MessageWriter, messageOf } from "./message-writer.ts";
 
 export interface OutboxLimits {
+  /** What the socket is given at a time; more waits here, where it can be merged, left out, and overtaken. */
+  readonly socketWindowBytes: number;
   readonly mergeDeltasAboveBytes: number;
   readonly dropDeltasAboveBytes: number;
   /** What cannot be left out, beside the last frame. */
@@ -19,8 +21,6 @@ export interface OutboxOptions {
   readonly isOpen: () => boolean;
   readonly limits: OutboxLimits;
   readonly budget: BufferBudget;
-  /** What the socket is given at a time; more waits here, where it can be merged, left out, and overtaken. */
-  readonly windowBytes?: number;
   /** The peer reads too slowly; what waited is given up. Called once. */
   readonly onOverflow: (why: SlowReader) => void;
 }
@@ -33,8 +33,6 @@ export interface SlowReader {
   readonly sent: ReadonlyMap<string, number>;
 }
 
-/** More than the socket's own mark, from which on it tells that it is empty again. */
-const defaultWindowBytes = 256 * 1024;
 /** So much goes to the socket at once, also in the middle of a turn. */
 const pieceBytes = 64 * 1024;
 /** How much a backlog grows before all of them are added up. */
@@ -74,7 +72,7 @@ export class Outbox {
 
   constructor(options: OutboxOptions) {
     this.#options = options;
-    this.#window = options.windowBytes ?? defaultWindowBytes;
+    this.#window = options.limits.socketWindowBytes;
     this.#writer = new MessageWriter(options.socket, this.#window);
     options.socket.on("drain", () => this.#drain());
   }
@@ -84,10 +82,11 @@ export class Outbox {
     return this.#backlog.bytes + this.#answerBytes + this.#writer.withinBytes;
   }
 
-  *largeFrames(leastBytes: number): Generator<Buffer> {
-    yield* this.#backlog.large(leastBytes);
+  *memory(): Generator<ArrayBufferLike> {
+    yield* this.#backlog.memory;
+    for (const { bytes } of this.#answers) yield bytes.buffer;
     const { within } = this.#writer;
-    if (within !== undefined && within.length >= leastBytes) yield within;
+    if (within !== undefined) yield within.buffer;
   }
 
   /** Queues a frame behind all others. */

@@ -1,6 +1,8 @@
+import { deferred } from "../lib/deferred.ts";
 import type { Child, ChildSinks } from "./child.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
 import { isRecordObject, type PiCommand } from "./records.ts";
+import { isEndlessDialog } from "./startup-dialogs.ts";
 
 /** What a warm child is to become. */
 export interface Adoption {
@@ -25,11 +27,25 @@ class NotAdopted extends Error {
  * is then as one that was started with it. Throws {@link NotAdopted} or what a command can throw; the child is then of
  * no use.
  */
-export async function adopt(
-  child: Child,
-  { sessionFile, model, thinking, name, sinks }: Adoption,
-): Promise<ReadyState> {
+export async function adopt(child: Child, { sinks, ...adoption }: Adoption): Promise<ReadyState> {
+  const asked = deferred<never>();
+  child.rebind({
+    ...sinks,
+    onEvent: (record, event) => {
+      // At a cold start nobody could answer it: the session gets one, which says so.
+      if (event !== undefined && isEndlessDialog(event)) asked.reject(new NotAdopted("An extension asks something."));
+      else sinks.onEvent(record, event);
+    },
+  });
+  const state = await Promise.race([take(child, adoption), asked.promise]);
   child.rebind(sinks);
+  return state;
+}
+
+async function take(
+  child: Child,
+  { sessionFile, model, thinking, name }: Omit<Adoption, "sinks">,
+): Promise<ReadyState> {
   const switched = await ask(child, { type: "switch_session", sessionPath: sessionFile });
   if (isRecordObject(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension forbids it.");
   await child.verify();

@@ -15,7 +15,8 @@ import { type ReadyState, readyState } from "./ready-state.ts";
 import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
 import type { PiOptions } from "./spawn-options.ts";
-import { helperMissing, modelIsMadeUp, startFailure, startupDialog } from "./start-failure.ts";
+import { helperMissing, modelIsMadeUp, startFailure } from "./start-failure.ts";
+import { StartupDialogs } from "./startup-dialogs.ts";
 import type { ChildStdio, ProcessExit } from "./stdio.ts";
 import { climbDown, type StopTimes } from "./stop-ladder.ts";
 
@@ -26,6 +27,10 @@ export interface ChildLimits extends StopTimes {
   readonly maxStderrBytes: number;
   /** pi reads its stdin only when the extensions' `session_start` hooks have ended: some take their time. */
   readonly startTimeoutMs: number;
+  /** What dialogs of these hooks that have a timeout may add to it, in all. */
+  readonly maxStartupDialogMs: number;
+  /** Between a dialog without a timeout and the first answer: an extension need not wait for its dialog. */
+  readonly startupDialogGraceMs: number;
 }
 
 /** Who hears what a child reports, in the exact order in which pi reported. */
@@ -51,8 +56,6 @@ export interface ChildOptions extends ChildSinks {
   readonly log: Logger;
 }
 
-const dialogMethods: ReadonlySet<unknown> = new Set(["select", "confirm", "input", "editor"]);
-
 /** One running `pi --mode rpc` with its helper. Made by `startPi`; ends once, and says how. */
 export class Child {
   /** Marks all processes that descend from it. */
@@ -63,7 +66,7 @@ export class Child {
   readonly #commands: Commands;
   readonly #stderr: TextRing;
   readonly #exited = deferred<ChildExit>();
-  readonly #startupProblem = deferred<never>();
+  readonly #startup: StartupDialogs;
   readonly #cleaned: Promise<void>;
   #sinks: ChildSinks;
   #state: ChildState = { kind: "starting" };
@@ -77,6 +80,7 @@ export class Child {
     this.#options = options;
     this.#sinks = options;
     this.#stdio = stdio;
+    this.#startup = new StartupDialogs(options.limits);
     this.#stderr = new TextRing(options.limits.maxStderrBytes);
     this.#commands = new Commands((line) => this.#write(line));
     this.link = new Link({
@@ -145,10 +149,9 @@ export class Child {
 
   /** Waits for the first answer and checks what must be true of a child before anybody uses it. */
   async becomeReady(): Promise<ReadyState> {
-    const { startTimeoutMs } = this.#options.limits;
-    const ready = await within(Promise.race([this.#checks(), this.#startupProblem.promise]), startTimeoutMs);
+    const ready = await this.#startup.within(this.#checks());
     if (ready.kind === "timeout") {
-      throw new WireError("start_failed", `pi did not answer within ${startTimeoutMs} ms after its start.`, {
+      throw new WireError("start_failed", `pi did not answer within ${ready.afterMs} ms after its start.`, {
         stderrTail: this.stderrTail,
       });
     }
@@ -158,7 +161,7 @@ export class Child {
   }
 
   async #checks(): Promise<ReadyState> {
-    const first = await this.#commands.send({ type: "get_state" });
+    const first = await this.#commands.send({ type: "get_state" }, { onResponse: () => this.#startup.answered() });
     // The helper announces itself in session_start, which lies before pi's first answer.
     if (this.link.command === undefined) await this.#requireHello();
     await this.verify();
@@ -211,7 +214,7 @@ export class Child {
       response: (response) => this.#commands.settle(response),
       status: (key, text) => this.link.receive(key, text),
       event: (record, event) => {
-        if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#watchStartupDialog(event);
+        if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#startup.look(event);
         this.#sinks.onEvent(record, event);
       },
       diagnostic: onDiagnostic,
@@ -269,11 +272,6 @@ export class Child {
     });
   }
 
-  #watchStartupDialog(event: PiEvent): void {
-    if (!dialogMethods.has(event["method"]) || typeof event["timeout"] === "number") return;
-    this.#startupProblem.reject(startupDialog(String(event["title"] ?? event["method"])));
-  }
-
   #end(): Promise<ChildExit> {
     this.#stopped ??= this.#climbDown();
     return this.#stopped;
@@ -294,7 +292,7 @@ export class Child {
       ? new WireError("child_exited", `pi ended (${signal ?? `code ${code}`}).`, { exit })
       : startFailure(exit, this.#options.pi, this.#options.helper);
     this.#state = { kind: "exited", exit };
-    this.#startupProblem.reject(error);
+    this.#startup.end(error);
     this.#commands.end(error);
     this.link.end(error);
     this.#exited.resolve(exit);

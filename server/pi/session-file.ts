@@ -17,8 +17,9 @@ export interface SessionFileRequest {
 }
 
 /** Where a session's file is to lie. */
-export function sessionFilePath({ sessionId, cwd, env, now, directory }: SessionFileRequest): string {
-  return join(directory ?? sessionDirectory(cwd, env), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
+export function sessionFilePath(request: SessionFileRequest): string {
+  const { sessionId, cwd, env, now, directory = sessionDirectory(cwd, env) } = request;
+  return join(directory, `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
 /**

@@ -44,11 +44,12 @@ export function spawnFailure(cause: NodeJS.ErrnoException, path: string): WireEr
   );
 }
 
-export function startupDialog(title: string): WireError {
+export function startupDialog(question: string): WireError {
+  const title = question.slice(0, 200);
   return new WireError(
-    "start_failed",
+    "startup_dialog",
     `An extension asked "${title}" while pi started. pi reads no answer at that time, so it would wait for ever; the extension needs a timeout there, or has to ask later.`,
-    { startupDialog: title },
+    { title },
   );
 }
 

@@ -13,7 +13,7 @@ export interface GovernanceOptions {
 }
 
 /** The params by which a method says which session it is about. */
-export const sessionParams = ["sessionId", "deliveryId", "promptId"] as const;
+export const sessionParams = ["sessionId", "deliveryId", "dialogId", "promptId"] as const;
 export type SessionParam = (typeof sessionParams)[number];
 
 /** Those that change something, and nothing in a session that is there; or that are about control itself. */

@@ -1,16 +1,23 @@
 import type { DeliveryTracker } from "../delivery/tracker.ts";
+import type { DialogDesk } from "../session/dialog-desk.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Clients } from "./clients.ts";
 import type { GovernanceOptions } from "./governance.ts";
 
 /** Who may act in which session: as its control says. What is not there is for the handler to say. */
-export function governance(clients: Clients, registry: Registry, tracker: DeliveryTracker): GovernanceOptions {
+export function governance(
+  clients: Clients,
+  registry: Registry,
+  tracker: DeliveryTracker,
+  dialogs: DialogDesk,
+): GovernanceOptions {
   return {
     by: (peer) => clients.by(peer),
     check: (sessionId, by) => registry.find(sessionId)?.control.check(by),
     sessionOf: {
       sessionId: (id) => id,
       deliveryId: (id) => tracker.find(id)?.sessionId,
+      dialogId: (id) => dialogs.find(id)?.sessionId,
       promptId: (id) => registry.findPrompt(id)?.sessionId,
     },
   };

@@ -1,6 +1,5 @@
 import type { ReadyState } from "../pi/ready-state.ts";
-import type { PiCommand, PiEvent } from "../pi/records.ts";
-import { cancellation } from "./dialogs.ts";
+import type { PiEvent } from "../pi/records.ts";
 
 /** Those who need to know of pi's events. */
 export interface EventReaders {
@@ -12,8 +11,8 @@ export interface EventReaders {
   messageEnded(event: PiEvent): void;
   /** pi says something of itself. */
   learned(said: Partial<ReadyState>): void;
-  /** The event wants an answer. */
-  answer(command: PiCommand): void;
+  /** An extension shows something, or asks. */
+  asked(event: PiEvent): void;
 }
 
 /** What the daemon itself needs to know of pi's events. High-rate ones do not come here. */
@@ -41,11 +40,9 @@ export function lookAt(event: PiEvent, readers: EventReaders): void {
     case "thinking_level_changed":
       readers.learned({ thinkingLevel: textOf(event["level"]) });
       break;
-    case "extension_ui_request": {
-      const answer = cancellation(event);
-      if (answer !== undefined) readers.answer(answer);
+    case "extension_ui_request":
+      readers.asked(event);
       break;
-    }
     default:
   }
 }

@@ -48,6 +48,8 @@ export class Prompting {
   readonly #companion: PromptCompanion;
   /** Those that pi has not answered yet. */
   readonly #known = new Map<string, UnderWay>();
+  /** Prompts that pi has got and not taken yet. */
+  #gated = 0;
 
   constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
     this.#core = core;
@@ -81,7 +83,11 @@ export class Prompting {
    * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
    * ignores the abort.
    */
-  async abort(signal?: AbortSignal, by?: By): Promise<boolean> {
+  abort(signal?: AbortSignal, by?: By): Promise<boolean> {
+    return this.#core.dialogs.whileAborting(() => this.#abort(signal, by));
+  }
+
+  async #abort(signal: AbortSignal | undefined, by: By | undefined): Promise<boolean> {
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const given = signal === undefined ? waiting : AbortSignal.any([waiting, signal]);
     const turn = this.#core.scope.overtake(async () => {
@@ -112,6 +118,8 @@ export class Prompting {
    * Throws `child_exited`, `refused_by_pi`.
    */
   async clearQueue(by?: By): Promise<QueuedTexts> {
+    // A prompt may wait for an extension that asks before pi takes it; what comes behind it would wait as well.
+    if (this.#gated > 0) this.#core.dialogs.cancelAll("clear_queue");
     return await this.#core.scope.run(async () => {
       const { state } = this.#core;
       if (state.kind !== "idle" && state.kind !== "running") return { steering: [], followUp: [] };
@@ -194,8 +202,11 @@ export class Prompting {
     const run = this.#core.nextRun();
     const outcome = this.#write(child, promptId, request);
     // A command runs at once in every state of pi, for as long as it likes: nothing has to wait behind it.
-    if (!isCommand) await Promise.race([outcome, run]).catch(() => {});
     outcome.catch(() => {});
+    if (isCommand) return { outcome };
+    this.#gated += 1;
+    await Promise.race([outcome, run]).catch(() => {});
+    this.#gated -= 1;
     return { outcome };
   }
 

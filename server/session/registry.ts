@@ -16,8 +16,9 @@ import {
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
-import { type CreateOptions, createOptions, type SessionConfiguration } from "./create-options.ts";
+import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles } from "./created-files.ts";
+import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
@@ -33,6 +34,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;
   readonly logs: Logs;
+  readonly dialogs: DialogDesk;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
     readonly maxRefillBytes: number;
@@ -44,19 +46,13 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
   };
 }
 
-interface Creation {
-  readonly params: Params<"session/create">;
-  readonly request: SessionFileRequest;
-  readonly created: CreateOptions;
-}
-
 /** All sessions that are not closed. */
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
   readonly #children: ChildSource;
-  readonly #catalogue: ModelCatalogue;
   readonly #created: CreatedFiles;
+  readonly #catalogue: ModelCatalogue;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** Creations and closings that have not ended. */
@@ -183,6 +179,7 @@ export class Registry {
       get: (sessionId) => this.get(sessionId),
       all: () => this.all(),
       add: (stored) => this.#add(stored),
+      requireRoom: () => this.#refuseMore(),
       begin: async (stored) => {
         this.#refuseMore();
         return await this.#track(this.#begin(stored));
@@ -194,11 +191,16 @@ export class Registry {
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
-    const { sessions, prompts, logs } = this.#options;
+    const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     session.journal.close();
     const { sessionId } = session;
-    await Promise.allSettled([sessions.delete(sessionId), prompts.deleteOf(sessionId), logs.delete(sessionId)]);
+    await Promise.allSettled([
+      sessions.delete(sessionId),
+      prompts.deleteOf(sessionId),
+      dialogs.forget(sessionId),
+      logs.delete(sessionId),
+    ]);
     return exit;
   }
 
@@ -207,42 +209,34 @@ export class Registry {
       throw exhaustion(error) ?? error;
     });
     const now = new Date();
-    const created = await createOptions(params, this.#options.configuration);
-    const request = { sessionId, cwd, env: this.#options.env, now, directory: created.options.sessionDir };
-    if (created.ephemeral) return await this.#createWith({ params, request, created });
+    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
+    const { dialogPolicy, onForeignWrite } = params;
+    const { name, sessionDir: directory } = options;
+    const begin = (file: string): Promise<Session> =>
+      this.#begin({
+        sessionId,
+        cwd,
+        file,
+        ...(name === undefined ? {} : { name }),
+        generation: 0,
+        reservedSeq: 0,
+        options,
+        ...(ephemeral && { ephemeral }),
+        ...(profile === undefined ? {} : { profile }),
+        ...(labels === undefined ? {} : { labels }),
+        ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
+        ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+        createdAt: now.getTime(),
+        updatedAt: now.getTime(),
+      });
+    if (ephemeral) return await begin(join(this.#options.runDirectory, `${sessionId}.jsonl`));
+    const request = { sessionId, cwd, env: this.#options.env, now, directory };
     await this.#created.begin(sessionId, sessionFilePath(request));
     try {
-      return await this.#createWith({ params, request, created });
+      return await begin(await createFile(request));
     } finally {
       await this.#created.end(sessionId);
     }
-  }
-
-  async #createWith({ params: { onForeignWrite }, request, created }: Creation): Promise<Session> {
-    const { sessionId, cwd, now } = request;
-    const { options, ephemeral, profile, labels } = created;
-    const { name } = options;
-    const file = ephemeral
-      ? join(this.#options.runDirectory, `${sessionId}.jsonl`)
-      : await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
-          const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-          throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-        });
-    return await this.#begin({
-      sessionId,
-      cwd,
-      file,
-      ...(name === undefined ? {} : { name }),
-      generation: 0,
-      reservedSeq: 0,
-      options,
-      ...(ephemeral && { ephemeral }),
-      ...(profile === undefined ? {} : { profile }),
-      ...(labels === undefined ? {} : { labels }),
-      ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
-      createdAt: now.getTime(),
-      updatedAt: now.getTime(),
-    });
   }
 
   async #begin(stored: StoredSession): Promise<Session> {
@@ -272,7 +266,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, taker, logs, limits } = this.#options;
+    const { sessions, prompts, tracker, dialogs, taker, logs, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
@@ -287,6 +281,7 @@ export class Registry {
       logs,
       maxRefillBytes: limits.maxRefillBytes,
       maxSnapshotBytes: limits.maxSnapshotBytes,
+      dialogs,
       maxProviderBodyBytes: limits.maxProviderBodyBytes,
       maxWaitingCalls: limits.maxWaitingCalls,
       calls: {
@@ -317,4 +312,11 @@ export class Registry {
     if (this.#shuttingDown === undefined) return undefined;
     return new WireError("shutting_down", "The daemon is about to end.");
   }
+}
+
+async function createFile(request: SessionFileRequest): Promise<string> {
+  return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
+    const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+    throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
+  });
 }

@@ -1,7 +1,11 @@
 import type { Frame } from "../frames/frame.ts";
+import { isMedium, mediumHeadBytes, wholeText, writeHead } from "../frames/message-head.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 
-/** Frames one behind the other in one piece of memory, which is freed as a whole. Their numbers have no holes. */
+/**
+ * Frames one behind the other in one piece of memory, which is freed as a whole. Their numbers have no holes. In front of
+ * each is room for the head of the WebSocket message that holds it: many frames can be written as one piece.
+ */
 interface Segment {
   readonly bytes: Buffer;
   readonly firstSeq: number;
@@ -52,20 +56,22 @@ export class Ring {
   /** Room for a frame of at most `size` bytes, from `start` on. */
   room(seq: number, size: number): { readonly bytes: Buffer; readonly start: number } {
     const newest = this.#segments.at(-1);
-    const fits = newest !== undefined && newest.bytes.length - newest.end >= size;
+    const fits = newest !== undefined && newest.bytes.length - newest.end >= size + mediumHeadBytes;
     const follows = newest !== undefined && newest.firstSeq + newest.starts.length === seq;
-    const segment = fits && follows ? newest : this.#segment(seq, size, newest);
+    const segment = fits && follows ? newest : this.#segment(seq, size + mediumHeadBytes, newest);
     this.#writing = segment;
-    return { bytes: segment.bytes, start: segment.end };
+    return { bytes: segment.bytes, start: segment.end + mediumHeadBytes };
   }
 
   /** The frame that was written into the room, up to `end`. */
   close(end: number, seq: number, isDelta: boolean): Frame {
     const segment = this.#writing as Segment;
-    const bytes = segment.bytes.subarray(segment.end, end);
-    segment.starts.push(isDelta ? ~segment.end : segment.end);
+    const start = segment.end + mediumHeadBytes;
+    const length = end - start;
+    if (isMedium(length)) writeHead(segment.bytes, segment.end, length, wholeText);
+    segment.starts.push(isDelta ? ~start : start);
     segment.end = end;
-    return { bytes, sessionId: this.#sessionId, seq, isDelta };
+    return this.#frame(segment.bytes.subarray(start, end), seq, isDelta);
   }
 
   /** The frames from a number on. Whoever reads them may stop; none may be added meanwhile. */
@@ -76,8 +82,8 @@ export class Ring {
         const isDelta = written < 0;
         const start = isDelta ? ~written : written;
         const next = starts[i + 1];
-        const stop = next === undefined ? end : next < 0 ? ~next : next;
-        yield { bytes: bytes.subarray(start, stop), sessionId: this.#sessionId, seq: firstSeq + i, isDelta };
+        const stop = next === undefined ? end : (next < 0 ? ~next : next) - mediumHeadBytes;
+        yield this.#frame(bytes.subarray(start, stop), firstSeq + i, isDelta);
       }
     }
   }
@@ -95,6 +101,13 @@ export class Ring {
     this.#segments.length = 0;
     this.#take(-this.#bytes);
     this.#budget.leave(this);
+  }
+
+  #frame(bytes: Buffer, seq: number, isDelta: boolean): Frame {
+    const sessionId = this.#sessionId;
+    // Shorter and longer ones have a head of another length, and are given theirs where they are sent.
+    if (!isMedium(bytes.length)) return { bytes, sessionId, seq, isDelta };
+    return { bytes, sessionId, seq, isDelta, headBytes: mediumHeadBytes };
   }
 
   /** Segments grow, so that a quiet session costs little. */

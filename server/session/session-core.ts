@@ -2,6 +2,7 @@ import type { By } from "../../protocol/client-identity.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
 import type { StartPurpose } from "./child-life.ts";
+import type { Dialogs } from "./dialogs.ts";
 import type { SessionState } from "./session-state.ts";
 
 /** What the parts of a session see of it. */
@@ -12,6 +13,7 @@ export interface SessionCore {
   readonly state: SessionState;
   /** The queue on which everything is serialised that writes to the session's pi. */
   readonly scope: SerialQueue;
+  readonly dialogs: Dialogs;
   readonly runId: string | undefined;
   /** How many runs there have been. */
   readonly runsStarted: number;

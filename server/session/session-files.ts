@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, sep } from "node:path";
 import type { Logger } from "pino";
@@ -30,6 +30,8 @@ export interface SessionHouse {
   add(stored: StoredSession): Session;
   /** A session that is there when its first child is ready. Throws what starting can throw; nothing is left then. */
   begin(stored: StoredSession): Promise<Session>;
+  /** Throws `overloaded` where there may be no further one, and `shutting_down`. */
+  requireRoom(): void;
   /** Ends a session, and forgets it. */
   end(session: Session, how: "close" | "delete"): Promise<ChildExit | undefined>;
 }
@@ -127,6 +129,7 @@ export class SessionFiles {
 
   /** Makes a session, without a pi, of a branch of another one. Gives its id. */
   async branchOff(from: Session, leafId: string): Promise<string> {
+    this.#options.house.requireRoom();
     const now = new Date();
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
@@ -143,7 +146,7 @@ export class SessionFiles {
     const { house, log } = this.#options;
     const to = house.find(hello.sessionId) ?? this.#successor(from, hello.sessionId, file);
     from.succession.giveAway(child);
-    if (to === undefined || to.file !== file || !to.succession.canTake) {
+    if (to === undefined || !isSameFile(to.file, file) || !to.succession.canTake) {
       log.error(
         { from: from.sessionId, file },
         "the session that was put into a pi has a pi already, or is none; the pi is ended",
@@ -167,6 +170,7 @@ export class SessionFiles {
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
+    this.#options.house.requireRoom();
     const data = await from.scope.run(async () => {
       const child = await from.awake();
       await requireIdle(from, child);
@@ -237,6 +241,16 @@ export class SessionFiles {
     if (root === undefined || !file.startsWith(`${root}${sep}`)) {
       throw unusable(file, "outside", "is in none of pi's session directories");
     }
+  }
+}
+
+/** One file may have several paths. */
+function isSameFile(one: string, other: string): boolean {
+  if (one === other) return true;
+  try {
+    return realpathSync(one) === realpathSync(other);
+  } catch {
+    return false;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Control } from "../../protocol/control.ts";
+import type { DialogSummary } from "../../protocol/dialog.ts";
 import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { isLost } from "./ephemeral.ts";
 import type { SessionFacts } from "./session-record.ts";
@@ -11,6 +12,7 @@ export interface InfoParts {
   readonly epoch: string;
   readonly pendingDeliveries: number;
   readonly control: Control;
+  readonly pendingDialogs: readonly DialogSummary[];
   readonly lostPrompts: readonly LostPrompt[];
 }
 
@@ -22,6 +24,7 @@ export function sessionInfo({
   epoch,
   pendingDeliveries,
   control,
+  pendingDialogs,
   lostPrompts,
 }: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
@@ -36,6 +39,7 @@ export function sessionInfo({
     epoch,
     pendingDeliveries,
     ...(control.policy === "shared" && control.controller === undefined ? {} : { control }),
+    pendingDialogs: [...pendingDialogs],
     lostPrompts: [...lostPrompts],
     ...(exit === undefined ? {} : { exit }),
   };

@@ -6,6 +6,7 @@ import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import type { Session } from "./session.ts";
@@ -40,6 +41,7 @@ export interface SessionOptions {
   readonly maxRefillBytes: number;
   /** The messages of a snapshot. */
   readonly maxSnapshotBytes: number;
+  readonly dialogs: DialogDesk;
   /** One message list or payload that subscribers are told of. */
   readonly maxProviderBodyBytes: number;
   /** Calls that may wait for their turn. */

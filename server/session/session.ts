@@ -16,6 +16,7 @@ import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
+import type { Dialogs } from "./dialogs.ts";
 import { lossOf } from "./ephemeral.ts";
 import { Journal, type SubscribeOptions } from "./journal.ts";
 import { PiCalls } from "./pi-calls.ts";
@@ -25,6 +26,7 @@ import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
 import { Refill } from "./refill.ts";
 import type { SessionCore } from "./session-core.ts";
+import { dialogsOf } from "./session-dialogs.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
 import { SessionPrompts } from "./session-prompts.ts";
@@ -47,6 +49,7 @@ export class Session implements SessionCore {
   readonly control: Control;
   readonly attribution = new Attribution();
   readonly succession: Succession;
+  readonly dialogs: Dialogs;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
@@ -70,7 +73,7 @@ export class Session implements SessionCore {
       this.#record.take(said);
       this.#publish();
     },
-    answer: (command) => this.#life.child?.post(command),
+    asked: (event) => this.dialogs.look(event),
   };
   #closed: Promise<ChildExit | undefined> | undefined;
   /** Resolves when everything is told of the last child's end. */
@@ -113,7 +116,10 @@ export class Session implements SessionCore {
     this.#life = new ChildLife({
       runs: this.prompts.runs,
       start: (signal) => this.#start(signal),
-      onReady: (child) => this.#provider.attach(child),
+      onReady: (child) => {
+        this.#provider.attach(child);
+        this.dialogs.childReady();
+      },
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
       onEnded: (child, exit) => {
         this.#lastEnded = this.#childEnded(child, exit);
@@ -125,6 +131,8 @@ export class Session implements SessionCore {
       },
       log,
     });
+    const [record, journal, life] = [this.#record, this.#journal, this.#life];
+    this.dialogs = dialogsOf({ options, record, journal, life, onPending: () => this.#publish() });
     this.succession = new Succession({
       record: this.#record,
       journal: this.#journal,
@@ -184,6 +192,7 @@ export class Session implements SessionCore {
       epoch: this.#journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
       control: this.control.state,
+      pendingDialogs: this.dialogs.summaries(),
       lostPrompts: this.prompts.ledger.lost,
     });
   }
@@ -265,6 +274,7 @@ export class Session implements SessionCore {
   /** A daemon has ended and another began: what the child of the former had not written is lost. */
   async recover(): Promise<void> {
     this.prompts.recover();
+    this.dialogs.recover();
     await this.#recount(Date.now());
     if (this.#journal.lost !== undefined) await this.#refill.run(this.file);
     if (this.#record.stored.fileMark?.isOpen === true) await this.#leave(() => this.#custody.orphaned());
@@ -278,6 +288,7 @@ export class Session implements SessionCore {
   /** Ends the child and keeps the session for a later daemon. */
   async hibernate(): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
+    this.dialogs.endAll("hibernate");
     if (this.#life.child !== undefined) await this.#leave(() => this.#life.endChild());
     else {
       await this.#life.endChild();
@@ -310,6 +321,7 @@ export class Session implements SessionCore {
     this.prompts.close(why);
     this.control.close();
     await this.#refuseStarts(why);
+    this.dialogs.endAll("close");
     return await this.#leave(() =>
       this.#life.close(async () => {
         this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
@@ -343,6 +355,7 @@ export class Session implements SessionCore {
   async #start(signal: AbortSignal): Promise<Child> {
     await this.#custody.begin(this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
+    this.dialogs.childStarting();
     try {
       const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...this.#sinks(generation) });
       this.#custody.started(child, generation);
@@ -373,6 +386,7 @@ export class Session implements SessionCore {
   }
 
   #runSettled(aborted: boolean | undefined): void {
+    this.dialogs.runSettled(this.runId);
     if (!this.#life.runSettled(aborted)) return;
     this.#settling.open();
     const { child } = this.#life;
@@ -422,6 +436,7 @@ export class Session implements SessionCore {
   async #childEnded(child: Child, exit: ChildExit): Promise<void> {
     this.#settling.open();
     this.#provider.childEnded(child, exit.at);
+    this.dialogs.childEnded(child);
     this.#journal.pending([]);
     await this.#recount(exit.at);
     if (exit.expected) await this.#journal.rest();

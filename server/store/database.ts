@@ -4,19 +4,22 @@ import { type Connect, connect, type Parameters, Statement } from "./connection.
 import { migrate } from "./migrations.ts";
 import { type StoreHealth, Unwritten, type Write } from "./unwritten.ts";
 import { Writer, type WriterFailure, type WriterOutcome, type WriterRequest } from "./writer.ts";
-import { Writers } from "./writers.ts";
+import { type StartThread, Writers } from "./writers.ts";
+import { WritingThread } from "./writing-thread.ts";
 
 export interface DatabaseOptions {
   /** Where the number of the newest commit is kept; without it a lost end of the WAL goes unnoticed. */
   readonly mark?: CommitMark;
   /** The store can be written again. */
   readonly onRecovered?: () => void;
-  /** A thread of its own writes as soon as writing has taken so much of one second of this one. Default: 10. */
-  readonly maxLocalMsPerSecond?: number;
+  /** A thread of its own writes as soon as writing has taken so much of 5 s of this one. Default: 100. */
+  readonly maxLocalMs?: number;
   /** That thread ends when nothing was written for so long. Default: 60,000. */
   readonly maxIdleThreadMs?: number;
   /** For tests. There is no other thread then. */
   readonly connect?: Connect;
+  /** For tests. */
+  readonly startThread?: StartThread;
 }
 
 /** How long a change that has happened waits for a transaction that is made anyway. */
@@ -61,7 +64,7 @@ export class Database {
 
   /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
-    const { mark, onRecovered = () => {}, maxLocalMsPerSecond = 10, maxIdleThreadMs = 60_000 } = options;
+    const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000 } = options;
     this.#onFailure = onFailure;
     this.#onRecovered = onRecovered;
     const open = options.connect ?? connect;
@@ -69,9 +72,10 @@ export class Database {
     try {
       migrate(connection);
       const local = new Writer({ path, connection, connect: open, mark });
+      const start: StartThread = (callbacks) => new WritingThread({ path, mark: mark?.descriptor, ...callbacks });
       const isAlone = options.connect !== undefined || path === ":memory:";
-      const thread = isAlone ? undefined : { path, mark: mark?.descriptor };
-      this.#writers = new Writers({ local, thread, maxLocalMsPerSecond, maxIdleThreadMs, onFailure });
+      const startThread = options.startThread ?? (isAlone ? undefined : start);
+      this.#writers = new Writers({ local, startThread, maxLocalMs, maxIdleThreadMs, onFailure });
     } catch (error) {
       connection.close();
       throw error;
@@ -139,11 +143,12 @@ export class Database {
 
   /**
    * Commits what is queued, now, while everybody waits: {@link written} is the better choice wherever it can be awaited.
-   * Never throws. A disk that does not answer for 30 s is not waited for.
+   * Never throws. A disk that does not answer for 30 s is not waited for: gives whether everything came to an end.
    */
-  flush(): void {
+  flush(): boolean {
     this.#due();
     while (this.#isBusy && this.#writers.finish());
+    return !this.#isBusy;
   }
 
   /** Gives at most so many free pages back to the file system. Resolves also when it could not. */

@@ -141,7 +141,7 @@ export class EventStore {
 
   /** Forgets what was stored before a time, in Unix milliseconds, and the oldest where all exceed their bound. */
   async expire(before: number): Promise<void> {
-    await this.#database.write(this.#expire, before);
+    await this.#database.note(this.#expire, before);
     this.#recount();
     const { maxTotalBytes } = this.#limits;
     if (this.#bytes <= maxTotalBytes) return;
@@ -149,7 +149,7 @@ export class EventStore {
     for (const { at, bytes } of this.#oldest.all()) {
       excess -= Number(bytes);
       if (excess > 0) continue;
-      await this.#database.write(this.#expire, Number(at) + 1);
+      await this.#database.note(this.#expire, Number(at) + 1);
       break;
     }
     this.#recount();
@@ -164,7 +164,7 @@ export class EventStore {
   ): Promise<void> {
     const bytes = frames.length + rowBytes;
     const { maxSessionBytes, maxTotalBytes } = this.#limits;
-    await this.#database.write(this.#put, sessionId, lastSeq, firstSeq, Date.now(), bytes, gap, frames);
+    await this.#database.note(this.#put, sessionId, lastSeq, firstSeq, Date.now(), bytes, gap, frames);
     const kept = this.#kept.get(sessionId) ?? { bytes: 0, newest: 0 };
     this.#kept.set(sessionId, kept);
     kept.bytes += bytes;
@@ -185,7 +185,7 @@ export class EventStore {
       freed += Number(bytes);
       upTo = Number(last_seq);
     }
-    await this.#database.write(this.#forget, sessionId, upTo);
+    await this.#database.note(this.#forget, sessionId, upTo);
     kept.bytes -= freed;
     this.#bytes -= freed;
   }

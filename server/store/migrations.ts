@@ -74,6 +74,16 @@ const steps: readonly string[] = [
    ) STRICT;
    CREATE UNIQUE INDEX events_by_session ON events (session_id, last_seq, bytes);
    CREATE INDEX events_by_age ON events (at, session_id, last_seq, bytes);`,
+  `CREATE TABLE dialogs (
+     dialog_id TEXT PRIMARY KEY,
+     session_id TEXT NOT NULL,
+     open INTEGER NOT NULL,
+     record TEXT NOT NULL,
+     record_sum INTEGER NOT NULL,
+     opened_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX dialogs_by_session ON dialogs (session_id);
+   CREATE INDEX dialogs_by_age ON dialogs (open, opened_at, dialog_id);`,
 ];
 
 /** The newest shape. */

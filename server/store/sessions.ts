@@ -1,5 +1,6 @@
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { OnForeignWrite } from "../../protocol/custody.ts";
+import type { DialogPolicy } from "../../protocol/dialog.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
 import type { SessionList } from "./session-list.ts";
@@ -43,6 +44,8 @@ export interface StoredSession {
   };
   /** Where it is not shared by all clients. */
   readonly control?: ControlPolicy;
+  /** What becomes of a dialog that nobody can answer. Default: as `dialog-policy.ts` says. */
+  readonly dialogPolicy?: DialogPolicy;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -90,8 +93,7 @@ export class SessionStore {
 
   /** Brings to disk, now, what was put. Gives whether it is there. */
   flush(): boolean {
-    this.#database.flush();
-    return this.#database.health.state === "open";
+    return this.#database.flush() && this.#database.health.state === "open";
   }
 
   /** As {@link put}. */

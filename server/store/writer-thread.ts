@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads";
 import { CommitMark } from "./commit-mark.ts";
-import { connect, failureKind } from "./connection.ts";
+import { connect } from "./connection.ts";
 import {
   endedAt,
   repliesAt,
@@ -14,6 +14,26 @@ import { Writer } from "./writer.ts";
 // What the writing thread runs: a writer, and the port through which it is asked.
 
 const { path, mark, port, shared } = workerData as ThreadData;
+const unpacker = new Unpacker();
+let writer: Writer | undefined;
+
+/** Opens the database when first asked: then nobody else writes, who might keep it locked. */
+function opened(): Writer {
+  writer ??= new Writer({
+    path,
+    connection: connect(path),
+    connect,
+    mark: mark === undefined ? undefined : CommitMark.of(mark),
+  });
+  return writer;
+}
+
+function outcomeOf(request: ThreadRequest): ThreadReply {
+  if (request.kind === "commit") return opened().take({ kind: "commit", changes: unpacker.unpack(request.packed) });
+  if (request.kind !== "close") return opened().take(request);
+  writer?.close();
+  return {};
+}
 
 function reply(outcome: ThreadReply): void {
   port.postMessage(outcome);
@@ -27,24 +47,9 @@ process.on("exit", () => {
   Atomics.notify(shared, repliesAt);
 });
 
-try {
-  const writer = new Writer({
-    path,
-    connection: connect(path),
-    connect,
-    mark: mark === undefined ? undefined : CommitMark.of(mark),
-  });
-  const unpacker = new Unpacker();
-  port.on("message", (data: ThreadRequest) => {
-    if (data.kind === "commit") reply(writer.take({ kind: "commit", changes: unpacker.unpack(data.packed) }));
-    else if (data.kind !== "close") reply(writer.take(data));
-    else {
-      writer.close();
-      port.close();
-      reply({});
-    }
-  });
-  reply({});
-} catch (error) {
-  reply({ failure: { kind: failureKind(error), error: error as Error } });
-}
+// What is thrown ends the thread, and the other side goes on without it.
+port.on("message", (request: ThreadRequest) => {
+  reply(outcomeOf(request));
+  if (request.kind === "close") port.close();
+});
+reply({});

@@ -1,18 +1,38 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Writer, WriterOutcome, WriterPort, WriterRequest } from "./writer.ts";
-import { WritingThread } from "./writing-thread.ts";
+
+/** What a thread is started with. */
+export interface ThreadCallbacks {
+  /** It takes requests from now on. */
+  readonly onReady: () => void;
+  /** It has ended unasked, or could not be started. What was asked of it last has no outcome. */
+  readonly onEnd: (why: Error) => void;
+}
+
+/** A writer in another thread, as it is seen from here. */
+export interface WriterThread extends WriterPort {
+  /** Waits for the outcome of what it was asked, and lets nothing else happen meanwhile. False: it takes too long. */
+  finish(): boolean;
+  /** Closes its connection, and ends. Nothing that was asked of it may be under way. */
+  close(): void;
+}
+
+export type StartThread = (callbacks: ThreadCallbacks) => WriterThread;
 
 export interface WritersOptions {
   readonly local: Writer;
-  /** What the thread opens. Undefined: there is none, and all is written here. */
-  readonly thread: { readonly path: string; readonly mark: number | undefined } | undefined;
-  /** The thread is started when writing has taken so much of one second here. */
-  readonly maxLocalMsPerSecond: number;
+  /** Undefined: there is no other thread, and all is written here. */
+  readonly startThread: StartThread | undefined;
+  /** The thread is started when writing has taken so much of {@link windowMs} here. */
+  readonly maxLocalMs: number;
   /** It ends when nothing was written for so long. */
   readonly maxIdleThreadMs: number;
   /** Hears that the thread ended unasked. */
   readonly onFailure: (error: unknown) => void;
 }
+
+/** Long enough for a burst, such as the start of some sessions, to be none that lasts. */
+const windowMs = 5_000;
 
 /** After a thread that ended unasked no other is started for so long. */
 const threadPauseMs = 60_000;
@@ -24,7 +44,7 @@ const threadPauseMs = 60_000;
 export class Writers implements WriterPort {
   readonly #options: WritersOptions;
   readonly #local: Writer;
-  #thread: WritingThread | undefined;
+  #thread: WriterThread | undefined;
   #isThreadReady = false;
   /** An error of the system was met by the thread: nobody else's connection is to be trusted after that. */
   #hasThreadFailed = false;
@@ -32,7 +52,7 @@ export class Writers implements WriterPort {
   #awaited: { readonly request: WriterRequest; readonly onOutcome: (outcome: WriterOutcome) => void } | undefined;
   /** The newest commit that is known of. */
   #commits: number;
-  #secondFrom = 0;
+  #windowFrom = 0;
   #localMs = 0;
   #lastRequestAt = 0;
   #idle: NodeJS.Timeout | undefined;
@@ -89,20 +109,19 @@ export class Writers implements WriterPort {
 
   #noteLoad(ms: number): void {
     const now = performance.now();
-    if (now - this.#secondFrom > 1_000) {
-      this.#secondFrom = now;
+    if (now - this.#windowFrom > windowMs) {
+      this.#windowFrom = now;
       this.#localMs = 0;
     }
     this.#localMs += ms;
-    if (this.#localMs >= this.#options.maxLocalMsPerSecond) this.#startThread(now);
+    if (this.#localMs >= this.#options.maxLocalMs) this.#startThread(now);
   }
 
   #startThread(now: number): void {
-    const { thread } = this.#options;
-    if (thread === undefined || this.#thread !== undefined || now < this.#noThreadBefore) return;
+    const { startThread } = this.#options;
+    if (startThread === undefined || this.#thread !== undefined || now < this.#noThreadBefore) return;
     try {
-      this.#thread = new WritingThread({
-        ...thread,
+      this.#thread = startThread({
         onReady: () => {
           this.#isThreadReady = true;
         },
@@ -129,7 +148,7 @@ export class Writers implements WriterPort {
     this.#thread = undefined;
   }
 
-  /** From here on it is written here. Whether the thread had made its last commit, the database says. */
+  /** From here on it is written here, and what the thread was asked last as well, unless the database has it. */
   #threadEnded(why: unknown): void {
     clearInterval(this.#idle);
     this.#isThreadReady = false;
@@ -137,17 +156,16 @@ export class Writers implements WriterPort {
     this.#noThreadBefore = performance.now() + threadPauseMs;
     if (this.#hasThreadFailed) this.#local.distrust();
     this.#options.onFailure(why);
-    if (this.#awaited !== undefined) this.#settle(this.#outcomeOf(this.#awaited.request, why));
+    if (this.#awaited !== undefined) this.#settle(this.#again(this.#awaited.request));
   }
 
-  #outcomeOf({ kind }: WriterRequest, why: unknown): WriterOutcome {
-    const error = why instanceof Error ? why : new Error(String(why));
+  #again(request: WriterRequest): WriterOutcome {
     try {
       const { commits } = this.#local;
-      if (kind === "commit" && commits > this.#commits) return { commits };
+      if (request.kind === "commit" && commits > this.#commits) return { commits };
     } catch {
-      // It cannot be read: nothing that was asked for is taken for done.
+      // It cannot be read: the attempt says what is wrong.
     }
-    return { failure: { kind: kind === "commit" ? "unready" : "broken", error } };
+    return this.#local.take(request);
   }
 }

@@ -8,16 +8,13 @@ import {
   type ThreadReply,
   type ThreadRequest,
 } from "./thread-messages.ts";
-import type { WriterOutcome, WriterPort, WriterRequest } from "./writer.ts";
+import type { WriterOutcome, WriterRequest } from "./writer.ts";
+import type { ThreadCallbacks, WriterThread } from "./writers.ts";
 
-export interface WritingThreadOptions {
+export interface WritingThreadOptions extends ThreadCallbacks {
   readonly path: string;
   /** The file of the commits' mark. */
   readonly mark: number | undefined;
-  /** It takes requests from now on. */
-  readonly onReady: () => void;
-  /** It has ended unasked, or could not be started. What was asked of it last has no outcome. */
-  readonly onEnd: (why: Error) => void;
 }
 
 /** How long {@link WritingThread.finish} waits for a disk that does not answer. */
@@ -28,7 +25,7 @@ const waitStepMs = 1_000;
  * A thread that writes to the database, so that nobody else waits for a sync. It takes some 10 MiB of memory, and 30 ms
  * to start.
  */
-export class WritingThread implements WriterPort {
+export class WritingThread implements WriterThread {
   readonly #worker: Worker;
   readonly #port: MessagePort;
   readonly #shared = new Int32Array(new SharedArrayBuffer(8));
@@ -51,10 +48,7 @@ export class WritingThread implements WriterPort {
     this.#port = port1;
     port1.on("message", (reply: ThreadReply) => this.#receive(reply));
     port1.unref();
-    this.#onOutcome = ({ failure }) => {
-      if (failure === undefined) options.onReady();
-      else this.#ended(failure.error);
-    };
+    this.#onOutcome = () => options.onReady();
   }
 
   request(request: WriterRequest, onOutcome: (outcome: WriterOutcome) => void): void {
@@ -66,21 +60,21 @@ export class WritingThread implements WriterPort {
     }
   }
 
-  /** Waits for the outcome of what it was asked, and lets nothing else happen meanwhile. False: it takes too long. */
   finish(): boolean {
     const deadline = performance.now() + maxFinishMs;
     while (this.#onOutcome !== undefined) {
       const replies = Atomics.load(this.#shared, repliesAt);
+      // Looked at before the port: what it has said before it ended counts.
+      const isOver = Atomics.load(this.#shared, endedAt) === 1;
       const received = receiveMessageOnPort(this.#port);
       if (received !== undefined) this.#receive(received.message as ThreadReply);
-      else if (Atomics.load(this.#shared, endedAt) === 1) this.#ended(new Error("The writing thread ended."));
+      else if (isOver) this.#ended(new Error("The writing thread ended."));
       else if (performance.now() > deadline) return false;
       else Atomics.wait(this.#shared, repliesAt, replies, waitStepMs);
     }
     return true;
   }
 
-  /** Closes its connection, and ends. Nothing that was asked of it may be under way. */
   close(): void {
     if (this.#isOver) return;
     if (this.#onOutcome !== undefined) {
@@ -112,6 +106,9 @@ export class WritingThread implements WriterPort {
   #ended(why: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    // What it has said before it ended counts.
+    const received = receiveMessageOnPort(this.#port);
+    if (received !== undefined) this.#receive(received.message as ThreadReply);
     this.#onOutcome = undefined;
     this.#port.close();
     void this.#worker.terminate();

@@ -44,6 +44,7 @@ describe("on real pi, a prompt with wait", () => {
     expect(prompt).toMatchObject({ runId: settled.runId, entryId: expect.any(String), length: 3 });
     const { entries } = (await session.command({ type: "get_entries" })) as { entries: { id: string }[] };
     expect(entries.map(({ id }) => id)).toContain(prompt.entryId);
+    await told.until(({ name }) => name === "run/ended");
     expect(story(told)).toEqual(["stored", "run", "started", "inserted", "inserted: settled", "end: settled"]);
 
     const early = ask("two");
@@ -57,6 +58,7 @@ describe("on real pi, a prompt with wait", () => {
     expect(await inTool).toMatchObject({ outcome: "aborted" });
 
     expect(await ask("four")).toMatchObject({ outcome: "failed", stopReason: "error", error: expect.any(String) });
+    await told.until(({ params }) => params["outcome"] === "failed");
     expect(story(told).filter((word) => word.startsWith("end"))).toEqual(
       ["settled", "aborted", "aborted", "failed"].map((outcome) => `end: ${outcome}`),
     );

@@ -8,11 +8,13 @@ import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { noConfiguration } from "../../server/session/create-options.ts";
+import { DialogDesk } from "../../server/session/dialog-desk.ts";
 import { Logs } from "../../server/session/logs.ts";
 import { Registry } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
+import { DialogStore } from "../../server/store/dialogs.ts";
 import { EventStore } from "../../server/store/events.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
 import { SessionStore } from "../../server/store/sessions.ts";
@@ -25,6 +27,7 @@ export interface Core extends AsyncDisposable {
   readonly cwd: string;
   readonly registry: Registry;
   readonly tracker: DeliveryTracker;
+  readonly dialogs: DialogDesk;
   /** Sets how children that start from now on misbehave. */
   behave(...behaviours: readonly string[]): void;
   /** As a daemon that was killed: its children die, and another begins on the same store. */
@@ -95,6 +98,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       onChange: (delivery) => registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
       onExpired: ({ sessionId, deliveryId }) => registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
+    const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
     const registry: Registry = new Registry({
       locate: () => locatePi({ option: fakePi, env: {} }),
       helper: "unused",
@@ -109,10 +113,11 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       }),
       tracker,
       taker: { daemonId: randomUUID(), stateDir: root },
+      dialogs,
       limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });
-    return { database, tracker, registry };
+    return { database, tracker, dialogs, registry };
   }
 
   let current = open();
@@ -135,6 +140,9 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
     },
     get tracker() {
       return current.tracker;
+    },
+    get dialogs() {
+      return current.dialogs;
     },
     behave: (...behaviours) => {
       env["FAKE_PI"] = behaviours.join(",");

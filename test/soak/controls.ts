@@ -71,7 +71,9 @@ export const controls: readonly Operation[] = [
       const replacing = actor.prompt("/soak-new");
       await actor.pause(80);
       await actor.pushSome();
-      return await replacing;
+      const isReplaced = await replacing;
+      await closeStrangers(actor);
+      return isReplaced;
     },
   },
   {
@@ -116,3 +118,12 @@ export const controls: readonly Operation[] = [
     },
   },
 ];
+
+/** The sessions that have the pi of others by now. There would be too many. */
+async function closeStrangers({ world, random }: Actor): Promise<void> {
+  const listed = await world.call("session/list", {}, random);
+  if (listed.kind !== "result") return;
+  for (const { sessionId } of listed.result.sessions) {
+    if (!world.isWatched(sessionId)) await world.call("session/close", { sessionId }, random);
+  }
+}

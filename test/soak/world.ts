@@ -190,6 +190,10 @@ export class World implements AsyncDisposable {
     if (called.kind === "result") this.ledger.sawSession(called.result);
   }
 
+  isWatched(sessionId: string): boolean {
+    return this.#subscribed.has(sessionId);
+  }
+
   unwatch(sessionId: string): void {
     this.#subscribed.delete(sessionId);
     this.#lastSeq.delete(sessionId);

@@ -8,11 +8,12 @@ import type { HandlersOf } from "../call.ts";
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
     "session/create": async (params, { subject }) => (await registry.create(params, subject?.id)).info(),
-    "session/list": async ({ stored, storedAfter, storedLimit, ...params }) => {
+    "session/list": async (params) => {
       const listed = await sessionPage(registry, params);
+      const { cwd, stored, storedAfter, storedLimit } = params;
       if (stored !== true) return listed;
-      const cwd = params.cwd === undefined ? undefined : await realpath(params.cwd).catch(() => params.cwd);
-      const { next, ...page } = await registry.files.stored({ cwd, after: storedAfter, limit: storedLimit });
+      const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
+      const { next, ...page } = await registry.files.stored({ cwd: wanted, after: storedAfter, limit: storedLimit });
       return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
     },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),

@@ -37,6 +37,7 @@ export function sessionInfo(changes: Partial<SessionInfo> = {}): SessionInfo {
     epoch: "e",
     cursor: 0,
     pendingDeliveries: 0,
+    pendingDialogs: [],
     lostPrompts: [],
     createdAt: 1,
     updatedAt: 1,

@@ -10,6 +10,7 @@ import { MessageReader } from "./message-reader.ts";
 
 const kib = 1024;
 const small: OutboxLimits = {
+  socketWindowBytes: 4 * kib,
   mergeDeltasAboveBytes: 8 * kib,
   dropDeltasAboveBytes: 16 * kib,
   maxBufferedBytes: 1024 * kib,
@@ -66,7 +67,6 @@ function outbox(limits: OutboxLimits = small, budget = new BufferBudget(64 * 102
     isOpen: () => true,
     limits,
     budget,
-    windowBytes: 4 * kib,
     onOverflow: (why) => overflows.push(why),
   });
   return { pipe, box, overflows };

@@ -18,6 +18,8 @@ test.for([
   },
   { kind: "hold", rid: "r", pushes: [{ ...heldPush("d1"), content: [{ type: "text", text: "Look:" }, image] }] },
   { kind: "file", rid: "r", path: "/tmp/frame", bytes: 10, sha256: "0".repeat(64) },
+  { kind: "entries", rid: "r" },
+  { kind: "entries", rid: "r", since: "a1b2c3d4", session: "0199c2" },
   { kind: "watch", rid: "r", provider: "messages", bodyPrefix: "/tmp/body-", maxBodyBytes: 0 },
 ])("takes %j", (frame) => {
   expect(parseInwardFrame(JSON.stringify(frame))).toEqual(frame);

@@ -9,8 +9,10 @@ const rows = Object.entries(methods) as [MethodName, MethodRow][];
 const paramsOf = ({ params }: MethodRow): readonly string[] =>
   Object.keys((params as { readonly properties?: object }).properties ?? {});
 
-const ids = { sessionId: "s", deliveryId: "d", promptId: "p" };
+const ids = { sessionId: "s", deliveryId: "d", promptId: "p", dialogId: "q" };
 const call: Call = { signal: new AbortController().signal };
+
+const found = (): string => "the session";
 
 /** All handlers, which answer with who called, and a session that nobody here may change. */
 function exclusive(): Handlers {
@@ -21,7 +23,7 @@ function exclusive(): Handlers {
       expect(sessionId).toBe("the session");
       throw new WireError("not_controller", "Another client controls the session.");
     },
-    sessionOf: { sessionId: () => "the session", deliveryId: () => "the session", promptId: () => "the session" },
+    sessionOf: { sessionId: found, deliveryId: found, dialogId: found, promptId: found },
   });
 }
 

@@ -1,0 +1,19 @@
+import type { Invocation } from "./command-spec.ts";
+import { UsageError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { findSession } from "./session-argument.ts";
+import { withClient } from "./with-client.ts";
+
+/** Deletes a session and its transcript. */
+export async function rm(invocation: Invocation<"rm">): Promise<number> {
+  const { options, output, signal } = invocation;
+  const [word = ""] = invocation.arguments;
+  if (options.yes !== true) throw new UsageError("The transcript would be gone for good: say --yes.", "rm");
+  return withClient(invocation, async (client) => {
+    const session = await findSession(client, word, signal);
+    await session.delete({ signal });
+    if (output.json) output.document({ deleted: session.id });
+    else output.print(`${session.id} is deleted.`);
+    return exitCodes.done;
+  });
+}

@@ -1,0 +1,153 @@
+import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
+import { WireError } from "../protocol/errors.ts";
+import type { DaemonPeer } from "./daemon-peer.ts";
+import type { FeedEnd, FeedListener } from "./session-feed.ts";
+import type { SessionNotification } from "./session-notification.ts";
+
+/** What a handler knows beside the dialog. */
+export interface DialogCall {
+  /** Aborted when the dialog has ended: answered by another client, over, or no longer asked. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Called once for each dialog. Resolves with the answer, or with undefined to leave it to others. One that throws leaves it
+ * too, and is told to `onDiagnostic`; so is an answer that the daemon refuses.
+ */
+export type DialogHandler = (
+  dialog: Dialog,
+  call: DialogCall,
+) => Promise<DialogAnswer | undefined> | DialogAnswer | undefined;
+
+export interface DialogResponderOptions {
+  /** Stops it. */
+  readonly signal?: AbortSignal;
+}
+
+/** Answers a session's dialogs until it is stopped, or until the session or the client is closed. */
+export class DialogResponder {
+  readonly #peer: DaemonPeer;
+  readonly #sessionId: string;
+  readonly #handler: DialogHandler;
+  readonly #listener: FeedListener;
+  readonly #signal: AbortSignal | undefined;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #closed = Promise.withResolvers<void>();
+  /** Those that the handler has got and that have not ended. */
+  readonly #open = new Map<string, AbortController>();
+  /** Those that have ended since the daemon was last asked which are open. */
+  #ended: Set<string> | undefined;
+  #isStopped = false;
+
+  /** Use `SessionHandle.onDialog()`. */
+  constructor(peer: DaemonPeer, sessionId: string, handler: DialogHandler, options: DialogResponderOptions = {}) {
+    this.#peer = peer;
+    this.#sessionId = sessionId;
+    this.#handler = handler;
+    this.#signal = options.signal;
+    this.#ready.promise.catch(() => {});
+    this.#listener = {
+      dialogs: true,
+      begin: () => void this.#look().then(this.#ready.resolve, this.#ready.reject),
+      resume: () => void this.#look().catch(() => {}),
+      gap: () => void this.#look().catch(() => {}),
+      receive: (notification) => this.#receive(notification),
+      end: (end) => this.#onEnd(end),
+    };
+    if (options.signal?.aborted === true) {
+      this.#stop(options.signal.reason);
+      return;
+    }
+    options.signal?.addEventListener("abort", this.#abort, { once: true });
+    peer.joinFeed(sessionId, this.#listener);
+  }
+
+  /** Resolves when the daemon knows that dialogs are answered here, and the handler has those that were open. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  /** Resolves, and never rejects, when nothing more is answered. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** Stops answering; open dialogs stay open, and the signals of their handlers are aborted. */
+  stop(): void {
+    this.#stop(new Error("Dialogs are no longer answered here."));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+  }
+
+  readonly #abort = (): void => this.#stop(this.#signal?.reason);
+
+  #receive({ name, params }: SessionNotification): void {
+    if (name === "dialog/opened") this.#take(params.dialog);
+    if (name === "dialog/resolved") this.#over(params.dialogId);
+  }
+
+  /** Asks which dialogs are open: some may have been opened, or have ended, unheard. */
+  async #look(): Promise<void> {
+    const ended = new Set<string>();
+    this.#ended = ended;
+    const open = new Map<string, Dialog>();
+    for (let after: string | undefined; ; ) {
+      const page = await this.#peer.call("dialog/list", {
+        sessionId: this.#sessionId,
+        ...(after === undefined ? {} : { after }),
+      });
+      for (const dialog of page.dialogs) open.set(dialog.dialogId, dialog);
+      after = page.next;
+      if (after === undefined) break;
+    }
+    // Another look has begun meanwhile.
+    if (this.#ended !== ended) return;
+    this.#ended = undefined;
+    for (const dialogId of [...this.#open.keys()]) if (!open.has(dialogId)) this.#over(dialogId);
+    for (const dialog of open.values()) if (!ended.has(dialog.dialogId)) this.#take(dialog);
+  }
+
+  #take(dialog: Dialog): void {
+    const { dialogId } = dialog;
+    if (this.#isStopped || this.#open.has(dialogId) || this.#ended?.has(dialogId) === true) return;
+    const controller = new AbortController();
+    this.#open.set(dialogId, controller);
+    void this.#answer(dialog, controller.signal);
+  }
+
+  async #answer(dialog: Dialog, signal: AbortSignal): Promise<void> {
+    const { dialogId } = dialog;
+    try {
+      const answer = await this.#handler(dialog, { signal });
+      if (answer === undefined || signal.aborted) return;
+      await this.#peer.call("dialog/respond", { dialogId, answer });
+    } catch (error) {
+      // Another client was faster, or it has ended.
+      if (signal.aborted || (error instanceof WireError && error.kind === "stale")) return;
+      this.#peer.diagnose({ kind: "dialog_failed", dialogId, error });
+    }
+  }
+
+  #over(dialogId: string): void {
+    this.#ended?.add(dialogId);
+    this.#open.get(dialogId)?.abort(new Error("The dialog has ended."));
+    this.#open.delete(dialogId);
+  }
+
+  #onEnd(end: FeedEnd): void {
+    this.#stop(end.kind === "session_closed" ? new Error("The session was closed.") : end.error);
+  }
+
+  #stop(reason: unknown): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#signal?.removeEventListener("abort", this.#abort);
+    this.#peer.leaveFeed(this.#sessionId, this.#listener);
+    for (const controller of this.#open.values()) controller.abort(reason);
+    this.#open.clear();
+    this.#ready.reject(reason);
+    this.#closed.resolve();
+  }
+}

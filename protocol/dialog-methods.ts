@@ -1,0 +1,39 @@
+import { Dialog, DialogAnswer, DialogId, DialogResolution } from "./dialog.ts";
+import { SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import type { MethodRow } from "./method-row.ts";
+import { idempotencyKey, params } from "./params.ts";
+
+/** Rows of the method table about the questions of extensions. */
+export const dialogMethods = {
+  "dialog/list": {
+    summary: "The dialogs that are open, the oldest first.",
+    params: params({
+      sessionId: Type.Optional({ ...SessionId, description: "Only this session's." }),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: "Default: 100." })),
+      after: Type.Optional({ ...DialogId, description: "`next` of the page before." }),
+    }),
+    result: Type.Object(
+      {
+        dialogs: Type.Array(Dialog),
+        next: Type.Optional({ ...DialogId, description: "For `after`, where there are more." }),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    http: { verb: "GET", path: "/v1/dialogs" },
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found", "dialog_not_found"],
+  },
+  "dialog/respond": {
+    summary: "Answers a dialog. The first valid answer goes to pi; an invalid one changes nothing.",
+    params: params({ dialogId: DialogId, answer: DialogAnswer, idempotencyKey }),
+    result: Type.Object({ dialogId: DialogId, resolution: DialogResolution }, { additionalProperties: false }),
+    scope: "none",
+    http: { verb: "POST", path: "/v1/dialogs/{dialogId}/answer" },
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["dialog_not_found", "stale", "conflict", "outcome_unknown", "not_controller"],
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;

@@ -1,0 +1,64 @@
+import type { Dialog } from "../../protocol/dialog.ts";
+import type { Database } from "./database.ts";
+import { isSound, sumOf } from "./sums.ts";
+
+/** Open dialogs, and the newest of those that have ended. */
+export class DialogStore {
+  readonly #database: Database;
+  readonly #put;
+  readonly #get;
+  readonly #open;
+  readonly #deleteOf;
+  readonly #limit;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#put = database.prepare(
+      `INSERT INTO dialogs (dialog_id, session_id, open, record, record_sum, opened_at) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (dialog_id) DO UPDATE SET open = excluded.open, record = excluded.record,
+         record_sum = excluded.record_sum`,
+    );
+    this.#get = database.prepare("SELECT record, record_sum AS sum FROM dialogs WHERE dialog_id = ?");
+    this.#open = database.prepare(
+      "SELECT record, record_sum AS sum FROM dialogs WHERE open = 1 ORDER BY opened_at, dialog_id",
+    );
+    this.#deleteOf = database.prepare("DELETE FROM dialogs WHERE session_id = ?");
+    this.#limit = database.prepare(
+      `DELETE FROM dialogs WHERE open = 0 AND dialog_id NOT IN
+         (SELECT dialog_id FROM dialogs WHERE open = 0 ORDER BY opened_at DESC, dialog_id DESC LIMIT ?)`,
+    );
+  }
+
+  /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
+  put(dialog: Dialog): Promise<void> {
+    const { dialogId, sessionId, state, openedAt } = dialog;
+    const record = JSON.stringify(dialog);
+    const isOpen = state === "open" ? 1 : 0;
+    const sum = sumOf(record);
+    return this.#database.keep(`dialog ${dialogId}`, this.#put, dialogId, sessionId, isOpen, record, sum, openedAt);
+  }
+
+  get(dialogId: string): Dialog | undefined {
+    const row = this.#get.get(dialogId);
+    return row === undefined ? undefined : parse(row);
+  }
+
+  /** What a daemon that has ended without a word has left open, the oldest first. */
+  open(): readonly Dialog[] {
+    return this.#open.all().flatMap((row) => parse(row) ?? []);
+  }
+
+  deleteOf(sessionId: string): Promise<void> {
+    return this.#database.keep(`dialogs of ${sessionId}`, this.#deleteOf, sessionId);
+  }
+
+  /** Keeps so many of those that have ended. */
+  limit(maxResolved: number): Promise<void> {
+    return this.#database.keep("ended dialogs", this.#limit, maxResolved);
+  }
+}
+
+/** A damaged record is as one that was forgotten: nobody waits for the dialog any more. */
+function parse({ record, sum }: Readonly<Record<string, unknown>>): Dialog | undefined {
+  return isSound(record, sum) ? (JSON.parse(record) as Dialog) : undefined;
+}

@@ -1,0 +1,275 @@
+import { describe, expect, test } from "vitest";
+import type { Dialog, DialogAnswer, DialogPolicy } from "../../../protocol/dialog.ts";
+import type { WireError } from "../../../protocol/errors.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, type Heard, type Recorder, recorder, startCore } from "../../helpers/core.ts";
+
+interface Scene {
+  readonly core: Core;
+  readonly session: Session;
+  readonly heard: Recorder;
+}
+
+/** A session with one who can answer, unless `dialogs` says otherwise. */
+async function scene(core: Core, options: { policy?: DialogPolicy; dialogs?: boolean } = {}): Promise<Scene> {
+  const { policy, dialogs = true } = options;
+  const session = await core.registry.create({
+    cwd: core.cwd,
+    ...(policy === undefined ? {} : { dialogPolicy: policy }),
+  });
+  const heard = recorder();
+  session.subscribe(heard, { after: 0, dialogs });
+  return { core, session, heard };
+}
+
+const confirm = { method: "confirm", message: "?" };
+const asking = (how: "gate" | "hook" | "/ask", ...questions: object[]): string =>
+  `${how} ${JSON.stringify(questions.length === 0 ? [confirm] : questions)}`;
+
+const prompt = ({ session }: Scene, text: string) => session.prompting.prompt({ text, ifRunning: "refuse" });
+
+const named = (method: string) => (heard: Heard) => heard.method === method;
+const event = (type: string) => (heard: Heard) => heard.method === "session/event" && heard.params.event.type === type;
+
+async function opened({ heard }: Scene): Promise<Dialog> {
+  return (await heard.until(named("dialog/opened"))).params.dialog as Dialog;
+}
+
+/** What the fake pi says to have got as answers. */
+const answersOf = ({ heard }: Scene): object[] =>
+  heard.heard.filter(event("dialog_answered")).map(({ params }) => params.event.answer);
+
+const endings = ({ heard }: Scene): string[] =>
+  heard.heard.filter(named("dialog/resolved")).map(({ params }) => `${params.how} by ${params.by}`);
+
+const respond = ({ core }: Scene, dialogId: string, answer: DialogAnswer, clientId = "c1") =>
+  core.dialogs.respond(dialogId, answer, { clientId });
+
+const kindOf = (attempt: () => unknown): string => {
+  try {
+    attempt();
+    return "success";
+  } catch (error) {
+    return (error as WireError).kind;
+  }
+};
+
+describe("a question of an extension", () => {
+  test("is told behind pi's own record, and its answer reaches the extension", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate", { method: "select", options: ["a", "b"] }));
+    const dialog = await opened(on);
+    const names = on.heard.heard.map(({ method, params }) => params.event?.type ?? method);
+    expect(names.indexOf("dialog/opened")).toBe(names.indexOf("extension_ui_request") + 1);
+    expect(dialog).toMatchObject({ method: "select", options: ["a", "b"], requestId: "q1", generation: 1 });
+    expect(dialog.runId).toBe(on.session.runId);
+    expect(on.session.info().pendingDialogs).toMatchObject([{ dialogId: dialog.dialogId, title: "Sure?" }]);
+    respond(on, dialog.dialogId, { value: "b" });
+    await on.heard.until(event("agent_settled"));
+    expect(answersOf(on)).toEqual([{ type: "extension_ui_response", id: "q1", value: "b" }]);
+    expect(endings(on)).toEqual(["answered by client"]);
+    expect(on.session.info().pendingDialogs).toEqual([]);
+    const pending = on.heard.heard.filter(named("session/updated")).map(({ params }) => params.session.pendingDialogs);
+    expect(pending.map(({ length }) => length)).toContain(1);
+  });
+
+  test("comes with the same id to whoever replays it", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    const late = recorder("late");
+    on.session.subscribe(late, { after: 0, dialogs: true });
+    expect(late.heard.filter(named("dialog/opened"))).toEqual(on.heard.heard.filter(named("dialog/opened")));
+    respond(on, dialogId, { confirmed: true }, "late");
+    expect(late.heard.filter(named("dialog/resolved"))).toMatchObject([
+      { params: { dialogId, client: { clientId: "late" } } },
+    ]);
+  });
+
+  test("several at once are answered in any order", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate", confirm, { method: "input" }, { method: "editor", prefill: "x" }));
+    await on.heard.until((heard) => heard.params.dialog?.requestId === "q3");
+    const [first, second, third] = core.dialogs.page({}).dialogs as [Dialog, Dialog, Dialog];
+    respond(on, third.dialogId, { value: "z" });
+    respond(on, first.dialogId, { confirmed: false });
+    respond(on, second.dialogId, { cancelled: true });
+    await on.heard.until(event("agent_settled"));
+    expect(answersOf(on)).toMatchObject([{ id: "q3", value: "z" }, { id: "q1" }, { id: "q2", cancelled: true }]);
+  });
+
+  test("of two answers one reaches pi, and the other one hears whose it was", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    respond(on, dialogId, { confirmed: true }, "c1");
+    expect(kindOf(() => respond(on, dialogId, { confirmed: false }, "c2"))).toBe("stale");
+    await on.heard.until(event("agent_settled"));
+    expect(answersOf(on)).toEqual([{ type: "extension_ui_response", id: "q1", confirmed: true }]);
+  });
+
+  test("by a command holds nobody else up, and ends with no run", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    const asked = prompt(on, asking("/ask"));
+    const { dialogId, runId } = await opened(on);
+    expect(runId).toBeUndefined();
+    await prompt(on, "another prompt");
+    await on.heard.until(event("agent_settled"));
+    respond(on, dialogId, { confirmed: true });
+    expect(await asked).toMatchObject({ disposition: "handled" });
+    expect(endings(on)).toEqual(["answered by client"]);
+  });
+
+  test("before pi takes a prompt is answered while that prompt has the session's turn", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    const held = prompt(on, asking("hook"));
+    const { dialogId } = await opened(on);
+    const next = on.session.prompting.prompt({ text: "behind it", ifRunning: "followUp" });
+    respond(on, dialogId, { confirmed: true });
+    expect((await held).disposition).toBe("started");
+    expect((await next).promptId).toEqual(expect.any(String));
+  });
+
+  test("without anybody who can answer is dismissed at once, and the run goes on", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { dialogs: false });
+    await prompt(on, asking("gate"));
+    await on.heard.until(event("agent_settled"));
+    expect(endings(on)).toEqual(["cancelled by no_responder"]);
+    expect(on.heard.heard.filter(named("dialog/opened"))).toEqual([]);
+  });
+
+  test("survives its responder under `wait`, and is there with the same id for the next", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { policy: { kind: "wait" } });
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    on.session.unsubscribe(on.heard.id);
+    const [dialog] = core.dialogs.page({ sessionId: on.session.sessionId }).dialogs;
+    expect(dialog?.dialogId).toBe(dialogId);
+    const next = recorder("next");
+    on.session.subscribe(next, { after: 0, dialogs: true });
+    respond(on, dialogId, { confirmed: true }, "next");
+    await next.until(event("agent_settled"));
+  });
+
+  test("with pi's own timeout ends half a second before it, and pi gives its default", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate", { ...confirm, timeout: 600 }));
+    const { dialogId } = await opened(on);
+    await on.heard.until(event("agent_settled"));
+    expect(endings(on)).toEqual(["ended by pi"]);
+    expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("stale");
+    expect(answersOf(on)).toEqual([]);
+  });
+});
+
+describe("a session with an open dialog", () => {
+  test("is aborted without waiting for an answer", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate"));
+    await opened(on);
+    expect(await on.session.prompting.abort()).toBe(true);
+    expect(endings(on)).toEqual(["cancelled by abort"]);
+    expect(on.session.state.kind).toBe("idle");
+  });
+
+  test("is aborted also where a prompt waits for the answer", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    const held = prompt(on, asking("hook"));
+    await opened(on);
+    await on.session.prompting.abort();
+    expect(endings(on)).toEqual(["cancelled by abort"]);
+    expect((await held).disposition).toBe("started");
+  });
+
+  test("has its queue cleared: a prompt that waits for an answer is let go, a run's question stays", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    core.behave();
+    const held = prompt(on, asking("hook"));
+    await opened(on);
+    const cleared = on.session.prompting.clearQueue().catch((error: WireError) => error.kind);
+    await held;
+    expect(endings(on)).toEqual(["cancelled by clear_queue"]);
+    await cleared;
+    await on.heard.until(event("agent_settled"));
+    await prompt(on, asking("gate"));
+    await on.heard.until((heard) => heard.params.dialog?.requestId === "q2");
+    await on.session.prompting.clearQueue().catch(() => {});
+    expect(endings(on)).toHaveLength(1);
+  });
+
+  test.each([
+    ["hibernate", (session: Session) => session.hibernate()],
+    ["close", (session: Session) => session.close()],
+  ] as const)("ends by %s without waiting for an answer", async (by, end) => {
+    await using core = await startCore();
+    const on = await scene(core);
+    const held = prompt(on, asking("hook")).catch((error: WireError) => error.kind);
+    await opened(on);
+    await end(on.session);
+    expect(await held).toBe("child_exited");
+    expect(endings(on)).toEqual([`ended by ${by}`]);
+  });
+
+  test("has none when its child has died", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    process.kill(on.session.info().pid as number, "SIGKILL");
+    await on.heard.until(named("dialog/resolved"));
+    expect(endings(on)).toEqual(["ended by child_exited"]);
+    expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("stale");
+  });
+
+  test("has none after a daemon that was killed, and says so once", async () => {
+    await using core = await startCore();
+    const on = await scene(core, { policy: { kind: "wait" } });
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    // What was to be written before this is on disk by then.
+    await on.session.saved();
+    await core.kill();
+    const again = core.registry.get(on.session.sessionId);
+    const late = recorder("late");
+    again.subscribe(late, { after: 0, dialogs: true });
+    const resolved = await late.until(named("dialog/resolved"));
+    expect(resolved.params).toMatchObject({ dialogId, how: "ended", by: "daemon_restart" });
+    expect(again.info().pendingDialogs).toEqual([]);
+    expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("stale");
+  });
+
+  test("forgets its dialogs when it is closed", async () => {
+    await using core = await startCore();
+    const on = await scene(core);
+    await prompt(on, asking("gate"));
+    const { dialogId } = await opened(on);
+    await core.registry.close(on.session.sessionId);
+    expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("dialog_not_found");
+  });
+});
+
+test("10,000 questions at once are bounded, and each is answered", async () => {
+  await using core = await startCore();
+  const on = await scene(core);
+  await prompt(on, asking("gate", ...Array.from({ length: 10_000 }, () => confirm)));
+  await on.heard.until((heard) => heard.params.event?.id === "q10000");
+  const { dialogs } = core.dialogs.page({ limit: 500 });
+  expect(dialogs).toHaveLength(64);
+  for (const { dialogId } of dialogs) respond(on, dialogId, { confirmed: true });
+  await on.heard.until(event("agent_settled"));
+  expect(answersOf(on)).toHaveLength(10_000);
+  const told = Map.groupBy(endings(on), (ending) => ending);
+  expect([told.get("cancelled by too_many")?.length, told.get("answered by client")?.length]).toEqual([9_936, 64]);
+});

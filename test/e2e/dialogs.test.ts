@@ -1,0 +1,180 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Dialog, DialogAnswer, SessionHandle } from "../../client/index.ts";
+import { answer, call } from "../../provider/reply.ts";
+import { type Stage, startStage } from "../helpers/stage.ts";
+import { type Watcher, watch } from "../helpers/watcher.ts";
+
+const extension = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
+
+function stageWith(atStart?: object): Promise<Stage> {
+  return startStage({
+    agent: { settings: { extensions: [extension] } },
+    ...(atStart === undefined ? {} : { env: () => ({ ASK_AT_START: JSON.stringify(atStart) }) }),
+  });
+}
+
+const isNotify = (text: string) => (heard: { params: { event?: { method?: string; message?: string } } }) =>
+  heard.params.event?.method === "notify" && heard.params.event.message === text;
+
+const endings = (watcher: Watcher): string[] =>
+  watcher.heard
+    .filter(({ method }) => method === "dialog/resolved")
+    .map(({ params }) => `${params.how} by ${params.by}`);
+
+/** The first open dialog with this title. */
+async function opened(watcher: Watcher, title: string): Promise<Dialog> {
+  const heard = await watcher.until(
+    ({ method, params }) => method === "dialog/opened" && params.dialog.title === title,
+  );
+  return heard.params.dialog;
+}
+
+const ask = (session: SessionHandle, ...questions: object[]) => session.prompt(`/ask ${JSON.stringify(questions)}`);
+
+test("an extension's questions are answered by clients, each once, in a run and without one", async () => {
+  await using stage = await stageWith();
+  const { client, provider, cwd } = stage;
+  const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
+  await using watcher = await watch(stage.daemon.file, session.id);
+
+  // Several at once, of every kind, by a handler.
+  const answers: Readonly<Record<string, DialogAnswer>> = {
+    Which: { value: "b\u2028" },
+    Sure: { confirmed: true },
+    Name: { value: "Ada" },
+    Text: { value: "two\nlines" },
+    Dismissed: { cancelled: true },
+  };
+  const asked: Dialog[] = [];
+  const responder = session.onDialog((dialog) => {
+    asked.push(dialog);
+    return answers[dialog.title];
+  });
+  await responder.ready;
+  await ask(
+    session,
+    { method: "select", title: "Which", options: ["a", "b\u2028"] },
+    { method: "confirm", title: "Sure", text: "Really?" },
+    { method: "input", title: "Name", text: "your name" },
+    { method: "editor", title: "Text", text: "one line" },
+    { method: "select", title: "Dismissed", options: ["a"] },
+  );
+  await watcher.until(isNotify(JSON.stringify(["b\u2028", true, "Ada", "two\nlines", null])));
+  expect(asked.map(({ method, message, placeholder, prefill }) => [method, message ?? placeholder ?? prefill])).toEqual(
+    [
+      ["select", undefined],
+      ["confirm", "Really?"],
+      ["input", "your name"],
+      ["editor", "one line"],
+      ["select", undefined],
+    ],
+  );
+  expect(endings(watcher).sort()).toEqual([
+    "answered by client",
+    "answered by client",
+    "answered by client",
+    "answered by client",
+    "cancelled by client",
+  ]);
+  responder.stop();
+
+  // Before a tool call, by two clients: the first valid answer counts, and the model hears of it.
+  provider.add(answer("I do.", call("bash", { command: "echo ask-first" })), answer("It was run."));
+  const run = session.promptAndWait("Go.");
+  const gate = await opened(watcher, "Run it?");
+  expect((await session.get()).pendingDialogs).toMatchObject([{ dialogId: gate.dialogId, title: "Run it?" }]);
+  expect(gate.runId).toBe((await session.get()).runId);
+  await expect(session.respond(gate.dialogId, { value: "yes" })).rejects.toMatchObject({ kind: "invalid_params" });
+  await session.respond(gate.dialogId, { confirmed: true });
+  const late = await watcher.call("dialog/respond", { dialogId: gate.dialogId, answer: { confirmed: false } });
+  expect(late.error?.data).toMatchObject({ name: "stale", resolution: { by: "client", how: "answered" } });
+  expect(await run).toBe("It was run.");
+
+  // An abort does not wait for an answer.
+  provider.add(answer("Again.", call("bash", { command: "echo ask-first twice" })));
+  await session.prompt("Go again.");
+  await watcher.until(({ params }) => params.dialog?.message === "echo ask-first twice");
+  expect((await session.abort()).aborted).toBe(true);
+  expect(endings(watcher).at(-1)).toBe("cancelled by abort");
+
+  // Nor does one where an extension asks before pi takes a prompt, which keeps everybody else waiting.
+  provider.add(answer("Taken."));
+  const held = session.prompt("hold this");
+  await opened(watcher, "Take the prompt?");
+  await session.abort();
+  await held;
+  expect(endings(watcher).at(-1)).toBe("cancelled by abort");
+
+  // pi's own timeout, and an extension's signal, which nobody is told of: the dialog stays until its deadline.
+  await ask(session, { method: "confirm", title: "In time", timeout: 900 });
+  await watcher.until(isNotify("[false]"));
+  expect(endings(watcher).at(-1)).toBe("ended by pi");
+  await ask(session, { method: "input", title: "Given up", abortAfterMs: 50 });
+  const given = await opened(watcher, "Given up");
+  await watcher.until(isNotify("[null]"));
+  await session.respond(given.dialogId, { value: "nobody reads it" });
+
+  // The child dies with a question open.
+  const lost = ask(session, { method: "confirm", title: "Lost" }).catch((error: { kind: string }) => error.kind);
+  await opened(watcher, "Lost");
+  process.kill((await session.get()).pid as number, "SIGKILL");
+  await watcher.until(({ method, params }) => method === "dialog/resolved" && params.title === "Lost");
+  expect(endings(watcher).at(-1)).toBe("ended by child_exited");
+  expect(await lost).toBe("child_exited");
+  expect(await session.dialogs()).toEqual([]);
+});
+
+test("nobody can answer: the extension goes on with its default, and it is told why", async () => {
+  await using stage = await stageWith();
+  const session = await stage.session();
+  await using watcher = await watch(stage.daemon.file, session.id);
+  await ask(session, { method: "confirm", title: "Anybody" }, { method: "editor", title: "Nobody" });
+  await watcher.until(isNotify("[false,null]"));
+  expect(endings(watcher)).toEqual(["cancelled by no_responder", "cancelled by no_responder"]);
+  expect(watcher.heard.filter(({ method }) => method === "dialog/opened")).toEqual([]);
+});
+
+test("a client that dies holding a question finds it again under its id, and its handler is asked", async () => {
+  await using stage = await stageWith();
+  const session = await stage.session();
+  const first = await watch(stage.daemon.file, session.id, { dialogs: true });
+  const asked = ask(session, { method: "input", title: "Held" });
+  const { dialogId } = await opened(first, "Held");
+  await first[Symbol.asyncDispose]();
+  const seen: string[] = [];
+  const responder = session.onDialog((dialog) => {
+    seen.push(dialog.dialogId);
+    return { value: "late but there" };
+  });
+  await asked;
+  expect(seen).toEqual([dialogId]);
+  responder.stop();
+});
+
+test("a question while pi starts, which nobody can answer, ends the start by name", async () => {
+  await using stage = await stageWith({});
+  const error = await stage.session().catch((refusal: unknown) => refusal);
+  expect(error).toMatchObject({ kind: "startup_dialog", data: { title: "May I start?" } });
+});
+
+test("a question with a timeout while pi starts is waited out", async () => {
+  await using stage = await stageWith({ timeout: 1_500 });
+  const session = await stage.session();
+  expect((await session.get()).state).toBe("idle");
+});
+
+test("a question that no start waits for is asked as soon as pi reads", async () => {
+  await using stage = await stageWith({ detached: true });
+  const session = await stage.client.createSession({
+    cwd: stage.cwd,
+    model: "scripted/model-1",
+    dialogPolicy: { kind: "wait" },
+  });
+  const answered = Promise.withResolvers<string>();
+  session.onDialog(({ title }) => {
+    answered.resolve(title);
+    return { confirmed: true };
+  });
+  expect(await answered.promise).toBe("May I start?");
+});

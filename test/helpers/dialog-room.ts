@@ -1,0 +1,162 @@
+import { pino } from "pino";
+import type { Dialog, DialogAnswer, DialogPolicy, DialogResolution } from "../../protocol/dialog.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { limits } from "../../server/config.ts";
+import type { ChildState } from "../../server/pi/child-state.ts";
+import type { PiCommand, PiEvent } from "../../server/pi/records.ts";
+import { DialogDesk, type DialogLimits } from "../../server/session/dialog-desk.ts";
+import { Dialogs, type Reader } from "../../server/session/dialogs.ts";
+import { type FakeClock, fakeClock } from "./fake-clock.ts";
+
+export interface Said {
+  readonly method: "dialog/opened" | "dialog/resolved";
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into notifications of every shape
+  readonly params: any;
+}
+
+/** The dialogs of one session, with everything around them made up. */
+export class DialogRoom {
+  readonly clock: FakeClock = fakeClock();
+  readonly said: Said[] = [];
+  readonly posted: PiCommand[] = [];
+  /** As it is on disk. */
+  readonly stored = new Map<string, Dialog>();
+  pendingChanges = 0;
+  /** What the child has come to. */
+  childState: ChildState = { kind: "ready" };
+  responders = 0;
+  isReady = true;
+  runId: string | undefined;
+  generation = 1;
+  desk!: DialogDesk;
+  dialogs!: Dialogs;
+  readonly #policy: DialogPolicy;
+  readonly #limits: Partial<DialogLimits>;
+  #asked = 0;
+
+  constructor(policy: DialogPolicy = { kind: "wait" }, changed: Partial<DialogLimits> = {}) {
+    this.#policy = policy;
+    this.#limits = changed;
+    this.#start();
+  }
+
+  /** What is open. */
+  get open(): readonly Dialog[] {
+    return this.desk.page({ limit: 500 }).dialogs;
+  }
+
+  /** The only open dialog. */
+  get only(): Dialog {
+    const [dialog, ...others] = this.open;
+    if (dialog === undefined || others.length > 0) throw new Error(`${this.open.length} dialogs are open`);
+    return dialog;
+  }
+
+  /** How each dialog ended, in order: `<how> by <by>`. */
+  get endings(): string[] {
+    return this.said.flatMap(({ method, params }) =>
+      method === "dialog/resolved" ? [`${params.how} by ${params.by}`] : [],
+    );
+  }
+
+  get child(): Reader {
+    return {
+      state: this.childState,
+      post: (record) => void (this.childState.kind === "ready" && this.posted.push(record)),
+    };
+  }
+
+  /** The child dies. */
+  die(): void {
+    const exit = { at: 1, code: 1, signal: null, expected: false, stderrTail: "" };
+    this.childState = { kind: "exited", exit };
+    this.isReady = false;
+    this.dialogs.childEnded(this.child);
+  }
+
+  /** Another one is there. */
+  revive(): void {
+    this.generation += 1;
+    this.childState = { kind: "ready" };
+    this.dialogs.childStarting();
+    this.isReady = true;
+    this.dialogs.childReady();
+  }
+
+  /** pi's id of the next question. */
+  get nextId(): string {
+    return `q${this.#asked + 1}`;
+  }
+
+  /** An extension asks. Gives pi's id of it. */
+  ask(fields: Readonly<Record<string, unknown>> = {}): string {
+    this.#asked += 1;
+    const id = `q${this.#asked}`;
+    const question = { method: "confirm", title: "Sure?", message: "Really?", ...fields };
+    this.dialogs.look({ type: "extension_ui_request", id, ...question } as PiEvent);
+    return id;
+  }
+
+  respond(dialogId: string, answer: DialogAnswer, clientId = "c1"): DialogResolution {
+    return this.desk.respond(dialogId, answer, { clientId });
+  }
+
+  /** The name of the error that an answer meets. */
+  refusal(dialogId: string, answer: DialogAnswer, client?: string): string {
+    try {
+      this.respond(dialogId, answer, client);
+      return "none";
+    } catch (error) {
+      return error instanceof WireError ? error.kind : String(error);
+    }
+  }
+
+  attend(responders: number): void {
+    this.responders = responders;
+    this.dialogs.respondersChanged();
+  }
+
+  /** Timers of daemons that were killed. They do nothing. */
+  killedTimers = 0;
+
+  /** The daemon is killed, and another takes over its store. */
+  kill(): void {
+    this.responders = 0;
+    this.killedTimers = this.clock.waiting;
+    this.runId = undefined;
+    // What a daemon that is dead would do later does not happen.
+    this.dialogs = undefined as never;
+    this.#start();
+    this.dialogs.recover();
+  }
+
+  #start(): void {
+    const desk = new DialogDesk(
+      {
+        put: async (dialog) => void this.stored.set(dialog.dialogId, structuredClone(dialog)),
+        get: (dialogId) => this.stored.get(dialogId),
+        open: () => [...this.stored.values()].filter(({ state }) => state === "open"),
+        deleteOf: async () => this.stored.clear(),
+        limit: async () => {},
+      },
+      { ...limits.dialogs, ...this.#limits },
+    );
+    this.desk = desk;
+    const dialogs: Dialogs = new Dialogs({
+      sessionId: "s1",
+      desk,
+      policy: this.#policy,
+      clock: { now: this.clock.now, after: (ms, run) => this.clock.after(ms, () => this.dialogs === dialogs && run()) },
+      say: (method, params) => void this.said.push({ method, params: structuredClone(params) }),
+      responders: () => this.responders,
+      runId: () => this.runId,
+      generation: () => this.generation,
+      child: () => (this.isReady ? this.child : undefined),
+      onPending: () => {
+        this.pendingChanges += 1;
+      },
+      log: pino({ level: "silent" }),
+    });
+    this.dialogs = dialogs;
+  }
+}

@@ -1,0 +1,253 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { DialogAnswer, DialogMethod, DialogPolicy } from "../../../protocol/dialog.ts";
+import { limits } from "../../../server/config.ts";
+import { DialogRoom, type Said } from "../../helpers/dialog-room.ts";
+
+const { maxDialogMs, maxDialogsPerSession } = limits.dialogs;
+
+/** A question inside a pi that behaves as pi was measured to. */
+interface Waiting {
+  readonly method: DialogMethod;
+  /** The extension's signal, or pi's own timeout, ends it at this moment. */
+  endsAt: number | undefined;
+  /** What was written to pi while it waited. */
+  taken: unknown;
+}
+
+/** What is expected, from the operations alone. */
+class Expected {
+  /** Questions that the living pi waits for. */
+  readonly waiting = new Map<string, Waiting>();
+  /** Answers that the daemon has accepted, by dialog. */
+  readonly accepted = new Map<string, DialogAnswer>();
+  /** How much of what was posted and said has been looked at. */
+  posted = 0;
+  /** Each dialog that anybody has heard of. */
+  readonly ids: string[] = [];
+  runs = 0;
+  endAbort: (() => void) | undefined;
+}
+
+type Step = fc.Command<Expected, DialogRoom>;
+
+class Operation implements Step {
+  readonly #name: string;
+  readonly #run: (model: Expected, room: DialogRoom) => void;
+  readonly #when: (model: Readonly<Expected>) => boolean;
+
+  constructor(
+    name: string,
+    run: (model: Expected, room: DialogRoom) => void,
+    when: (model: Readonly<Expected>) => boolean = () => true,
+  ) {
+    this.#name = name;
+    this.#run = run;
+    this.#when = when;
+  }
+
+  check(model: Readonly<Expected>): boolean {
+    return this.#when(model);
+  }
+
+  run(model: Expected, room: DialogRoom): void {
+    this.#run(model, room);
+    look(model, room);
+  }
+
+  toString(): string {
+    return this.#name;
+  }
+}
+
+/** What must hold at every moment. */
+function look(model: Expected, room: DialogRoom): void {
+  const now = room.clock.now();
+  for (const { endsAt } of model.waiting.values()) if (endsAt !== undefined && endsAt <= now) hide(model, now);
+  for (const record of room.posted.slice(model.posted)) {
+    const question = model.waiting.get(String(record["id"]));
+    // pi ignores an answer to what it does not wait for. No question that it waits for gets two.
+    if (question === undefined) continue;
+    expect(question.taken, "a second answer").toBeUndefined();
+    question.taken = record;
+  }
+  model.posted = room.posted.length;
+  const { opened, resolved } = sorted(room.said);
+  for (const ids of [opened, resolved]) expect(new Set(ids).size, "told twice").toBe(ids.length);
+  for (const id of [...opened, ...resolved]) if (!model.ids.includes(id)) model.ids.push(id);
+  const open = room.open.map(({ dialogId }) => dialogId);
+  // Everything that was shown is open or was told to have ended, never both.
+  expect(opened.filter((id) => !resolved.includes(id)).sort()).toEqual([...open].sort());
+  for (const { deadline, requestId } of room.open) {
+    expect(deadline).toBeGreaterThan(0);
+    // Nothing that has got an answer is offered still.
+    expect(model.waiting.get(requestId)?.taken).toBeUndefined();
+  }
+  // Nothing that pi waits for is forgotten: it is open, or it has its answer, or pi ends it itself.
+  const known = new Set(room.open.map(({ requestId }) => requestId));
+  for (const [id, { taken, endsAt }] of model.waiting) {
+    expect(taken !== undefined || endsAt !== undefined || known.has(id), `${id} hangs`).toBe(true);
+  }
+  // No timer is left of what has ended.
+  expect(room.clock.waiting).toBeLessThanOrEqual(open.length + room.killedTimers);
+}
+
+function hide(model: Expected, now: number): void {
+  for (const [id, { endsAt }] of model.waiting) if (endsAt !== undefined && endsAt <= now) model.waiting.delete(id);
+}
+
+function sorted(said: readonly Said[]): { readonly opened: string[]; readonly resolved: string[] } {
+  return {
+    opened: said.flatMap(({ method, params }) => (method === "dialog/opened" ? [params.dialog.dialogId] : [])),
+    resolved: said.flatMap(({ method, params }) => (method === "dialog/resolved" ? [params.dialogId] : [])),
+  };
+}
+
+function pick<T>(from: readonly T[], at: number): T | undefined {
+  return from.length === 0 ? undefined : from[at % from.length];
+}
+
+const methods: readonly DialogMethod[] = ["select", "confirm", "input", "editor"];
+const answers: readonly DialogAnswer[] = [
+  { value: "a" },
+  { value: "none of them" },
+  { confirmed: true },
+  { confirmed: false },
+  { cancelled: true },
+];
+
+function isValid(method: DialogMethod, answer: DialogAnswer): boolean {
+  if ("cancelled" in answer) return true;
+  if ("confirmed" in answer) return method === "confirm";
+  return method === "input" || method === "editor" || (method === "select" && answer.value === "a");
+}
+
+function ask(method: DialogMethod, timeout: number | undefined, size: number): Operation {
+  return new Operation(`ask ${method} ${timeout ?? ""} ${size}`, (model, room) => {
+    const question = { method, title: "t".repeat(size), options: ["a", "b"] };
+    const endsAt = timeout === undefined ? undefined : room.clock.now() + timeout;
+    const id = room.nextId;
+    model.waiting.set(id, { method, endsAt, taken: undefined });
+    room.ask({ ...question, ...(timeout === undefined ? {} : { timeout }) });
+  });
+}
+
+function respond(which: number, answer: DialogAnswer, client: string): Operation {
+  return new Operation(`respond ${which} ${JSON.stringify(answer)} ${client}`, (model, room) => {
+    const dialogId = pick(model.ids, which);
+    if (dialogId === undefined) return;
+    const open = room.open.find((dialog) => dialog.dialogId === dialogId);
+    const posted = room.posted.length;
+    const outcome = room.refusal(dialogId, answer, client);
+    // One that never was open is forgotten with its daemon.
+    const late = sorted(room.said).opened.includes(dialogId) ? ["stale"] : ["stale", "dialog_not_found"];
+    if (open === undefined) expect(late).toContain(outcome);
+    else if (!isValid(open.method, answer)) expect(outcome).toBe("invalid_params");
+    else {
+      expect(outcome).toBe("none");
+      expect(model.accepted.has(dialogId), "answered twice").toBe(false);
+      model.accepted.set(dialogId, answer);
+      expect(room.posted.slice(posted)).toEqual([{ type: "extension_ui_response", id: open.requestId, ...answer }]);
+      expect(room.said.at(-1)?.params).toMatchObject({ dialogId, by: "client", client: { clientId: client } });
+    }
+    if (outcome !== "none") expect(room.posted.length).toBe(posted);
+  });
+}
+
+const simple: Readonly<Record<string, Operation>> = {
+  settle: new Operation("settle", (_, room) => {
+    const { runId } = room;
+    room.runId = undefined;
+    room.dialogs.runSettled(runId);
+  }),
+  start: new Operation("start a run", (model, room) => {
+    model.runs += 1;
+    room.runId ??= `r${model.runs}`;
+  }),
+  signal: new Operation("a signal ends the newest question inside pi", (model, room) => {
+    const newest = [...model.waiting].filter(([, { taken }]) => taken === undefined).at(-1);
+    if (newest !== undefined) newest[1].endsAt = room.clock.now();
+  }),
+  abort: new Operation(
+    "begin an abort",
+    (model, room) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      void room.dialogs.whileAborting(() => promise);
+      expect(room.open).toEqual([]);
+      model.endAbort = resolve;
+    },
+    ({ endAbort }) => endAbort === undefined,
+  ),
+  clear: new Operation("clear the queue", (_, room) => room.dialogs.cancelAll("clear_queue")),
+  crash: new Operation("crash", (model, room) => {
+    model.waiting.clear();
+    room.runId = undefined;
+    room.die();
+    expect(room.open).toEqual([]);
+    room.revive();
+  }),
+  hibernate: new Operation("hibernate", (model, room) => {
+    room.dialogs.endAll("hibernate");
+    model.waiting.clear();
+    room.runId = undefined;
+  }),
+  kill: new Operation("kill the daemon", (model, room) => {
+    model.waiting.clear();
+    model.endAbort = undefined;
+    room.kill();
+    expect(room.open).toEqual([]);
+  }),
+};
+
+const policies: readonly DialogPolicy[] = [
+  { kind: "cancel" },
+  { kind: "default", afterMs: 0 },
+  { kind: "default", afterMs: 3_000 },
+  { kind: "wait", deadlineMs: 60_000 },
+  { kind: "wait" },
+];
+
+const operations = [
+  fc
+    .record({
+      method: fc.constantFrom(...methods),
+      timeout: fc.constantFrom(undefined, undefined, 300, 2_000, 20_000),
+      size: fc.constantFrom(1, 1, 1, 5_000),
+    })
+    .map(({ method, timeout, size }) => ask(method, timeout, size)),
+  fc
+    .record({ which: fc.nat(50), answer: fc.constantFrom(...answers), client: fc.constantFrom("c1", "c2", "c3") })
+    .map(({ which, answer, client }) => respond(which, answer, client)),
+  fc.nat(3).map((n) => new Operation(`${n} can answer`, (_, room) => room.attend(n))),
+  fc
+    .constantFrom(1, 400, 1_500, 5_000, 40_000)
+    .map((ms) => new Operation(`${ms} ms pass`, (_, room) => room.clock.advance(ms))),
+  fc.constantFrom(...Object.values(simple)),
+];
+
+/** Whatever has happened: after the longest time that a dialog may take, nobody waits for anything. */
+function finish(model: Expected, room: DialogRoom): void {
+  model.endAbort?.();
+  room.clock.advance(maxDialogMs + 1);
+  look(model, room);
+  expect(room.open).toEqual([]);
+  const { opened, resolved } = sorted(room.said);
+  expect(opened.filter((id) => !resolved.includes(id))).toEqual([]);
+  for (const [id, { taken }] of model.waiting) expect(taken, `${id} hangs`).toBeDefined();
+}
+
+describe("dialogs in any order of questions, answers, absences, timeouts, aborts, settlings and deaths", () => {
+  it("give pi one answer each, are told once, and never hang without a deadline", () => {
+    const steps = fc.commands(operations, { maxCommands: 60 });
+    fc.assert(
+      fc.property(fc.constantFrom(...policies), steps, (policy, commands) => {
+        const room = new DialogRoom(policy, { maxDialogsPerSession: 5, maxDialogBytes: 4_000 });
+        const model = new Expected();
+        fc.modelRun(() => ({ model, real: room }), commands);
+        finish(model, room);
+      }),
+      { numRuns: Number(process.env["DIALOG_RUNS"] ?? 300) },
+    );
+    expect(maxDialogsPerSession).toBeGreaterThan(5);
+  });
+});

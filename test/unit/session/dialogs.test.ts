@@ -1,0 +1,336 @@
+import { describe, expect, it } from "vitest";
+import { limits } from "../../../server/config.ts";
+import { DialogRoom } from "../../helpers/dialog-room.ts";
+
+const { maxDialogsPerSession, maxDialogMs, maxAwayMs } = limits.dialogs;
+
+describe("a dialog", () => {
+  it("is told with what the extension asks and a deadline, and is stored", () => {
+    const room = new DialogRoom();
+    room.runId = "r1";
+    room.ask({ method: "select", title: "Which?", options: ["a", "b"], prefill: "none of a select" });
+    const { dialogId, openedAt, deadline, ...rest } = room.only;
+    expect(dialogId).toMatch(/^[\w-]{24}$/);
+    expect(deadline - openedAt).toBe(maxDialogMs);
+    expect(rest).toEqual({
+      sessionId: "s1",
+      generation: 1,
+      runId: "r1",
+      requestId: "q1",
+      method: "select",
+      title: "Which?",
+      options: ["a", "b"],
+      state: "open",
+      unattendedUntil: undefined,
+    });
+    expect(room.said).toEqual([{ method: "dialog/opened", params: { dialog: room.only } }]);
+    expect(room.stored.get(dialogId)).toEqual(room.only);
+    expect(room.dialogs.summaries()).toEqual([
+      { dialogId, requestId: "q1", method: "select", title: "Which?", deadline },
+    ]);
+  });
+
+  it.each([
+    ["select", { options: ["a", "b"] }, { value: "b" }],
+    ["select", { options: ["a\u2028\n"] }, { value: "a\u2028\n" }],
+    ["confirm", {}, { confirmed: false }],
+    ["input", {}, { value: "" }],
+    ["editor", { prefill: "x" }, { value: "line\nline" }],
+    ["editor", {}, { cancelled: true }],
+  ] as const)("of %s gives pi the first valid answer, once", (method, fields, answer) => {
+    const room = new DialogRoom();
+    const id = room.ask({ method, ...fields });
+    const { dialogId } = room.only;
+    const resolution = room.respond(dialogId, answer, "c7");
+    expect(resolution).toMatchObject({
+      by: "client",
+      client: { clientId: "c7" },
+      how: "cancelled" in answer ? "cancelled" : "answered",
+    });
+    expect(room.refusal(dialogId, answer)).toBe("stale");
+    expect(room.posted).toEqual([{ type: "extension_ui_response", id, ...answer }]);
+    expect(room.said.map((said) => said.method)).toEqual(["dialog/opened", "dialog/resolved"]);
+    expect(room.stored.get(dialogId)).toMatchObject({ state: "resolved", resolution });
+    expect(room.clock.waiting).toBe(0);
+  });
+
+  it.each([
+    ["select", { options: ["a", "b"] }, { value: "c" }],
+    ["select", { options: ["a", "b"] }, { value: "A" }],
+    ["select", { options: "ab" }, { value: "a" }],
+    ["select", { options: ["a"] }, { confirmed: true }],
+    ["confirm", {}, { value: "yes" }],
+    ["input", {}, { confirmed: true }],
+    ["editor", {}, { value: "é".repeat(limits.dialogs.maxAnswerBytes / 2 + 1) }],
+  ] as const)("of %s stays open after an answer that is none", (method, fields, answer) => {
+    const room = new DialogRoom();
+    room.ask({ method, ...fields });
+    const { dialogId } = room.only;
+    expect(room.refusal(dialogId, answer)).toBe("invalid_params");
+    expect(room.posted).toEqual([]);
+    expect(room.refusal(dialogId, { cancelled: true })).toBe("none");
+  });
+
+  it("says to a late answer who has answered, also when only the store knows", () => {
+    const room = new DialogRoom({ kind: "wait" }, { maxEndedDialogsInMemory: 1 });
+    room.ask();
+    const first = room.only.dialogId;
+    room.respond(first, { confirmed: true }, "c9");
+    room.ask();
+    room.respond(room.only.dialogId, { confirmed: true });
+    for (const _ of [1, 2]) {
+      expect(() => room.respond(first, { confirmed: false })).toThrow(
+        expect.objectContaining({
+          data: expect.objectContaining({ resolution: expect.objectContaining({ client: { clientId: "c9" } }) }),
+        }),
+      );
+    }
+    expect(room.refusal("no-such-dialog", { cancelled: true })).toBe("dialog_not_found");
+  });
+
+  it("is kept without its texts when it has ended", () => {
+    const room = new DialogRoom();
+    room.ask({ method: "editor", prefill: "a secret" });
+    const { dialogId } = room.only;
+    room.respond(dialogId, { value: "another secret" });
+    expect(JSON.stringify([room.stored.get(dialogId), room.said.slice(1)])).not.toContain("secret");
+  });
+
+  it("that pi writes twice is one", () => {
+    const room = new DialogRoom();
+    room.dialogs.look({ type: "extension_ui_request", id: "same", method: "confirm", title: "a" });
+    room.dialogs.look({ type: "extension_ui_request", id: "same", method: "confirm", title: "b" });
+    expect(room.only.title).toBe("a");
+  });
+
+  it("is only what pi waits for an answer of", () => {
+    const room = new DialogRoom();
+    for (const method of ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "__proto__", 7]) {
+      room.ask({ method });
+    }
+    room.dialogs.look({ type: "extension_ui_request", id: 7, method: "confirm" });
+    expect([room.open, room.posted, room.said]).toEqual([[], [], []]);
+  });
+});
+
+describe("with nobody there who can answer", () => {
+  it("`cancel` dismisses a dialog at once, and says so", () => {
+    const room = new DialogRoom({ kind: "cancel" });
+    const id = room.ask();
+    expect(room.posted).toEqual([{ type: "extension_ui_response", id, cancelled: true }]);
+    expect(room.said).toEqual([
+      {
+        method: "dialog/resolved",
+        params: {
+          dialogId: expect.any(String),
+          requestId: id,
+          method: "confirm",
+          title: "Sure?",
+          how: "cancelled",
+          by: "no_responder",
+        },
+      },
+    ]);
+    expect(room.refusal(room.said[0]?.params.dialogId, { confirmed: true })).toBe("stale");
+  });
+
+  it("`cancel` gives one that was shown some time for its responder to come back", () => {
+    const room = new DialogRoom({ kind: "cancel" });
+    room.attend(1);
+    room.ask();
+    const { dialogId } = room.only;
+    room.attend(0);
+    expect(room.only.unattendedUntil).toBeGreaterThan(Date.now());
+    room.clock.advance(maxAwayMs - 1);
+    room.attend(1);
+    expect(room.only).toMatchObject({ dialogId });
+    expect(room.only.unattendedUntil).toBeUndefined();
+    room.clock.advance(maxAwayMs * 2);
+    expect(room.only.dialogId).toBe(dialogId);
+    room.attend(0);
+    room.clock.advance(maxAwayMs);
+    expect(room.endings).toEqual(["cancelled by no_responder"]);
+  });
+
+  it("`default` counts its time while they are away", () => {
+    const room = new DialogRoom({ kind: "default", afterMs: 5_000 });
+    room.ask();
+    room.clock.advance(4_999);
+    room.attend(1);
+    room.clock.advance(60_000);
+    expect(room.open).toHaveLength(1);
+    room.attend(0);
+    room.clock.advance(4_999);
+    expect(room.open).toHaveLength(1);
+    room.clock.advance(1);
+    expect(room.endings).toEqual(["cancelled by no_responder"]);
+    expect(room.posted).toHaveLength(1);
+  });
+
+  it("`wait` keeps it until its deadline, whoever is there", () => {
+    const room = new DialogRoom({ kind: "wait", deadlineMs: 10_000 });
+    room.ask();
+    room.attend(1);
+    room.attend(0);
+    room.clock.advance(9_999);
+    expect(room.open).toHaveLength(1);
+    room.clock.advance(1);
+    expect(room.endings).toEqual(["cancelled by deadline"]);
+    expect(room.posted).toHaveLength(1);
+  });
+});
+
+describe("what pi ends by itself", () => {
+  it("ends half a second before pi's timeout, and pi hears nothing", () => {
+    const room = new DialogRoom();
+    room.ask({ timeout: 10_000 });
+    expect(room.only.deadline - room.only.openedAt).toBe(9_500);
+    room.clock.advance(9_499);
+    expect(room.open).toHaveLength(1);
+    room.clock.advance(1);
+    expect([room.endings, room.posted]).toEqual([["ended by pi"], []]);
+  });
+
+  it("is not offered at all when there is no time left", () => {
+    const room = new DialogRoom();
+    for (const timeout of [500, 1, -5]) room.ask({ timeout });
+    expect(room.said.map((said) => said.method)).toEqual(Array.from({ length: 3 }, () => "dialog/resolved"));
+    expect([room.endings, room.posted]).toEqual([["ended by pi", "ended by pi", "ended by pi"], []]);
+  });
+
+  it("ends with its run, and pi is told in case that it waits all the same", () => {
+    const room = new DialogRoom();
+    room.ask();
+    room.runId = "r1";
+    const id = room.ask();
+    room.runId = undefined;
+    room.dialogs.runSettled("r1");
+    expect(room.endings).toEqual(["ended by pi"]);
+    expect(room.posted).toEqual([{ type: "extension_ui_response", id, cancelled: true }]);
+    expect(room.only.runId).toBeUndefined();
+    room.dialogs.runSettled(undefined);
+    expect(room.open).toHaveLength(1);
+  });
+
+  it("ends with its child", () => {
+    const room = new DialogRoom();
+    room.ask();
+    room.die();
+    expect([room.endings, room.posted]).toEqual([["ended by child_exited"], []]);
+  });
+});
+
+describe("an abort", () => {
+  it("cancels what is open and what is asked until it has ended", async () => {
+    const room = new DialogRoom();
+    room.ask();
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const aborted = room.dialogs.whileAborting(() => promise);
+    room.ask();
+    expect(room.endings).toEqual(["cancelled by abort", "cancelled by abort"]);
+    expect(room.posted).toHaveLength(2);
+    resolve("done");
+    expect(await aborted).toBe("done");
+    room.ask();
+    expect(room.open).toHaveLength(1);
+  });
+});
+
+describe("a daemon that was killed", () => {
+  it("has its open dialogs ended by the next one, once", () => {
+    const room = new DialogRoom();
+    room.ask();
+    const { dialogId } = room.only;
+    room.kill();
+    expect(room.endings).toEqual(["ended by daemon_restart"]);
+    expect(room.refusal(dialogId, { confirmed: true })).toBe("stale");
+    room.kill();
+    expect(room.endings).toHaveLength(1);
+  });
+});
+
+describe("while pi starts", () => {
+  it("nothing is offered; what pi still waits for is, as soon as it reads", () => {
+    const room = new DialogRoom();
+    room.isReady = false;
+    room.dialogs.childStarting();
+    room.ask({ timeout: 2_000 });
+    room.ask({ timeout: 10_000 });
+    expect(room.said).toEqual([]);
+    room.clock.advance(3_000);
+    room.isReady = true;
+    room.dialogs.childReady();
+    expect(room.endings).toEqual(["ended by pi"]);
+    expect(room.only.deadline - room.only.openedAt).toBe(6_500);
+    room.isReady = false;
+    room.ask();
+    room.dialogs.childStarting();
+    room.isReady = true;
+    room.dialogs.childReady();
+    expect(room.open).toHaveLength(1);
+  });
+});
+
+describe("a flood", () => {
+  it("of 10,000 questions leaves so many open, and cancels the others by name", () => {
+    const room = new DialogRoom();
+    for (let i = 0; i < 10_000; i += 1) room.ask();
+    expect(room.open).toHaveLength(maxDialogsPerSession);
+    expect(room.posted).toHaveLength(10_000 - maxDialogsPerSession);
+    expect(new Set(room.endings)).toEqual(new Set(["cancelled by too_many"]));
+    expect(room.dialogs.summaries()).toHaveLength(maxDialogsPerSession);
+  });
+
+  it("of text is cancelled by name, and what all may take has a bound too", () => {
+    const room = new DialogRoom(
+      { kind: "wait" },
+      { maxDialogBytes: 1_000, maxDialogsBytes: 2_500, maxDialogOptions: 3 },
+    );
+    room.ask({ title: "x".repeat(1_000) });
+    room.ask({ method: "select", options: ["a", "b", "c", "d"] });
+    expect(room.endings).toEqual(["cancelled by too_large", "cancelled by too_large"]);
+    expect(room.said[0]?.params.title).toHaveLength(200);
+    for (let i = 0; i < 4; i += 1) room.ask({ title: "x".repeat(800) });
+    expect(room.endings.slice(2)).toEqual(["cancelled by too_many", "cancelled by too_many"]);
+    room.respond(room.open[0]?.dialogId ?? "", { cancelled: true });
+    room.ask({ title: "x".repeat(800) });
+    expect(room.open).toHaveLength(2);
+  });
+});
+
+describe("the list", () => {
+  it("comes in pages, which go on where a dialog has ended meanwhile", () => {
+    const room = new DialogRoom();
+    for (let i = 0; i < 5; i += 1) room.ask();
+    const all = room.open.map(({ requestId }) => requestId);
+    const first = room.desk.page({ limit: 2 });
+    expect(first.dialogs.map(({ requestId }) => requestId)).toEqual(all.slice(0, 2));
+    room.respond(first.next ?? "", { cancelled: true });
+    const second = room.desk.page({ limit: 3, after: first.next });
+    expect(second.dialogs.map(({ requestId }) => requestId)).toEqual(all.slice(2));
+    expect(second.next).toBeUndefined();
+    expect(room.desk.page({ sessionId: "another" }).dialogs).toEqual([]);
+    expect(() => room.desk.page({ after: "never-given" })).toThrow(
+      expect.objectContaining({ kind: "dialog_not_found" }),
+    );
+  });
+
+  it("bounds a page in bytes, but gives one dialog always", () => {
+    const room = new DialogRoom({ kind: "wait" }, { maxDialogPageBytes: 1_000 });
+    for (let i = 0; i < 3; i += 1) room.ask({ title: "x".repeat(900) });
+    const page = room.desk.page({});
+    expect(page.dialogs).toHaveLength(1);
+    expect(page.next).toBe(page.dialogs[0]?.dialogId);
+  });
+});
+
+describe("those who watch the session", () => {
+  it("are told when the first dialog opens and when the last has ended", () => {
+    const room = new DialogRoom();
+    room.ask();
+    room.ask();
+    expect(room.pendingChanges).toBe(1);
+    room.dialogs.cancelAll("clear_queue");
+    expect(room.pendingChanges).toBe(2);
+  });
+});

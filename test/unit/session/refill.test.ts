@@ -1,0 +1,119 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import type { EventLog } from "../../../server/session/event-log.ts";
+import { Refill } from "../../../server/session/refill.ts";
+import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
+import { takeSnapshot } from "../../../server/session/snapshot.ts";
+import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
+
+const header = { type: "session", version: 3, id: "s-1", timestamp: "2026-01-01T00:00:00.000Z", cwd: "/" };
+
+function message(n: number, role = "user") {
+  return { role, content: [{ type: "text", text: `m${n}` }], timestamp: 1_000 + n };
+}
+
+function entry(n: number, more: object = { type: "message", message: message(n) }) {
+  return { id: `id${n}`, parentId: n === 1 ? null : `id${n - 1}`, timestamp: "2026-01-01T00:00:01.000Z", ...more };
+}
+
+function sessionFile(...entries: readonly object[]): string {
+  const directory = mkdtempSync(join(tmpdir(), "refill-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, "session.jsonl");
+  writeFileSync(file, [header, ...entries].map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return file;
+}
+
+function refillOf(log: EventLog): { refill: Refill; told: () => unknown[]; event: (event: object) => void } {
+  const records: string[] = [];
+  const refill = new Refill({
+    log,
+    record: (record) => {
+      records.push(record.toString("utf8"));
+      log.appendEvent(record, 1, false);
+    },
+    maxBytes: 1 << 20,
+    logger: pino({ level: "silent" }),
+  });
+  const event = (one: object): void => {
+    log.appendEvent(Buffer.from(JSON.stringify(one)), 1, false);
+    refill.note(one as { type: string });
+  };
+  return { refill, event, told: () => records.map((record) => JSON.parse(record).entry) };
+}
+
+test("what the file has behind the newest message of the log is told, and once", async () => {
+  const custom = { type: "custom_message", customType: "note", content: "pushed", display: true, details: { id: 1 } };
+  const file = sessionFile(entry(1), entry(2, custom), entry(3), entry(4, { type: "compaction", summary: "…" }));
+  const { refill, event, told } = refillOf(memoryLog());
+  event({ type: "message_end", message: message(1) });
+  event({ type: "message_end", message: { ...custom, type: undefined, role: "custom", timestamp: 5 } });
+  await refill.run(file);
+  expect(told()).toEqual([entry(3), entry(4, { type: "compaction", summary: "…" })]);
+  await refill.run(file);
+  appendFileSync(file, `${JSON.stringify(entry(5))}\n{"torn":`);
+  await refill.run(file);
+  expect(told()).toHaveLength(3);
+  expect(told().at(-1)).toEqual(entry(5));
+});
+
+test("another daemon knows from the store what the log has", async () => {
+  const store = memoryStore();
+  const first = memoryLog({ store });
+  const { event } = refillOf(first);
+  for (let i = 1; i <= 3; i += 1) event({ type: "message_end", message: message(i) });
+  await first.persist();
+  const second = memoryLog({ store, numbers: new SeqNumbers(reserveFrom(first.cursor + 10)) });
+  const { refill, told } = refillOf(second);
+  const file = sessionFile(...[1, 2, 3, 4].map((n) => entry(n)));
+  await refill.run(file);
+  expect(told()).toEqual([entry(4)]);
+  await second.persist();
+  const third = refillOf(memoryLog({ store, numbers: new SeqNumbers(reserveFrom(second.cursor + 10)) }));
+  await third.refill.run(file);
+  expect(third.told()).toEqual([]);
+});
+
+test("a log that is lost is begun again from all that the file has", async () => {
+  const { refill, told } = refillOf(memoryLog({ numbers: new SeqNumbers(reserveFrom(500)) }));
+  const entries = Array.from({ length: 400 }, (_, i) =>
+    entry(i + 1, { type: "message", message: message(i + 1), pad: "x".repeat(1_000) }),
+  );
+  await refill.run(sessionFile(...entries));
+  expect(told()).toEqual(entries);
+});
+
+test("a file that is not there is nothing to tell of", async () => {
+  const { refill, told } = refillOf(memoryLog());
+  await refill.run("/nowhere/session.jsonl");
+  expect(told()).toEqual([]);
+});
+
+test("a snapshot is the branch to the leaf, with what stands for messages, and without its oldest when it is too large", async () => {
+  const file = sessionFile(
+    entry(1),
+    entry(2, { type: "model_change", provider: "p", modelId: "m" }),
+    entry(3, { type: "message", message: message(3), parentId: "id2" }),
+    entry(4, { type: "branch_summary", parentId: "id2", fromId: "id3", summary: "left" }),
+    entry(5, { type: "compaction", summary: "short", tokensBefore: 9 }),
+    entry(6),
+  );
+  const info = () => ({ cursor: 7 }) as never;
+  const { snapshot } = await takeSnapshot({ child: undefined, file, info, maxBytes: 1 << 20 });
+  const timestamp = Date.parse("2026-01-01T00:00:01.000Z");
+  expect(snapshot).toEqual({
+    leafId: "id6",
+    messages: [
+      message(1),
+      { role: "branchSummary", summary: "left", fromId: "id3", timestamp },
+      { role: "compactionSummary", summary: "short", tokensBefore: 9, timestamp },
+      message(6),
+    ],
+  });
+  const small = await takeSnapshot({ child: undefined, file, info, maxBytes: 200 });
+  expect(small.snapshot.messages.length + (small.snapshot.omitted ?? 0)).toBeLessThanOrEqual(4);
+  expect(small.snapshot.messages.at(-1)).toEqual(message(6));
+});

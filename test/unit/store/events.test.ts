@@ -1,0 +1,160 @@
+import { appendFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Logs } from "../../../server/session/logs.ts";
+import { EventTail } from "../../../server/store/event-tail.ts";
+import { EventStore } from "../../../server/store/events.ts";
+import type { OpenStore } from "../../../server/store/open-store.ts";
+import { open } from "../../helpers/stored.ts";
+
+let directory: string;
+let store: OpenStore;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "events-"));
+  store = open(directory);
+});
+
+afterEach(() => {
+  store.close();
+  rmSync(directory, { recursive: true });
+});
+
+const bounds = { maxSessionBytes: 1 << 20, maxTotalBytes: 1 << 22 };
+/** Bytes that do not compress. */
+const noise = (length: number): Buffer => {
+  const bytes = Buffer.alloc(length);
+  let state = length;
+  for (let i = 0; i < length; i += 1) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    bytes[i] = 0x20 + ((state >>> 16) % 90);
+  }
+  return bytes;
+};
+const everything = Number.MAX_SAFE_INTEGER;
+
+describe("the logs in the store", () => {
+  test("are what was put, and say so to another daemon", async () => {
+    const events = new EventStore(store.database, bounds);
+    const frames = [Buffer.from('{"a":"ä\u2028"}'), Buffer.from('{"b":1}')];
+    await events.put("s", 1, 9, frames);
+    await events.putGap("s", { from: 10, to: 20, reason: "daemon_restart" });
+    await events.put("other", 1, 1, []);
+    const again = new EventStore(store.database, bounds);
+    expect(again.newest("s")).toBe(20);
+    expect(again.newest("unknown")).toBeUndefined();
+    expect(again.read("s", 0, everything)).toEqual({
+      spans: [
+        { firstSeq: 1, lastSeq: 9, frames },
+        { firstSeq: 10, lastSeq: 20, gap: "daemon_restart", frames: [] },
+      ],
+      isEnd: true,
+    });
+    expect(again.read("s", 9, everything).spans).toHaveLength(1);
+    expect([...again.readBack("s", 20)].map(({ firstSeq }) => firstSeq)).toEqual([10, 1]);
+    await again.delete("s");
+    expect(again.read("s", 0, everything)).toEqual({ spans: [], isEnd: true });
+    expect(new EventStore(store.database, bounds).newest("s")).toBeUndefined();
+  });
+
+  test("are read piece by piece", async () => {
+    const events = new EventStore(store.database, bounds);
+    for (let i = 1; i <= 4; i += 1) await events.put("s", i, i, [noise(1_000)]);
+    const { spans, isEnd } = events.read("s", 0, 1_500);
+    expect([spans.length, isEnd]).toEqual([2, false]);
+  });
+
+  test("have a hole where a row is damaged", async () => {
+    const events = new EventStore(store.database, bounds);
+    for (let i = 1; i <= 3; i += 1) await events.put("s", i, i, [Buffer.from(`{"i":${i}}`)]);
+    await store.database.write(store.database.prepare("UPDATE events SET frames = x'28b52ffd00' WHERE last_seq = 2"));
+    expect(events.read("s", 0, everything).spans.map(({ firstSeq }) => firstSeq)).toEqual([1, 3]);
+  });
+
+  test("keep to the bound of a session, and to that of all, by forgetting what is oldest", async () => {
+    const events = new EventStore(store.database, { maxSessionBytes: 50_000, maxTotalBytes: 120_000 });
+    for (let i = 1; i <= 20; i += 1) {
+      for (const id of ["a", "b", "c", "d"]) await events.put(id, i, i, [noise(5_000)]);
+      expect(events.bytes).toBeLessThanOrEqual(120_000);
+    }
+    for (const id of ["a", "b", "c", "d"]) {
+      const { spans } = events.read(id, 0, everything);
+      expect(spans.at(-1)?.lastSeq).toBe(20);
+      expect(spans.flatMap(({ frames }) => frames).reduce((sum, { length }) => sum + length, 0)).toBeLessThan(70_000);
+    }
+    const counted = new EventStore(store.database, bounds).bytes;
+    expect(events.bytes).toBe(counted);
+  });
+
+  test("forget what is old, but not how far a log had come", async () => {
+    const events = new EventStore(store.database, bounds);
+    for (let i = 1; i <= 3; i += 1) await events.put("s", i, i, [Buffer.from("{}")]);
+    await events.expire(Date.now() + 1_000);
+    expect(events.read("s", 0, everything).spans.map(({ firstSeq }) => firstSeq)).toEqual([3]);
+    expect(events.newest("s")).toBe(3);
+  });
+});
+
+const frame = (sessionId: string, seq: number): Buffer =>
+  Buffer.from(`{"jsonrpc":"2.0","method":"session/event","params":{"sessionId":"${sessionId}","seq":${seq},"x":"ä"}}`);
+
+describe("the tail of the logs", () => {
+  const tailOf = (): EventTail => new EventTail(directory, () => {});
+  const tails = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".tail"));
+
+  test("brings to the store what a daemon that was killed had told, with what it covers", async () => {
+    const events = new EventStore(store.database, bounds);
+    await events.put("s", 1, 4, [frame("s", 4)]);
+    const tail = tailOf();
+    tail.append(1, frame("s", 4));
+    tail.append(5, frame("s", 9));
+    tail.append(1, frame("new", 2));
+    tail.append(10, frame("s", 10));
+    // Numbers between them were told, and could not be written.
+    tail.append(20, frame("s", 21));
+    tail.close();
+    await Logs.recover(events, directory);
+    expect(events.read("s", 4, everything).spans).toEqual([
+      { firstSeq: 5, lastSeq: 10, frames: [frame("s", 9), frame("s", 10)] },
+      { firstSeq: 20, lastSeq: 21, frames: [frame("s", 21)] },
+    ]);
+    expect(events.read("new", 0, everything).spans).toEqual([{ firstSeq: 1, lastSeq: 2, frames: [frame("new", 2)] }]);
+    expect(tails()).toEqual([]);
+  });
+
+  test("is read up to where it is torn, and passes over what is none", async () => {
+    const events = new EventStore(store.database, bounds);
+    const tail = tailOf();
+    tail.append(1, frame("s", 1));
+    tail.close();
+    const file = join(directory, tails()[0] ?? "");
+    appendFileSync(
+      file,
+      `\0\0\n7 nonsense\n2 ${frame("s", 2).toString().replace('"x"', "x")}\n2 ${frame("s", 2).subarray(0, 60)}`,
+    );
+    await Logs.recover(events, directory);
+    expect(events.newest("s")).toBe(1);
+  });
+
+  test("is gone when everything is stored", () => {
+    const tail = tailOf();
+    tail.append(1, frame("s", 1));
+    const sealed = tail.seal();
+    tail.append(2, frame("s", 2));
+    expect(tails()).toHaveLength(2);
+    sealed?.remove();
+    tail.seal()?.remove();
+    expect(tails()).toEqual([]);
+    expect(tail.seal()).toBeUndefined();
+  });
+
+  test("that cannot be written is said once, and stops nothing", () => {
+    const said: unknown[] = [];
+    const gone = mkdtempSync(join(directory, "gone-"));
+    const tail = new EventTail(gone, (error) => said.push(error));
+    rmSync(gone, { recursive: true });
+    for (let i = 1; i < 5; i += 1) tail.append(i, frame("s", i));
+    expect(said).toHaveLength(1);
+  });
+});

@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { WireError } from "../../../protocol/errors.ts";
+import { CommitMark } from "../../../server/store/commit-mark.ts";
+import { connect } from "../../../server/store/connection.ts";
+import { Database, type DatabaseOptions } from "../../../server/store/database.ts";
+import { Writer } from "../../../server/store/writer.ts";
+import type { ThreadCallbacks, WriterThread } from "../../../server/store/writers.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "thread-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const file = () => join(directory, "store.db");
+const insert = "INSERT OR REPLACE INTO idempotency (method, key, params_hash, result, at) VALUES ('m', ?, 'h', ?, 1)";
+const select = "SELECT key, result FROM idempotency ORDER BY key";
+
+function open(options: DatabaseOptions = {}) {
+  const database = new Database(file(), () => {}, { maxLocalMs: 0, ...options });
+  const write = (key: string, result: string | Uint8Array = "{}") =>
+    database.write(database.prepare(insert), key, result);
+  return { database, write, [Symbol.dispose]: () => database.close() };
+}
+
+/** A database whose thread writes. */
+async function threaded(options: DatabaseOptions = {}) {
+  const opened = open(options);
+  while (!opened.database.isThreaded) await opened.write("first");
+  return opened;
+}
+
+function onDisk(): readonly unknown[] {
+  const other = new DatabaseSync(file(), { readOnly: true });
+  try {
+    return other
+      .prepare(select)
+      .all()
+      .map((row) => Object.values(row).join());
+  } finally {
+    other.close();
+  }
+}
+
+describe("a writing thread", () => {
+  test("has on disk what a write's promise has resolved for, and this thread reads it", async () => {
+    using store = await threaded();
+    await Promise.all([store.write("a", "1"), store.write("b", "2")]);
+    expect(onDisk()).toEqual(["a,1", "b,2", "first,{}"]);
+    expect(store.database.prepare(select).all()).toHaveLength(3);
+  });
+
+  test("settles promises in the order of the writes, over many transactions", async () => {
+    using store = await threaded();
+    const settled: number[] = [];
+    const writes: Promise<void>[] = [];
+    for (let i = 0; i < 300; i += 1) {
+      writes.push(store.write(`k${i % 7}`, `${i}`).then(() => void settled.push(i)));
+      if (i % 20 === 0) await Promise.race(writes.slice(-1));
+    }
+    await Promise.all(writes);
+    expect(settled).toEqual(Array.from({ length: 300 }, (_, i) => i));
+  });
+
+  test("takes bytes as they are, also a small part of a large piece of memory", async () => {
+    using store = await threaded();
+    const large = Buffer.alloc(1_000_000, 7);
+    const table = store.database.prepare("CREATE TABLE pieces (n INTEGER, bytes BLOB)");
+    await store.database.write(table);
+    const add = store.database.prepare("INSERT INTO pieces VALUES (?, ?)");
+    void store.database.note(add, 1, large.subarray(10, 13));
+    await store.database.write(add, 2, new Uint8Array([1, 2]));
+    const rows = store.database.prepare("SELECT n, hex(bytes) AS bytes FROM pieces ORDER BY n").all();
+    expect(rows).toEqual([
+      { n: 1, bytes: "070707" },
+      { n: 2, bytes: "0102" },
+    ]);
+    expect(large.length).toBe(1_000_000);
+  });
+
+  test("rejects what was wrong with its own error, and all of that transaction, and goes on", async () => {
+    using store = await threaded();
+    const wrong = store.database.write(store.database.prepare("INSERT INTO commits VALUES (1, 1)"));
+    const beside = store.write("beside");
+    await expect(wrong).rejects.toThrow(/UNIQUE/);
+    await expect(beside).rejects.toThrow(/UNIQUE/);
+    expect(store.database.health).toEqual({ state: "open" });
+    await store.write("after");
+    expect(onDisk()).toEqual(["after,{}", "first,{}"]);
+  });
+
+  test("has written what was queued when a flush returns, and when it is closed", async () => {
+    const store = await threaded();
+    void store.write("flushed");
+    store.database.flush();
+    expect(onDisk()).toEqual(["first,{}", "flushed,{}"]);
+    void store.write("closed");
+    void store.database.keep("k", store.database.prepare(insert), "kept", "{}");
+    store.database.close();
+    expect(onDisk()).toEqual(["closed,{}", "first,{}", "flushed,{}", "kept,{}"]);
+  });
+
+  test("may be closed while it starts", async () => {
+    const store = open();
+    await store.write("first");
+    expect(store.database.isThreaded).toBe(false);
+    store.database.close();
+    expect(onDisk()).toEqual(["first,{}"]);
+  });
+
+  test("counts commits, and notes the newest beside the database", async () => {
+    const mark = CommitMark.open(join(directory, "mark"));
+    const store = await threaded({ mark });
+    const before = store.database.commits;
+    await store.write("a");
+    expect(store.database.commits).toBe(before + 1);
+    expect(mark.read()).toBe(before + 1);
+    store.database.close();
+    mark.close();
+  });
+
+  test("ends when nothing is written for a while; then it is written here", async () => {
+    using store = await threaded({ maxIdleThreadMs: 20, maxLocalMs: 0 });
+    await vi.waitUntil(() => !store.database.isThreaded);
+    await store.write("here");
+    expect(onDisk()).toEqual(["first,{}", "here,{}"]);
+  });
+
+  test("makes room that was given back of use to others, without anybody waiting for it", async () => {
+    using store = await threaded();
+    await store.write("large", "x".repeat(500_000));
+    await store.database.write(store.database.prepare("DELETE FROM idempotency"));
+    const pages = () => Number(store.database.prepare("PRAGMA page_count").get()?.["page_count"]);
+    const before = pages();
+    await store.database.shrink(1_000);
+    expect(pages()).toBeLessThan(before / 2);
+  });
+});
+
+/** A thread that is none: it does what it is asked when the test says so, or dies. */
+function stagedThread() {
+  const stage = { callbacks: undefined as ThreadCallbacks | undefined, asked: [] as (() => void)[] };
+  const startThread = (callbacks: ThreadCallbacks): WriterThread => {
+    stage.callbacks = callbacks;
+    const writer = new Writer({ path: file(), connection: connect(file()), connect });
+    callbacks.onReady();
+    return {
+      request: (request, onOutcome) => {
+        stage.asked.push(() => {
+          const outcome = writer.take(request);
+          if (stage.callbacks !== undefined) onOutcome(outcome);
+        });
+      },
+      finish: () => {
+        for (const act of stage.asked.splice(0)) act();
+        return true;
+      },
+      close: () => writer.close(),
+    };
+  };
+  const die = () => {
+    const { callbacks } = stage;
+    stage.callbacks = undefined;
+    callbacks?.onEnd(new Error("It died."));
+  };
+  return { stage, startThread, die };
+}
+
+describe("a writing thread that dies", () => {
+  const kindOf = (work: Promise<void>) =>
+    work.then(
+      () => "stored",
+      (error: WireError) => error.kind,
+    );
+
+  test("before its commit leaves it to be made here", async () => {
+    const { stage, startThread, die } = stagedThread();
+    using store = await threaded({ startThread });
+    const written = kindOf(store.write("written"));
+    await vi.waitUntil(() => stage.asked.length > 0);
+    die();
+    expect(await written).toBe("stored");
+    expect(store.database.isThreaded).toBe(false);
+    expect(await kindOf(store.write("after"))).toBe("stored");
+    expect(onDisk()).toEqual(["after,{}", "first,{}", "written,{}"]);
+  });
+
+  test("behind its commit has accepted it, though it could not say so", async () => {
+    const { stage, startThread, die } = stagedThread();
+    using store = await threaded({ startThread });
+    const written = kindOf(store.write("written"));
+    await vi.waitUntil(() => stage.asked.length > 0);
+    const { callbacks } = stage;
+    stage.callbacks = undefined;
+    for (const act of stage.asked.splice(0)) act();
+    stage.callbacks = callbacks;
+    die();
+    expect(await written).toBe("stored");
+    expect(store.database.health).toEqual({ state: "open" });
+    expect(onDisk()).toEqual(["first,{}", "written,{}"]);
+  });
+});
