@@ -67,7 +67,7 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
       config: configFile,
       env: {
         ...process.env,
-        XDG_CONFIG_HOME: join(root, "config"),
+
         ...agentDir.env,
         ...options.env?.(provider),
         PI_RPCD_VALIDATE: "1",

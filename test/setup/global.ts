@@ -22,6 +22,8 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
   process.env["TMPDIR"] = directory;
   // A spare child for each kind of session would double what the tests start; those about it turn it on.
   process.env["PI_RPCD_WARM_CHILDREN"] = "0";
+  // The configuration of whoever runs the tests is none of theirs.
+  process.env["XDG_CONFIG_HOME"] = join(directory, "no-configuration");
   // Code from a cache makes coverage less exact.
   if (!vitest.config.coverage.enabled) {
     process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");

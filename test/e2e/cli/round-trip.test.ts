@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
@@ -13,6 +13,12 @@ interface Envelope {
   readonly event: { readonly type: string };
 }
 
+/** A configuration with a profile, by its path from the scene's directory. */
+function configIn(scene: Scene): string {
+  writeFileSync(join(scene.cwd, "config.json"), '{ "profiles": { "lean": { "labels": { "kind": "lean" } } } }');
+  return "config.json";
+}
+
 function refusal(): Reply {
   return status(400, { message: "no" });
 }
@@ -20,7 +26,11 @@ function refusal(): Reply {
 describe("from start to stop", () => {
   test("every command does its part, in JSON and in words", async () => {
     await using scene = await Scene.open();
-    const started = await scene.json<{ readonly url: string; readonly pid: number }>(["start"]);
+    const started = await scene.json<{ readonly url: string; readonly pid: number }>([
+      "start",
+      "--config",
+      configIn(scene),
+    ]);
     expect(started).toMatchObject({ started: true, stateDir: scene.stateDir, log: join(scene.stateDir, "daemon.log") });
     expect(await scene.json(["status"])).toMatchObject({
       running: true,
@@ -30,8 +40,13 @@ describe("from start to stop", () => {
       sessions: {},
     });
 
-    const session = await scene.json<SessionInfo>(["new", "--name", "trip", "--thinking", "off"]);
-    expect(session).toMatchObject({ state: "idle", cwd: scene.cwd, name: "trip" });
+    const session = await scene.json<SessionInfo>([
+      ...["new", "--name", "trip", "--thinking", "off", "--profile", "lean", "--label", "team=a,draft"],
+    ]);
+    expect(session).toMatchObject({
+      ...{ state: "idle", cwd: scene.cwd, name: "trip", profile: "lean" },
+      labels: { kind: "lean", team: "a", draft: "" },
+    });
     const { sessionId } = session;
 
     const prompted = await scene.run(["prompt", sessionId, "hello", "there"]);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { messageText } from "../../../cli/message-text.ts";
 import { callersDirectory, withoutScript } from "../../../cli/npm.ts";
 import { chooseSession } from "../../../cli/session-argument.ts";
-import { jsonObject, list, port, seconds } from "../../../cli/values.ts";
+import { jsonObject, labels, list, port, seconds } from "../../../cli/values.ts";
 
 const given = { option: "it", command: "push" };
 
@@ -88,6 +88,11 @@ describe("a value", () => {
   test("is a list of names", () => {
     expect(list("read, grep", given)).toEqual(["read", "grep"]);
     for (const wrong of ["", "read,,grep", "read,"]) expect(() => list(wrong, given)).toThrow(/commas/);
+  });
+
+  test("is labels, each with a text if it has one", () => {
+    expect(labels("team=a, draft,note=x=y", given)).toEqual({ team: "a", draft: "", note: "x=y" });
+    expect(() => labels("team=a,", given)).toThrow(/commas/);
   });
 
   test("is a JSON object", () => {
