@@ -82,6 +82,7 @@ export class Prompting {
    * ignores the abort.
    */
   async abort(signal?: AbortSignal, by?: By): Promise<boolean> {
+    // A caller that has gone wants the run to end all the same.
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const given = signal === undefined ? waiting : AbortSignal.any([waiting, signal]);
     const turn = this.#core.scope.overtake(async () => {
@@ -93,7 +94,7 @@ export class Prompting {
       // What waits for its turn finds the session idle, unless the abort takes long.
       await within(done, abortTurnMs).catch(() => {});
       return { done, wasRunning: state.kind === "running" };
-    }, given);
+    }, waiting);
     const sent = await unlessAborted(turn, given).catch((error: unknown) => {
       throw error === waiting.reason ? unanswered() : error;
     });
