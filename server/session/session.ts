@@ -113,8 +113,12 @@ export class Session implements SessionCore {
       sessionId,
       scope: this.scope,
       life: () => this.#life,
+      awake: () => this.awake(),
       pushing: () => this.pushing,
-      reasons: [() => (this.#journal.hasPending ? "background" : undefined)],
+      reasons: [
+        () => (this.#journal.hasPending ? "background" : undefined),
+        () => (this.#record.stored.ephemeral === true ? "ephemeral" : undefined),
+      ],
       idleAfterMs: () => this.#record.stored.idleAfterMs ?? options.idleAfterMs,
       onChange: () => this.#publish(),
     });
