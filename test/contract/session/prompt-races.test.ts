@@ -16,7 +16,7 @@ async function course(seed: number): Promise<Racecourse & AsyncDisposable> {
   session.subscribe(heard, { after: 0 });
   const command = (type: string) => {
     checkCommand({ type }, false);
-    return session.calls.send({ type }, new AbortController().signal);
+    return session.calls.send({ type }, never);
   };
   const named = (name: string) => heard.heard.filter(({ method }) => method === name);
   const moves = {
