@@ -64,11 +64,26 @@ function fullDisk(from: number, to: number): Fault {
   };
 }
 
+/** As above; writing takes so long that the daemon has a thread for it, and only that one ever gets as far. */
+function injectedIntoThread(call: string, error: string, when: string): Fault {
+  const file = "store.db-wal";
+  return {
+    name: `${error} at ${call} of ${file} in the writing thread, ${when}`,
+    isInjected: true,
+    under: (stateDir) => [
+      ...["strace", "-f", "-qq", "-o", traceOf(stateDir), "-P", join(stateDir, file), "-e", `trace=${call},pwrite64`],
+      ...["-e", "inject=pwrite64:delay_exit=500", "-e", `inject=${call}:error=${error}:when=${when}`],
+    ],
+  };
+}
+
 const all: readonly Fault[] = [
   ...["8", "21", "40..44"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
   ...["9", "33..36", "50"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
   ...["80", "101..160", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
   ...["65", "140..146", "350"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
+  injectedIntoThread("fsync", "EIO", "70"),
+  injectedIntoThread("fsync", "ENOSPC", "75..78"),
   // Each thread of the daemon has a count of its own: the one that moves the WAL into the database has to get as far.
   { ...injected("store.db", "fsync", "EIO", "3+"), pushes: 240 },
   fullDisk(10, 25),
