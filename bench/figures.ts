@@ -14,6 +14,7 @@ import { replay } from "./figures/replay.ts";
 import { requestLatency } from "./figures/request-latency.ts";
 import { requestLatencyPinned } from "./figures/request-latency-pinned.ts";
 import { residentMemory } from "./figures/resident-memory.ts";
+import { storeInEventPath } from "./figures/store-in-event-path.ts";
 import { storeSize } from "./figures/store-size.ts";
 import { warmCreate } from "./figures/warm-create.ts";
 import type { Figure } from "./lib/figure.ts";
@@ -35,6 +36,7 @@ export const figures = {
   "push-accepted": pushAcceptance,
   "push-delivered": pushDelivered,
   "observer-cost": observerCost,
+  "store-in-event-path": storeInEventPath,
   "store-size": storeSize,
   "event-log": eventLog,
   replay,

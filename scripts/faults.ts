@@ -22,11 +22,13 @@ interface Fault {
   readonly isInjected: boolean;
   /** Makes the fault, and ends it, from outside, while pushes go on. `stateDir` is as it is seen from here. */
   readonly during?: (stateDir: string, pushed: number) => void;
+  /** Default: 80. */
+  readonly pushes?: number;
   /** Whether what runs it starts another when the first has ended. */
   readonly restarts?: boolean;
 }
 
-const pushes = 80;
+const defaultPushes = 80;
 const recoverWithinMs = 30_000;
 
 function injected(file: string, call: string, error: string, when: string): Fault {
@@ -62,12 +64,28 @@ function fullDisk(from: number, to: number): Fault {
   };
 }
 
+/** As above; writing takes so long that the daemon has a thread for it, and only that one ever gets as far. */
+function injectedIntoThread(call: string, error: string, when: string): Fault {
+  const file = "store.db-wal";
+  return {
+    name: `${error} at ${call} of ${file} in the writing thread, ${when}`,
+    isInjected: true,
+    under: (stateDir) => [
+      ...["strace", "-f", "-qq", "-o", traceOf(stateDir), "-P", join(stateDir, file), "-e", `trace=${call},pwrite64`],
+      ...["-e", "inject=pwrite64:delay_exit=500", "-e", `inject=${call}:error=${error}:when=${when}`],
+    ],
+  };
+}
+
 const all: readonly Fault[] = [
   ...["8", "21", "40..44"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
   ...["9", "33..36", "50"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
-  ...["60", "101..160", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
+  ...["80", "101..160", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
   ...["65", "140..146", "350"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
-  injected("store.db", "fsync", "EIO", "3+"),
+  injectedIntoThread("fsync", "EIO", "70"),
+  injectedIntoThread("fsync", "ENOSPC", "75..78"),
+  // Each thread of the daemon has a count of its own: the one that moves the WAL into the database has to get as far.
+  { ...injected("store.db", "fsync", "EIO", "3+"), pushes: 240 },
   fullDisk(10, 25),
   fullDisk(30, 31),
   fullDisk(40, 60),
@@ -130,7 +148,7 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
   const refused: string[] = [];
   try {
     const session = await client.createSession({ cwd: directory });
-    for (let i = 0; i < pushes; i += 1) {
+    for (let i = 0; i < (fault.pushes ?? defaultPushes); i += 1) {
       fault.during?.(seen, i);
       const kind = await pushOne(client, session.id, `push-${i}`);
       (kind === "accepted" ? accepted : refused).push(`push-${i}`);

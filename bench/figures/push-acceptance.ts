@@ -4,7 +4,7 @@ import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { echoPi } from "../lib/echo-sources.ts";
 import type { Figure, Resources, Row, Setting } from "../lib/figure.ts";
 import { RawClient } from "../lib/raw-client.ts";
-import { run } from "../lib/run.ts";
+import { slowDisk } from "../lib/slow-disk.ts";
 import { interleave, median, ratios } from "../lib/statistics.ts";
 
 const single = 1_000;
@@ -12,7 +12,6 @@ const inFlight = 50;
 const many = 8_000;
 const clients = 16;
 const sessions = 8;
-const slowSyncUs = 5_000;
 const content = "x".repeat(300);
 
 /** Pushes that are answered when they are on disk. Their ends, which are written too, are part of every rate. */
@@ -56,10 +55,9 @@ export const pushAcceptance: Figure = {
 
 /** The same on a disk that takes 5 ms for a sync: there it is the sync that is shared. */
 async function onSlowDisk(setting: Setting, resources: Resources): Promise<Row[]> {
-  const under = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync,fsync"];
-  const delayed = [...under, "-e", `inject=fdatasync,fsync:delay_exit=${slowSyncUs}`];
-  if ((await run(delayed[0] ?? "", [...delayed.slice(1), "true"], { stdout: "ignore" })).code !== 0) return [];
-  const [slow] = await startPushers(setting, resources, { clients: 1, under: delayed });
+  const under = await slowDisk();
+  if (under === undefined) return [];
+  const [slow] = await startPushers(setting, resources, { clients: 1, under });
   if (slow === undefined) return [];
   const rates = await interleave(setting.repetitions, {
     alone: async () => pushRate([slow], 100, 1),

@@ -30,8 +30,12 @@ export class RawClient {
     socket.on("close", (code, reason) => this.#closed(new Error(`The connection ended (${code} ${String(reason)}).`)));
   }
 
-  static async open(daemon: DaemonFile, transport: Transport, resources: Resources): Promise<RawClient> {
-    const { socketPath, url, token } = daemon;
+  static async open(
+    daemon: Pick<DaemonFile, "socketPath" | "token"> & Partial<DaemonFile>,
+    transport: Transport,
+    resources: Resources,
+  ): Promise<RawClient> {
+    const { socketPath, url = "", token } = daemon;
     const socket = new WebSocket(
       `${transport === "unix" ? "ws://localhost" : url.replace("http", "ws")}${WEBSOCKET_PATH}`,
       {

@@ -1,6 +1,7 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { Prompt, PromptState } from "../../protocol/prompt.ts";
 import type { Database } from "./database.ts";
+import { Queued } from "./queued.ts";
 import { RunStore } from "./runs.ts";
 import { isSound, sumOf } from "./sums.ts";
 
@@ -37,6 +38,8 @@ export class PromptStore {
   /** The runs that they have started. */
   readonly runs: RunStore;
   readonly #database: Database;
+  /** By session. */
+  readonly #queued = new Queued();
   /** Ids that are on their way to the disk. */
   readonly #adding = new Set<string>();
   /** Ids that are free again, before the disk says so. */
@@ -95,7 +98,8 @@ export class PromptStore {
 
   /** Notes what has become of it. Of a text whose fate is known only the beginning is kept, unless it is lost. */
   put(prompt: StoredPrompt): Promise<void> {
-    return this.#database.keep(`prompt ${prompt.promptId}`, this.#put, ...values(prompt));
+    const written = this.#database.keep(`prompt ${prompt.promptId}`, this.#put, ...values(prompt));
+    return this.#queued.until(written, prompt.sessionId);
   }
 
   /** For a prompt that pi has refused: its id may be used again. */
@@ -115,16 +119,19 @@ export class PromptStore {
 
   /** A session's prompts that are lost, or of which not all is known yet; oldest first. */
   open(sessionId: string): readonly StoredPrompt[] {
+    this.#settle(sessionId);
     return this.#open.all(sessionId).map(promptOf);
   }
 
   /** The newest first. */
   list(sessionId: string, states: readonly PromptState[], limit: number): readonly StoredPrompt[] {
+    this.#settle(sessionId);
     return this.#list.all(sessionId, JSON.stringify(states), limit).map(promptOf);
   }
 
   deleteOf(sessionId: string): Promise<void> {
-    return this.#database.keep(`prompts of ${sessionId}`, this.#deleteOf, sessionId);
+    const written = this.#database.keep(`prompts of ${sessionId}`, this.#deleteOf, sessionId);
+    return this.#queued.until(written, sessionId);
   }
 
   /** Forgets what was lost, and what was settled otherwise, before the given times in Unix milliseconds. */
@@ -135,6 +142,11 @@ export class PromptStore {
   /** Forgets the oldest of those that are settled or lost beyond so many. */
   limit(maxSettled: number): Promise<void> {
     return this.#database.write(this.#limit, maxSettled - 1);
+  }
+
+  /** Readers find what is on disk. */
+  #settle(sessionId: string): void {
+    if (this.#queued.has(sessionId)) this.#database.flush();
   }
 }
 

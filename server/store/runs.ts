@@ -1,5 +1,6 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { Database } from "./database.ts";
+import { Queued } from "./queued.ts";
 
 /** A run that is on. */
 export interface OpenRun {
@@ -12,6 +13,7 @@ export interface OpenRun {
 /** The runs that are on, so that the next daemon can say of each that it was interrupted. */
 export class RunStore {
   readonly #database: Database;
+  readonly #queued = new Queued();
   readonly #put;
   readonly #delete;
   readonly #select;
@@ -24,15 +26,18 @@ export class RunStore {
   }
 
   put(sessionId: string, run: OpenRun): Promise<void> {
-    return this.#database.keep(`run ${run.runId}`, this.#put, run.runId, sessionId, JSON.stringify(run));
+    const written = this.#database.keep(`run ${run.runId}`, this.#put, run.runId, sessionId, JSON.stringify(run));
+    return this.#queued.until(written, "runs");
   }
 
   /** It has ended. */
   forget(runId: string): Promise<void> {
-    return this.#database.keep(`run ${runId}`, this.#delete, runId);
+    return this.#queued.until(this.#database.keep(`run ${runId}`, this.#delete, runId), "runs");
   }
 
   of(sessionId: string): readonly OpenRun[] {
+    // Readers find what is on disk.
+    if (this.#queued.has("runs")) this.#database.flush();
     return this.#select.all(sessionId).map(({ record }) => JSON.parse(String(record)) as OpenRun);
   }
 }

@@ -105,6 +105,7 @@ export class SessionStore {
   }
 
   all(): readonly StoredSession[] {
+    this.#database.flush();
     return this.#all.all().map(({ record, sum }) => {
       if (!isSound(record, sum)) throw new Error("A session in the store is damaged.");
       return JSON.parse(record) as StoredSession;
