@@ -13,5 +13,7 @@ export const loaders: Loaders = {
   push: async () => (await import("./push.ts")).push,
   deliveries: async () => (await import("./deliveries.ts")).deliveries,
   delivery: async () => (await import("./delivery.ts")).delivery,
+  dialogs: async () => (await import("./dialogs.ts")).dialogs,
+  dialog: async () => (await import("./dialog.ts")).dialog,
   demo: async () => (await import("./demo.ts")).demo,
 };

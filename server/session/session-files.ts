@@ -80,7 +80,7 @@ export class SessionFiles {
       if ((await realpath(same.file).catch(() => same.file)) === file) return same;
       throw unusable(file, "copied", `has the id of the session ${id}, whose file is ${same.file}`);
     }
-    const { approve, onForeignWrite } = params;
+    const { approve, onForeignWrite, dialogPolicy } = params;
     const stored: StoredSession = {
       sessionId: id,
       cwd: await workingDirectory(cwd),
@@ -90,6 +90,7 @@ export class SessionFiles {
       reservedSeq: 0,
       options: approve === undefined ? {} : { approve },
       ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+      ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
       createdAt,
       updatedAt: Date.now(),
     };
@@ -242,7 +243,7 @@ export class SessionFiles {
 
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite } = from.stored;
+  const { cwd, options, onForeignWrite, dialogPolicy } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -250,6 +251,7 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     reservedSeq: 0,
     options: rest,
     ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+    ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
     createdAt: at,
     updatedAt: at,
   };
