@@ -44,14 +44,8 @@ export async function createOptions(
   params: Params<"session/create">,
   { profiles, sessionEnv }: SessionConfiguration,
 ): Promise<CreateOptions> {
-  const {
-    cwd: _,
-    idempotencyKey: __,
-    profile: profileName,
-    onForeignWrite: ___,
-    idleAfterMs: ______,
-    ...given
-  } = params;
+  const { cwd: _, idempotencyKey: __, profile: profileName, ...more } = params;
+  const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...given } = more;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
