@@ -31,7 +31,7 @@ export const attach: Figure = {
       const first = new Promise<void>((resolve) => {
         attached.onEvent = () => resolve();
       });
-      void attached.request("session/subscribe", { sessionId, after });
+      attached.request("session/subscribe", { sessionId, after }).catch(() => {});
       await first;
       const took = performance.now() - startedAt;
       await own.release();

@@ -102,7 +102,7 @@ const withoutFirst = ({ p50, p99 }: Times): Times => ({ p50: p50.slice(1), p99: 
 
 /** Requests one after the other, until there were enough and `until` has come. */
 async function timed(client: RawClient, sessionId: string, into: Times, until?: Promise<unknown>): Promise<void> {
-  const command = { type: "echo", text };
+  const command = { type: "get_echo", text };
   const samples: number[] = [];
   let isOver = until === undefined;
   void until?.then(() => {

@@ -23,7 +23,7 @@ export async function measureRequestLatency(
   const unix = await RawClient.open(daemon, "unix", resources);
   const tcp = await RawClient.open(daemon, "tcp", resources);
   const { sessionId } = await unix.request("session/create", { cwd: setting.directory });
-  const command = { type: "echo", text };
+  const command = { type: "get_echo", text };
   const p99: Record<"direct" | Transport, number[]> = { direct: [], unix: [], tcp: [] };
   const p50 = await interleave(setting.repetitions, {
     direct: () => timed(() => child.request(command), p99.direct),

@@ -6,8 +6,11 @@ import type { Child } from "../pi/child.ts";
 import type { RunStarter, Runs } from "./runs.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
 
-/** What a child is started for. One for a prompt gets the held pushes without handing them over: the prompt goes first. */
-export type StartPurpose = "work" | "prompt";
+/**
+ * What a child is wanted for. One for a prompt gets the held pushes without handing them over: the prompt goes first. For
+ * reading, nothing is looked for that another may have written to the session's file.
+ */
+export type StartPurpose = "work" | "prompt" | "reading";
 
 export interface ChildLifeOptions {
   readonly runs: Runs;

@@ -66,7 +66,9 @@ export class PiCalls {
 
   /** pi's data. Throws what starting can throw, `refused_by_pi`, `unsupported_by_pi`, `child_exited`, `overloaded`. */
   async send(command: PiCommand, signal: AbortSignal): Promise<unknown> {
-    const child = await unlessAborted(this.#core.awake(), signal);
+    // What only asks runs nothing in a file that a stranger may have written to. To look for that costs more than the rest.
+    const purpose = command.type.startsWith("get_") ? "reading" : "work";
+    const child = await unlessAborted(this.#core.awake(purpose), signal);
     const { data } = await unlessAborted(this.#ask(child, command), signal);
     if (changesState.has(command.type)) await unlessAborted(this.#options.refresh(child), signal);
     return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;

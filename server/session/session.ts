@@ -251,7 +251,7 @@ export class Session implements SessionCore {
   async awake(purpose: StartPurpose = "work"): Promise<Child> {
     if (this.loss !== undefined) throw this.loss;
     const { child } = this.#life;
-    if (child !== undefined && this.runId === undefined) {
+    if (child !== undefined && this.runId === undefined && purpose !== "reading") {
       const found = await this.#custody.check(child);
       if (found !== "ready") await this.#life.endChild();
       if (found instanceof WireError) throw found;
