@@ -75,7 +75,7 @@ describe("the names in the documents", () => {
       // Kinds of it.
       ...SessionFileReason.enum,
       "cancelled_by_extension",
-      ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
+      ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [
       ...[
@@ -92,7 +92,17 @@ describe("the names in the documents", () => {
         "get_commands",
         "get_entries",
         "get_messages",
+        "get_state",
+        "list_models",
         "agent_settled",
+        "message_end",
+        "message_update",
+        "tool_execution_end",
+        "tool_execution_update",
+        "bash_execution_update",
+        "text_delta",
+        "thinking_delta",
+        "toolcall_delta",
         "extension_ui_request",
         "before_provider_request",
       ],
