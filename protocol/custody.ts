@@ -51,5 +51,6 @@ export const SessionFileReason = Type.Enum([
   "directory_unwritable",
   "disk_full",
   "name_too_long",
+  "ephemeral",
 ]);
 export type SessionFileReason = Static<typeof SessionFileReason>;

@@ -122,7 +122,7 @@ export class SessionFiles {
     const session = this.#options.house.get(sessionId);
     // The file may be gone already; then there is nothing to protect.
     if (existsSync(session.file)) {
-      await this.#requireInside(await realpath(session.file));
+      await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
       await checkFile(session.file);
     }
     return await this.#options.house.end(session, "delete");
@@ -237,9 +237,10 @@ export class SessionFiles {
   }
 
   /** Only what lies in pi's session directories is anybody's to open or to delete. */
-  async #requireInside(file: string): Promise<void> {
-    const root = await realpath(sessionRoot(this.#options.env)).catch(() => undefined);
-    if (root === undefined || !file.startsWith(`${root}${sep}`)) {
+  async #requireInside(file: string, chosen?: string): Promise<void> {
+    const directories = [sessionRoot(this.#options.env), ...(chosen === undefined ? [] : [chosen])];
+    const roots = await Promise.all(directories.map((directory) => realpath(directory).catch(() => undefined)));
+    if (!roots.some((root) => root !== undefined && file.startsWith(`${root}${sep}`))) {
       throw unusable(file, "outside", "is in none of pi's session directories");
     }
   }

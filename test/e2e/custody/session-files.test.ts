@@ -92,6 +92,11 @@ export default function (pi) {
 test("a fork that cannot be made changes nothing", async () => {
   const gate = new Gate();
   await using stage = await startStage({ provider: { script: [answer("One."), answer(hold(gate), "Two.")] } });
+  const passing = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", ephemeral: true });
+  for (const attempt of [passing.clone(), passing.fork("nonsense"), passing.reload()]) {
+    await expect(attempt).rejects.toMatchObject({ kind: "session_file_unusable", data: { reason: "ephemeral" } });
+  }
+  await passing.close();
   const path = join(stage.root, "forbidding.ts");
   writeFileSync(path, forbidding);
   const session = await stage.session();

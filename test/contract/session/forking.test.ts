@@ -1,0 +1,86 @@
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { expect, test } from "vitest";
+import { Lease, leasePath } from "../../../server/pi/lease.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, recorder, startCore } from "../../helpers/core.ts";
+
+/** A session whose pi can be forked. */
+async function forkable(core: Core, ...behaviours: readonly string[]): Promise<Session> {
+  core.behave(...behaviours);
+  return await core.registry.create({ cwd: core.cwd }, "old");
+}
+
+const leases = ({ file }: Session): string[] => readdirSync(dirname(file)).filter((name) => name.includes(".lease"));
+
+test("a fork takes the pi over, and what it reports from then on is the new session's", async () => {
+  await using core = await startCore();
+  const old = await forkable(core);
+  const heard = recorder("old");
+  old.subscribe(heard);
+  const { pid } = old.info();
+  const { session, text } = await core.registry.files.fork("old", "entry");
+  expect([session.sessionId, session.info().pid, text]).toEqual(["forked", pid, "What was forked."]);
+  expect([old.state.kind, session.state.kind, session.info().generation]).toEqual(["hibernated", "idle", 1]);
+  expect(heard.heard.filter(({ method }) => method === "session/replaced").map(({ params }) => params)).toMatchObject([
+    { sessionId: "old", from: "old", to: "forked" },
+  ]);
+  const news = recorder("new");
+  session.subscribe(news);
+  const before = heard.heard.length;
+  await session.prompting.prompt({ text: "Hi.", ifRunning: "refuse" });
+  await news.until(({ params }) => params.event?.type === "agent_settled");
+  expect(heard.heard.slice(before).filter(({ method }) => method === "session/event")).toEqual([]);
+  expect(leases(session)).toEqual(["1_forked.jsonl.lease"]);
+  // The old one has a pi of its own as soon as it is used.
+  await old.awake();
+  expect([old.info().pid === pid, old.state.kind, session.state.kind]).toEqual([false, "idle", "idle"]);
+  expect(leases(session)).toHaveLength(2);
+});
+
+test("a pi that dies before it has forked leaves the one session; behind it, both, and no lease in either case", async () => {
+  for (const [behaviour, ids] of [
+    ["die-on-fork", ["old"]],
+    ["die-after-fork", ["forked", "old"]],
+  ] as const) {
+    await using core = await startCore();
+    const old = await forkable(core, behaviour);
+    await expect(core.registry.files.fork("old", "entry")).rejects.toMatchObject({ kind: "child_exited" });
+    expect(core.registry.all().map(({ sessionId }) => sessionId)).toEqual(ids);
+    await expect.poll(() => leases(old)).toEqual([]);
+    core.behave();
+    for (const session of core.registry.all()) {
+      await session.awake();
+      expect([session.sessionId, session.state.kind]).toEqual([session.sessionId, "idle"]);
+    }
+  }
+});
+
+test("a fork that an extension forbids changes nothing", async () => {
+  await using core = await startCore();
+  const old = await forkable(core, "cancel-fork");
+  await expect(core.registry.files.fork("old", "entry")).rejects.toMatchObject({
+    kind: "refused_by_pi",
+    data: { reason: "cancelled_by_extension" },
+  });
+  expect([old.state.kind, core.registry.all().length]).toEqual(["idle", 1]);
+});
+
+test("a fork whose file another daemon has ends the pi, and says whose it is", async () => {
+  await using core = await startCore();
+  await using rival = await startCore();
+  const old = await forkable(core);
+  const file = old.file.replace(/[^/]*$/, "1_forked.jsonl");
+  const header = { type: "session", version: 3, id: "forked", timestamp: new Date(0).toISOString(), cwd: core.cwd };
+  writeFileSync(file, `${JSON.stringify(header)}\n`);
+  const lease = await Lease.take({ file, daemonId: "rival", stateDir: rival.root, generation: 7 });
+  await expect(core.registry.files.fork("old", "entry")).rejects.toMatchObject({
+    kind: "session_in_use",
+    data: { owner: { stateDir: rival.root, generation: 7 } },
+  });
+  await expect.poll(() => core.registry.get("forked").state.kind).toBe("hibernated");
+  expect([old.state.kind, existsSync(leasePath(file))]).toEqual(["hibernated", true]);
+  await lease.release();
+  await core.registry.get("forked").awake();
+  expect(core.registry.get("forked").state.kind).toBe("idle");
+});
