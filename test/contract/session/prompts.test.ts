@@ -178,6 +178,17 @@ describe("a prompt's id", () => {
   });
 });
 
+test("a session that is created again under the id of an earlier call is that session, also at the next daemon", async () => {
+  await using core = await startCore();
+  const params = { cwd: core.cwd };
+  const first = await core.registry.create(params, "session-1");
+  expect(await core.registry.create(params, "session-1")).toBe(first);
+  await core.restart();
+  const again = await core.registry.create(params, "session-1");
+  expect(again.info()).toMatchObject({ sessionId: "session-1", state: "hibernated", file: first.file });
+  expect(core.registry.all()).toHaveLength(1);
+});
+
 describe("a run", () => {
   test("that is aborted says so", async () => {
     await using core = await startCore();
