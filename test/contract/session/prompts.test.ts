@@ -309,7 +309,7 @@ describe("a pi that does not answer", () => {
     const all = await Promise.allSettled([stuck, aborting, behind]);
     expect(all.map((each) => each.status === "rejected" && each.reason.message)).toEqual(["gone", "gone", "gone"]);
     process.kill(state.child.pid, "SIGCONT");
-    // What was given to pi has its run; what waited was never written.
+    // What was given to pi has its run, and the abort comes behind it; the prompt that waited was never written.
     await over(created, "mine");
     await created.prompts.idleness.wait(20_000, never);
     expect(created.runsStarted).toBe(1);
