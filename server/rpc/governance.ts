@@ -20,7 +20,6 @@ export type SessionParam = (typeof sessionParams)[number];
 const ungoverned: ReadonlySet<string> = new Set<MethodName>([
   "session/create",
   "session/open",
-  "session/open",
   "session/acquireControl",
   "session/releaseControl",
 ]);

@@ -83,14 +83,14 @@ export class Prompting {
    * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
    * ignores the abort.
    */
-  abort(signal?: AbortSignal, by?: By): Promise<boolean> {
-    return this.#core.dialogs.whileAborting(() => this.#abort(signal, by));
+  async abort(signal?: AbortSignal, by?: By): Promise<boolean> {
+    // A caller that has gone wants the run to end all the same.
+    const aborted = this.#core.dialogs.whileAborting(() => this.#abort(by));
+    return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
   }
 
-  async #abort(signal: AbortSignal | undefined, by: By | undefined): Promise<boolean> {
-    // A caller that has gone wants the run to end all the same.
+  async #abort(by: By | undefined): Promise<boolean> {
     const waiting = AbortSignal.timeout(abortTimeoutMs);
-    const given = signal === undefined ? waiting : AbortSignal.any([waiting, signal]);
     const turn = this.#core.scope.overtake(async () => {
       const { state } = this.#core;
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
@@ -101,12 +101,11 @@ export class Prompting {
       await within(done, abortTurnMs).catch(() => {});
       return { done, wasRunning: state.kind === "running" };
     }, waiting);
-    const sent = await unlessAborted(turn, given).catch((error: unknown) => {
+    const sent = await unlessAborted(turn, waiting).catch((error: unknown) => {
       throw error === waiting.reason ? unanswered() : error;
     });
     if (sent === undefined) return false;
-    const ending = within(sent.done, abortTimeoutMs);
-    const ended = await (signal === undefined ? ending : unlessAborted(ending, signal));
+    const ended = await within(sent.done, abortTimeoutMs);
     if (ended.kind === "done") return sent.wasRunning;
     throw new WireError(
       "deadline_exceeded",
