@@ -6,6 +6,7 @@ import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
+import { piCommands } from "../../../protocol/pi-commands.ts";
 import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
@@ -72,30 +73,17 @@ describe("the names in the documents", () => {
       ...Gap.properties.reason.enum,
       ...ControlChange.enum,
       "rpcd_diagnostic",
+      // Of the dialect of other hosts.
+      "list_models",
       // Kinds of it.
       ...SessionFileReason.enum,
       "cancelled_by_extension",
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
     ];
     const ofPi = [
-      ...[
-        "prompt",
-        "steer",
-        "follow_up",
-        "abort",
-        "clear_queue",
-        "new_session",
-        "switch_session",
-        "extension_ui_response",
-      ],
-      ...[
-        "get_commands",
-        "get_entries",
-        "get_messages",
-        "agent_settled",
-        "extension_ui_request",
-        "before_provider_request",
-      ],
+      ...Object.keys(piCommands),
+      ...["extension_ui_response", "extension_ui_request", "before_provider_request", "agent_settled", "message_end"],
+      ...["message_update", "tool_execution_update", "bash_execution_update"],
     ];
     const named = spansOf(prose).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
     expect(named.filter((name) => ![...ours, ...ofPi].includes(name))).toEqual([]);
