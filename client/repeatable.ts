@@ -51,6 +51,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "model/list": "read",
   "session/command": "never",
   "session/clearQueue": "never",
+  // The session may have been woken since.
+  "session/hibernate": "never",
   "session/close": "never",
   // One that is open already is given again.
   "session/open": "read",

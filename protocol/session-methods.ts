@@ -1,6 +1,7 @@
 import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { DialogPolicy } from "./dialog.ts";
+import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
@@ -23,6 +24,14 @@ export const sessionMethods = {
       ...sessionOptions,
       onForeignWrite: Type.Optional(OnForeignWrite),
       dialogPolicy: Type.Optional(DialogPolicy),
+      idleAfterMs: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 2_592_000_000,
+          description:
+            "How long the session's pi may be idle before it is ended until it is needed again. 0: for ever. Default: as the daemon has it.",
+        }),
+      ),
       idempotencyKey,
     }),
     result: SessionInfo,
@@ -99,6 +108,23 @@ export const sessionMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found"],
+  },
+  "session/hibernate": {
+    summary: "Ends the session's pi and keeps the session: the next prompt, push or command starts another.",
+    params: params({
+      sessionId: SessionId,
+      force: Type.Optional(
+        Type.Boolean({
+          description:
+            "Also in the middle of a run, which is then interrupted, and though something is under way. Default: false.",
+        }),
+      ),
+    }),
+    result: SessionInfo,
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: ["session_not_found", "session_busy", "session_closed", "overloaded", "shutting_down"],
   },
   "session/close": {
     summary: "Ends the session's pi and forgets the session. Its file stays, unless no message was ever written to it.",

@@ -77,6 +77,31 @@ export const SessionInfo = Type.Object(
     }),
     lostPrompts: Type.Array(LostPrompt, { description: "At most the 16 newest." }),
     exit: Type.Optional(ChildExit),
+    idleAfterMs: Type.Integer({
+      minimum: 0,
+      description: "An idle child is ended after so long, and started again when it is needed. 0: never.",
+    }),
+    restarts: Type.Optional(
+      Type.Object(
+        {
+          failures: Type.Integer({ minimum: 0, description: "Crashes and failed starts within the last 10 minutes." }),
+          nextAt: Type.Optional({
+            ...Timestamp,
+            description: "When the daemon tries again by itself. Absent: it does not; the next prompt or push does.",
+          }),
+        },
+        { additionalProperties: false, description: "Absent where nothing has failed lately." },
+      ),
+    ),
+    unresponsive: Type.Optional(
+      Type.Object(
+        { since: Timestamp },
+        {
+          additionalProperties: false,
+          description: "pi lives and answers nothing. It is not ended for that; the fact goes when it is heard again.",
+        },
+      ),
+    ),
     createdAt: Timestamp,
     updatedAt: Timestamp,
   },

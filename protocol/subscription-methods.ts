@@ -50,6 +50,12 @@ export const subscriptionMethods = {
         }),
       ),
       provider: Type.Optional(ProviderLevel),
+      awake: Type.Optional(
+        Type.Boolean({
+          description:
+            "Whether the session's pi is to be there for as long as this subscription: it is started now, and does not hibernate. Default: as it was; at first false.",
+        }),
+      ),
       dialogs: Type.Optional(
         Type.Boolean({ description: "Whether this connection can answer the dialogs of extensions. Default: false." }),
       ),

@@ -1,4 +1,4 @@
-import { availableParallelism, homedir } from "node:os";
+import { availableParallelism, homedir, totalmem } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 
 /** Every bound of the daemon beyond those of the edge, with its unit in its name. */
@@ -19,6 +19,30 @@ export const limits = {
   },
   /** How many pi start at a time; further ones wait. */
   maxParallelStarts: availableParallelism(),
+  /** A start that takes longer gives its place to the next: its extensions wait for something. */
+  startPlaceMs: 10_000,
+  /** An idle pi is ended after so long, and started again when it is needed. */
+  idleAfterMs: 15 * 60_000,
+  /** How long runs may go on when the daemon is told to end. */
+  drainMs: 5_000,
+  occupancy: {
+    /** Of sessions, warm ones and those that start, together. Idle ones end for others; else the start waits. */
+    maxChildren: 256,
+    /** Their memory, without what they share, of the machine's. Idle ones end over it. */
+    maxMemoryPercent: 50,
+    /** How long a start may wait for a place. */
+    placeTimeoutMs: 30_000,
+    /** How often sessions are looked at, and their memory. */
+    lookEveryMs: 1_000,
+    weighEveryMs: 10_000,
+  },
+  responsiveness: {
+    /** A pi is asked whether it is there behind a call that waits, or a run that is silent, for so long. */
+    probeAfterMs: 5_000,
+    quietRunMs: 15_000,
+    /** One that answers nothing for so long is told to be unresponsive. */
+    unresponsiveAfterMs: 5_000,
+  },
   /** Children that are ready before a session wants them. Each costs what an idle pi costs: 60 to 80 MiB. */
   warm: { perKind: 1, maxWarm: 4, recentMs: 5 * 60 * 1_000, minFreeBytes: 1024 * 1024 * 1024 },
   /** What is kept of each session's notifications for those who come back. */
@@ -122,6 +146,35 @@ export function stateDirectory(option: string | undefined, env: NodeJS.ProcessEn
 
 function nonEmpty(value: string | undefined): string | undefined {
   return value === "" ? undefined : value;
+}
+
+interface LifeLimits {
+  readonly idleAfterMs: number;
+  readonly occupancy: {
+    readonly maxChildren: number;
+    readonly maxChildrenBytes: number;
+    readonly placeTimeoutMs: number;
+    readonly lookEveryMs: number;
+    readonly weighEveryMs: number;
+  };
+}
+
+/** With what the environment sets: `PI_RPCD_IDLE_AFTER_MS`, `PI_RPCD_MAX_CHILDREN`, `PI_RPCD_MAX_CHILDREN_MIB`. */
+export function lifeLimits(env: NodeJS.ProcessEnv): LifeLimits {
+  const { maxChildren, maxMemoryPercent, ...occupancy } = limits.occupancy;
+  const mebibytes = wholeNumber(env["PI_RPCD_MAX_CHILDREN_MIB"]);
+  return {
+    idleAfterMs: wholeNumber(env["PI_RPCD_IDLE_AFTER_MS"]) ?? limits.idleAfterMs,
+    occupancy: {
+      ...occupancy,
+      maxChildren: Math.max(1, wholeNumber(env["PI_RPCD_MAX_CHILDREN"]) ?? maxChildren),
+      maxChildrenBytes: mebibytes === undefined ? (totalmem() / 100) * maxMemoryPercent : mebibytes * 1024 * 1024,
+    },
+  };
+}
+
+function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^[0-9]{1,12}$/.test(text) ? Number(text) : undefined;
 }
 
 /** How many children of a kind are kept warm: `PI_RPCD_WARM_CHILDREN`, where it is a number of one digit. */

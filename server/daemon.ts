@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
-import { limits, stateDirectory, warmChildren } from "./config.ts";
+import { lifeLimits, limits, stateDirectory, warmChildren } from "./config.ts";
 import { readConfiguration } from "./config-file.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
@@ -12,6 +12,7 @@ import type { EdgeLimits } from "./edge/limits.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { packageVersion } from "./package-version.ts";
+import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Handlers } from "./rpc/call.ts";
@@ -58,6 +59,8 @@ export interface DaemonOptions {
   readonly allowedOrigins?: readonly string[] | undefined;
   /** The helper extension that is loaded into each pi. Default: this package's own. */
   readonly helper?: string | undefined;
+  /** How long runs may go on when the daemon is told to end. Default: 5 s. */
+  readonly drainMs?: number | undefined;
   /** What children inherit. */
   readonly env: NodeJS.ProcessEnv;
   /** Other bounds of the edge than its own. */
@@ -86,6 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
       held.release(),
     );
+    const book = await ChildBook.open(state.path, log);
     const validator = createValidator();
     const configuration = readConfiguration({ option: options.config, env }, validator);
     const locate = () => locatePi({ option: options.pi, env });
@@ -115,6 +119,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
       env,
+      book,
       sessions: store.sessions,
       configuration,
       prompts,
@@ -122,7 +127,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       taker: { daemonId: randomUUID(), stateDir: state.path },
       logs,
       dialogs,
-      limits: { ...limits, warm: { ...limits.warm, perKind: warmChildren(env) } },
+      limits: {
+        ...limits,
+        ...lifeLimits(env),
+        drainMs: options.drainMs ?? limits.drainMs,
+        warm: { ...limits.warm, perKind: warmChildren(env) },
+      },
       log,
     });
     sessions.registry = registry;

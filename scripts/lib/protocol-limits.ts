@@ -50,7 +50,17 @@ const daemon: Readonly<
   Record<
     Exclude<
       keyof typeof daemonLimits,
-      "calls" | "child" | "delivery" | "dialogs" | "log" | "settled" | "storedEvents" | "prompts" | "warm"
+      | "calls"
+      | "child"
+      | "delivery"
+      | "dialogs"
+      | "log"
+      | "settled"
+      | "storedEvents"
+      | "prompts"
+      | "warm"
+      | "occupancy"
+      | "responsiveness"
     >,
     string
   >
@@ -58,6 +68,10 @@ const daemon: Readonly<
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
   maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
+  startPlaceMs: "A start that takes longer goes on, but gives its turn to the next.",
+  idleAfterMs:
+    "An idle session's pi is ended after so long. `PI_RPCD_IDLE_AFTER_MS` sets it for all sessions that do not say it themselves; 0: never.",
+  drainMs: "How long runs may go on when the daemon is told to end. Then they are interrupted.",
   maxRetainedEventBytes:
     "A session's notifications that are kept in memory for replay. The oldest are forgotten first, and the high-rate ones with it.",
   keepEventsMs: "How long the other notifications are kept in the store for replay: 30 days.",
@@ -137,6 +151,22 @@ const warm: Readonly<Record<keyof typeof daemonLimits.warm, string>> = {
   minFreeBytes: "With less memory free, nothing more is kept warm.",
 };
 
+const occupancy: Readonly<Record<keyof typeof daemonLimits.occupancy, string>> = {
+  maxChildren:
+    "Running pi processes. Idle ones hibernate for others; where all are needed, a start waits. `PI_RPCD_MAX_CHILDREN` sets it.",
+  maxMemoryPercent:
+    "The memory that they do not share, of the machine's. Over it, idle ones hibernate. `PI_RPCD_MAX_CHILDREN_MIB` sets a number instead.",
+  placeTimeoutMs: "How long a start waits for one of these places. Then it fails with `overloaded`.",
+  lookEveryMs: "How often the daemon looks for sessions that have been idle for too long.",
+  weighEveryMs: "How often it looks at the memory of their processes.",
+};
+
+const responsiveness: Readonly<Record<keyof typeof daemonLimits.responsiveness, string>> = {
+  probeAfterMs: "A call that has waited for so long has pi asked whether it is there.",
+  quietRunMs: "So does a run in which pi has reported nothing for so long.",
+  unresponsiveAfterMs: "A pi that does not answer that for so long is `unresponsive` in `session/get`.",
+};
+
 const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
   maxRecordBytes: "One record of pi. A longer one is skipped and reported by an `rpcd_diagnostic` event.",
   maxStdinBacklogBytes: "What waits for a pi that does not read. Over it, the call fails with `overloaded`.",
@@ -161,6 +191,8 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.dialogs, dialogs),
   ...described(daemonLimits.warm, warm),
+  ...described(daemonLimits.occupancy, occupancy),
+  ...described(daemonLimits.responsiveness, responsiveness),
   ...described(daemonLimits.child, child),
 ];
 

@@ -45,6 +45,11 @@ export class SerialQueue {
     return this.#waiting.length;
   }
 
+  /** Whether one runs. */
+  get isBusy(): boolean {
+    return this.#active;
+  }
+
   #enqueue<T>({ job, place, signal }: Enqueued<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const begin = async (): Promise<void> => {

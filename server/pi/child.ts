@@ -5,12 +5,13 @@ import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
 import { TextRing } from "../lib/text-ring.ts";
+import type { ChildBook } from "./child-book.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, type SendOptions } from "./commands.ts";
 import { JsonlSplitter } from "./jsonl.ts";
 import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
-import { endMarked } from "./processes.ts";
+import { descendants, endMarked, type ProcessIdentity } from "./processes.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
 import { isRecordObject, type PiCommand, type PiEvent, type PiResponse } from "./records.ts";
 import { type RecordDiagnostic, Router } from "./router.ts";
@@ -51,10 +52,14 @@ export interface ChildOptions extends ChildSinks {
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;
   readonly limits: ChildLimits;
+  /** Where it is written down while it lives, for the next daemon. Default: nowhere. */
+  readonly book?: ChildBook | undefined;
   /** Ends the start when nobody wants the child any more. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
+
+const notedRecentlyMs = 1_000;
 
 /** One running `pi --mode rpc` with its helper. Made by `startPi`; ends once, and says how. */
 export class Child {
@@ -72,6 +77,10 @@ export class Child {
   #state: ChildState = { kind: "starting" };
   #stopped: Promise<ChildExit> | undefined;
   #extensionCommands: ReadonlySet<string> = new Set();
+  /** What was seen to descend from it when it was told to end. */
+  readonly #below: ProcessIdentity[] = [];
+  #notedAt = Number.NEGATIVE_INFINITY;
+  #heard = 0;
   #wanted = false;
   #wasReady = false;
 
@@ -115,6 +124,21 @@ export class Child {
     return this.#stderr.toString();
   }
 
+  /** How many pieces of output there have been: it changes with each sign of life. */
+  get heard(): number {
+    return this.#heard;
+  }
+
+  /** How many commands wait for their answer. */
+  get pending(): number {
+    return this.#commands.pending;
+  }
+
+  /** Since when the oldest of them waits, by the clock of `performance.now`. */
+  get waitingSince(): number | undefined {
+    return this.#commands.waitingSince;
+  }
+
   /** pi's answer. Rejects with `child_exited` when the child ends before it, with `overloaded` when stdin is full. */
   send(command: PiCommand, options?: SendOptions): Promise<PiResponse> {
     return this.#commands.send(command, options);
@@ -140,6 +164,22 @@ export class Child {
     // A child that has ended by itself was not asked to.
     if (this.#state.kind !== "exited" && this.#stopped === undefined) this.#wanted = true;
     return this.#end();
+  }
+
+  /**
+   * Notes what descends from it, to be ended with it: a tool that has cleared its environment can only be found while its
+   * parents live. Done before each step of its end, unless it was done a moment ago. Never rejects.
+   */
+  async noteDescendants(): Promise<void> {
+    if (performance.now() - this.#notedAt < notedRecentlyMs) return;
+    try {
+      const found = await descendants(this.#stdio.pid);
+      // Its number may be another's by now.
+      if (this.#state.kind !== "exited") this.#below.push(...found);
+      this.#notedAt = performance.now();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "what descends from pi could not be looked for");
+    }
   }
 
   /** From now on others hear what it reports. */
@@ -236,7 +276,10 @@ export class Child {
         this.#commands.refuse(excerpt, `has ${bytes} bytes, over the limit of ${limits.maxRecordBytes}`);
       },
     });
-    stdout.on("data", (chunk: Buffer) => splitter.push(chunk));
+    stdout.on("data", (chunk: Buffer) => {
+      this.#heard += 1;
+      splitter.push(chunk);
+    });
     stdout.on("end", () => {
       const rest = splitter.rest();
       if (rest !== undefined) onDiagnostic({ kind: "cut_off", bytes: rest.length, excerpt: rest.toString("utf8") });
@@ -280,7 +323,12 @@ export class Child {
   async #climbDown(): Promise<ChildExit> {
     this.#state = advance(this.#state, { kind: "stopping" });
     await climbDown(
-      { pid: this.#stdio.pid, exited: this.#stdio.exited, endInput: () => this.#stdio.stdin.end() },
+      {
+        pid: this.#stdio.pid,
+        exited: this.#stdio.exited,
+        endInput: () => this.#stdio.stdin.end(),
+        beforeStep: () => this.noteDescendants(),
+      },
       this.#options.limits,
     );
     return await this.#exited.promise;
@@ -298,11 +346,12 @@ export class Child {
     this.#exited.resolve(exit);
     // Tools live in process groups of their own, and survive a pi that is killed or crashes.
     try {
-      const killed = await endMarked(this.id);
+      const killed = await endMarked([this.id], this.#below);
       if (killed > 0) this.#options.log.info({ killed }, "ended what pi had left behind");
     } catch (error) {
       this.#options.log.error({ err: error }, "what pi may have left behind could not be looked for");
     }
+    this.#options.book?.ended(this.id);
   }
 }
 

@@ -6,6 +6,7 @@ interface Pending {
   readonly command: string;
   readonly answer: Deferred<PiResponse>;
   readonly onResponse: ((response: PiResponse) => void) | undefined;
+  readonly since: number;
 }
 
 export interface SendOptions {
@@ -37,7 +38,7 @@ export class Commands {
     const id = options.id ?? `d${this.#count}`;
     const line = `${JSON.stringify({ ...command, id })}\n`;
     const answer = deferred<PiResponse>();
-    this.#pending.set(id, { command: command.type, answer, onResponse: options.onResponse });
+    this.#pending.set(id, { command: command.type, answer, onResponse: options.onResponse, since: performance.now() });
     try {
       this.#write(line);
     } catch (error) {
@@ -83,5 +84,10 @@ export class Commands {
 
   get pending(): number {
     return this.#pending.size;
+  }
+
+  /** Since when the oldest that waits does so, by the clock of `performance.now`. */
+  get waitingSince(): number | undefined {
+    return this.#pending.values().next().value?.since;
   }
 }

@@ -184,8 +184,8 @@ async function takeOver(path: string, dead: Found, own: { facts: LeaseFacts; gua
 /** pi ends by itself when its daemon does, and writes down what it has; what is left behind it is ended. */
 async function endChildOf(childId: string): Promise<void> {
   const deadline = Date.now() + childEndsWithinMs;
-  while ((await marked(childId)).length > 0 && Date.now() < deadline) await delay(triesEveryMs);
-  await endMarked(childId);
+  while ((await marked([childId])).length > 0 && Date.now() < deadline) await delay(triesEveryMs);
+  await endMarked([childId]);
 }
 
 /** Tells a file from any other of the same name; the number of a deleted one is soon used again. */

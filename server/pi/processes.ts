@@ -31,23 +31,55 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /**
- * The processes whose environment carries a child's marker: the child's tools and what they started, also those that
- * moved to a session of their own. Found by what they inherited, never by name.
+ * The processes whose environment carries the marker of one of these children: the child itself, its tools and what they
+ * started, also those that moved to a session of their own. Found by what they inherited, never by name.
  */
-export async function marked(childId: string): Promise<ProcessIdentity[]> {
-  const entry = `${CHILD_MARKER_ENV}=${childId}`;
-  return process.platform === "linux" ? await markedOnLinux(entry) : await markedByPs(entry);
+export async function marked(childIds: readonly string[]): Promise<ProcessIdentity[]> {
+  const entries = new Set(childIds.map((id) => `${CHILD_MARKER_ENV}=${id}`));
+  return process.platform === "linux" ? await markedOnLinux(entries) : await markedByPs(entries);
+}
+
+/**
+ * What descends from a process at this moment. A tool that has cleared its environment carries no marker: it can only be
+ * found while its line of parents still stands.
+ */
+export async function descendants(root: number): Promise<ProcessIdentity[]> {
+  const all = process.platform === "linux" ? await parentsOnLinux() : await parentsByPs();
+  const children = Map.groupBy(all, ({ parent }) => parent);
+  const found: ProcessIdentity[] = [];
+  const left = [root];
+  for (let pid = left.pop(); pid !== undefined; pid = left.pop()) {
+    for (const { pid: below, startTime } of children.get(pid) ?? []) {
+      found.push({ pid: below, startTime });
+      left.push(below);
+    }
+    children.delete(pid);
+  }
+  return found;
+}
+
+/** Whether the process is still the one that it was. */
+export async function isStill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
+  if (!exists(pid)) return false;
+  return startTime === undefined || (await startTimeOf(pid)) === startTime;
 }
 
 /** How often what is left is looked for again: one that is killed takes a moment to go, and may have started another. */
 const maxRounds = 100;
 const roundMs = 10;
 
-/** Ends with SIGKILL all processes that carry a child's marker. Resolves, with how many there were, when none is left. */
-export async function endMarked(childId: string): Promise<number> {
+/**
+ * Ends with SIGKILL all processes that carry one of these children's markers, and `further` ones that are known to descend
+ * from them. Resolves, with how many there were, when none is left.
+ */
+export async function endMarked(
+  childIds: readonly string[],
+  further: readonly ProcessIdentity[] = [],
+): Promise<number> {
   const ended = new Set<number>();
+  for (const identity of further) if (await kill(identity)) ended.add(identity.pid);
   for (let round = 0; round < maxRounds; round += 1) {
-    const left = await marked(childId).catch((error: NodeJS.ErrnoException) => {
+    const left = await marked(childIds).catch((error: NodeJS.ErrnoException) => {
       // No descriptor is free for a moment.
       if (error.code === "EMFILE" || error.code === "ENFILE") return undefined;
       throw error;
@@ -75,24 +107,59 @@ async function kill({ pid, startTime }: ProcessIdentity): Promise<boolean> {
   }
 }
 
-/** Start time of a process on Linux: field 22 of its stat, counted from behind the name, which may hold blanks. */
+/** When a process was started, in whatever form the system tells it. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
+  return process.platform === "linux" ? (await statOf(pid))?.startTime : await startTimeByPs(pid);
+}
+
+interface Descent {
+  readonly pid: number;
+  readonly parent: number;
+  readonly startTime: string;
+}
+
+/** Fields 4 and 22 of a process's stat on Linux, counted from behind the name, which may hold blanks. */
+async function statOf(pid: number): Promise<Descent | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, "latin1");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [state, parent, startTime] = [fields[0], fields[1], fields[19]];
+    // A zombie has ended.
+    return startTime === undefined || state === "Z" ? undefined : { pid, parent: Number(parent), startTime };
   } catch {
     return undefined;
   }
 }
 
-async function markedOnLinux(entry: string): Promise<ProcessIdentity[]> {
+async function parentsOnLinux(): Promise<Descent[]> {
+  const pids = (await readdir("/proc")).map(Number).filter(Number.isInteger);
+  return (await Promise.all(pids.map(statOf))).filter((stat) => stat !== undefined);
+}
+
+async function parentsByPs(): Promise<Descent[]> {
+  const { stdout } = await promisify(execFile)("ps", ["-axo", "pid=,ppid=,lstart="], { maxBuffer: 16 << 20 });
+  return stdout.split("\n").flatMap((line) => {
+    const [, pid, parent, startTime] = /^\s*(\d+)\s+(\d+)\s+(.*\S)\s*$/.exec(line) ?? [];
+    return startTime === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), startTime }];
+  });
+}
+
+async function startTimeByPs(pid: number): Promise<string | undefined> {
+  const { stdout } = await promisify(execFile)("ps", ["-o", "lstart=", "-p", String(pid)]).catch(() => ({
+    stdout: "",
+  }));
+  return stdout.trim() === "" ? undefined : stdout.trim();
+}
+
+async function markedOnLinux(entries: ReadonlySet<string>): Promise<ProcessIdentity[]> {
   const found: ProcessIdentity[] = [];
   for (const name of await readdir("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
     try {
       const environment = await readFile(`/proc/${pid}/environ`, "latin1");
-      if (!environment.split("\0").includes(entry)) continue;
+      if (!environment.includes(CHILD_MARKER_ENV)) continue;
+      if (!environment.split("\0").some((entry) => entries.has(entry))) continue;
       const startTime = await startTimeOf(pid);
       if (startTime !== undefined) found.push({ pid, startTime });
     } catch {
@@ -102,11 +169,32 @@ async function markedOnLinux(entry: string): Promise<ProcessIdentity[]> {
   return found;
 }
 
-async function markedByPs(entry: string): Promise<ProcessIdentity[]> {
+async function markedByPs(entries: ReadonlySet<string>): Promise<ProcessIdentity[]> {
   const { stdout } = await promisify(execFile)("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: 64 << 20 });
   return stdout
     .split("\n")
-    .filter((line) => line.includes(` ${entry}`))
+    .filter((line) => line.includes(CHILD_MARKER_ENV) && line.split(" ").some((word) => entries.has(word)))
     .map((line) => ({ pid: Number.parseInt(line, 10) }))
     .filter(({ pid }) => Number.isInteger(pid) && pid !== process.pid);
+}
+
+/** Memory that these processes do not share with others, as far as the system tells; resident memory where it does not. */
+export async function privateBytes(pids: readonly number[]): Promise<number> {
+  if (pids.length === 0) return 0;
+  if (process.platform !== "linux") return await residentByPs(pids);
+  const sizes = await Promise.all(
+    pids.map(async (pid) => {
+      const status = await readFile(`/proc/${pid}/status`, "latin1").catch(() => "");
+      const size = /^RssAnon:\s+(\d+) kB/m.exec(status) ?? /^VmRSS:\s+(\d+) kB/m.exec(status);
+      return Number(size?.[1] ?? 0) * 1024;
+    }),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+async function residentByPs(pids: readonly number[]): Promise<number> {
+  const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", pids.join(",")]).catch(() => ({
+    stdout: "",
+  }));
+  return stdout.split("\n").reduce((sum, line) => sum + Number(line) * 1024, 0);
 }

@@ -32,9 +32,12 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
       promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
       env: options.env,
     });
+    options.book?.begin(id);
     const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
+      options.book?.ended(id);
       throw spawnFailure(cause, options.program.path);
     });
+    options.book?.started(id, stdio.pid);
     const child = new Child(options, id, statusKey, stdio);
     // pi reads them again whenever its extensions are reloaded.
     keep.promptFiles = true;

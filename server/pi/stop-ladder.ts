@@ -13,6 +13,8 @@ export interface Stoppable {
   readonly pid: number;
   readonly exited: Promise<unknown>;
   endInput(): void;
+  /** Called before each step: a tool that has cleared its environment can only be found while its parents live. */
+  beforeStep(): Promise<void>;
 }
 
 /**
@@ -20,10 +22,12 @@ export interface Stoppable {
  * it does (killing it while it refreshes a login has lost logins). Resolves when the child has exited.
  */
 export async function climbDown(child: Stoppable, times: StopTimes): Promise<"eof" | "sigterm" | "sigkill"> {
+  await child.beforeStep();
   child.endInput();
   if ((await within(child.exited, times.afterEofMs)).kind === "done") return "eof";
   signal(-child.pid, "SIGTERM");
   if ((await within(child.exited, times.afterTermMs)).kind === "done") return "sigterm";
+  await child.beforeStep();
   signal(-child.pid, "SIGKILL");
   await child.exited;
   return "sigkill";

@@ -17,8 +17,10 @@ export interface ChildLifeOptions {
   readonly onReady: (child: Child) => void;
   /** Brings to a child that has just started what waits for it. */
   readonly resume: (child: Child, purpose: StartPurpose) => Promise<void>;
-  /** A child that was ready has ended; the state says so already. */
-  readonly onEnded: (child: Child, exit: ChildExit) => void;
+  /** A child that was ready has ended; the state says so already. `hadRun`: in the middle of a run. */
+  readonly onEnded: (child: Child, exit: ChildExit, hadRun: boolean) => void;
+  /** Ends a child that hibernates, by `end`. No other child is started before it resolves. */
+  readonly leave: <T>(end: () => Promise<T>) => Promise<T>;
   /** The state has changed. */
   readonly onChange: () => void;
   readonly log: Logger;
@@ -34,6 +36,12 @@ export class ChildLife {
   #lastCleaned: Promise<void> = Promise.resolve();
   /** Children that are other sessions' by now. */
   readonly #given = new WeakSet<Child>();
+  /** Resolves when the last child that was to hibernate has ended. */
+  #left: Promise<unknown> = Promise.resolve();
+  #asleep: Child | undefined;
+  #hadRun = false;
+  #uses = 0;
+  #lastUsedAt = performance.now();
   #abandonStart = new AbortController();
   /** Why no child may be started any more. Set before anything is awaited. */
   #ending: WireError | undefined;
@@ -66,9 +74,20 @@ export class ChildLife {
     return this.#ending !== undefined;
   }
 
+  /** How often somebody wanted the child, or a run began or ended. */
+  get uses(): number {
+    return this.#uses;
+  }
+
+  /** When that was last, by the clock of `performance.now`. */
+  get lastUsedAt(): number {
+    return this.#lastUsedAt;
+  }
+
   /** The child; one is started if there is none. Throws what starting can throw, and why no child may be started. */
   awake(purpose: StartPurpose): Promise<Child> {
     if (this.#ending !== undefined) return Promise.reject(this.#ending);
+    this.#used();
     const { child } = this;
     if (child !== undefined) return Promise.resolve(child);
     this.#starting ??= this.#start(purpose).finally(() => {
@@ -86,7 +105,10 @@ export class ChildLife {
   runStarted(starter?: RunStarter): string {
     if (this.#state.kind === "running") return this.#state.runId;
     const runId = uuidv7();
+    if (this.#asleep !== undefined && this.#state.kind === "hibernated") this.#hadRun = true;
     if (this.#state.kind !== "idle") return runId;
+    this.#used();
+    this.#hadRun = true;
     this.#runs.begin(runId, starter);
     this.#become({ kind: "running", child: this.#state.child, runId });
     return runId;
@@ -96,6 +118,8 @@ export class ChildLife {
   runSettled(aborted?: boolean): boolean {
     if (this.#state.kind !== "running") return false;
     this.#become({ kind: "idle", child: this.#state.child });
+    this.#used();
+    this.#hadRun = false;
     this.#runs.settle(aborted);
     return true;
   }
@@ -122,24 +146,38 @@ export class ChildLife {
     await this.startOver();
   }
 
-  /** Ends the child, if there is one. Resolves when nothing of it is left. */
+  /**
+   * Ends the child, if there is one; the session hibernates from now on, and who wants a child gets another one behind this
+   * end. Resolves when nothing of it is left.
+   */
   async endChild(): Promise<ChildExit | undefined> {
     const { child } = this;
     if (child === undefined) {
+      await this.#left;
       await this.#lastCleaned;
       return undefined;
     }
-    return await endAll(child);
+    this.#asleep = child;
+    this.#become({ kind: "hibernated" });
+    const left = this.#options.leave(() => endAll(child));
+    this.#left = left.catch(() => {});
+    return await left;
   }
 
   /** Ends the child for good. `settle` is awaited when nothing of it is left, before the session says to be closed. */
   async close(settle: () => Promise<void>): Promise<ChildExit | undefined> {
     const { child } = this;
     this.#become({ kind: "closing" });
+    await this.#left;
     const exit = child === undefined ? undefined : await endAll(child);
     await settle();
     this.#become({ kind: "closed" });
     return exit;
+  }
+
+  #used(): void {
+    this.#uses += 1;
+    this.#lastUsedAt = performance.now();
   }
 
   /** The child is another session's from now on. Here it is as one that has ended in order. */
@@ -147,6 +185,7 @@ export class ChildLife {
     if (this.child !== child) return;
     this.#given.add(child);
     this.#lastCleaned = Promise.resolve();
+    this.#hadRun = false;
     this.#become({ kind: "hibernated" });
     this.#runs.interrupt();
   }
@@ -160,6 +199,8 @@ export class ChildLife {
   take(child: Child): void {
     this.#become({ kind: "starting" });
     this.#lastCleaned = child.cleaned;
+    this.#hadRun = false;
+    this.#used();
     this.#become({ kind: "idle", child });
     this.#options.onReady(child);
     // One that comes back is waited for already.
@@ -170,12 +211,18 @@ export class ChildLife {
     this.#become({ kind: "starting" });
     try {
       this.#abandonStart = new AbortController();
+      // Two children must never write the one file.
+      await this.#left;
+      await this.#lastCleaned;
+      if (this.#ending !== undefined) throw this.#ending;
       const child = await this.#options.start(this.#abandonStart.signal);
       this.#lastCleaned = child.cleaned;
       if (this.#ending !== undefined) {
         await child.stop();
         throw this.#ending;
       }
+      this.#hadRun = false;
+      this.#used();
       this.#become({ kind: "idle", child });
       this.#options.onReady(child);
       void child.exited.then((exit) => this.#ended(child, exit));
@@ -184,8 +231,8 @@ export class ChildLife {
     } catch (error) {
       if (this.#state.kind === "starting") {
         const exit = error instanceof WireError ? (error.data["exit"] as ChildExit | undefined) : undefined;
-        // Where the session's file is another's there was nothing that could crash.
-        this.#become({ kind: error instanceof WireError && refusals.has(error.kind) ? "hibernated" : "crashed", exit });
+        const isRefused = this.#ending !== undefined || (error instanceof WireError && refusals.has(error.kind));
+        this.#become({ kind: isRefused ? "hibernated" : "crashed", exit });
       }
       throw this.#ending ?? error;
     }
@@ -193,9 +240,13 @@ export class ChildLife {
 
   #ended(child: Child, exit: ChildExit): void {
     if (this.#given.has(child)) return;
-    if (this.child === child) this.#become({ kind: exit.expected ? "hibernated" : "crashed", exit });
+    const kind = exit.expected ? "hibernated" : "crashed";
+    if (this.child === child || (this.#asleep === child && this.#state.kind === "hibernated")) {
+      this.#become({ kind: this.#asleep === child ? "hibernated" : kind, exit });
+    }
+    this.#asleep = undefined;
     this.#runs.interrupt();
-    this.#options.onEnded(child, exit);
+    this.#options.onEnded(child, exit, this.#hadRun);
   }
 
   #become(state: SessionState): void {
@@ -208,7 +259,15 @@ export class ChildLife {
   }
 }
 
-const refusals: ReadonlySet<ErrorName> = new Set(["session_in_use", "session_file_unusable", "foreign_write"]);
+/** Where a start was not made, or the file is another's, there was nothing that could crash. */
+const refusals: ReadonlySet<ErrorName> = new Set([
+  "overloaded",
+  "shutting_down",
+  "session_closed",
+  "session_in_use",
+  "session_file_unusable",
+  "foreign_write",
+]);
 
 async function endAll(child: Child): Promise<ChildExit> {
   const exit = await child.stop();

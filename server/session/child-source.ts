@@ -4,6 +4,7 @@ import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
+import type { ChildBook } from "../pi/child-book.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -12,6 +13,8 @@ import { ensureSessionFile } from "../pi/session-file.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
+import { StartHealth } from "./restart-policy.ts";
 import type { StartSinks } from "./session-options.ts";
 import { workingDirectory } from "./working-directory.ts";
 
@@ -21,11 +24,15 @@ export interface ChildSourceOptions {
   readonly helper: string;
   readonly runDirectory: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly book?: ChildBook | undefined;
   readonly limits: {
     readonly child: ChildLimits;
     readonly maxParallelStarts: number;
+    readonly startPlaceMs: number;
+    readonly occupancy: OccupancyLimits;
     readonly warm: WarmPoolLimits;
   };
+  readonly sessions: OccupancyOptions["sessions"];
   /** Why nothing may be started any more, if so. */
   readonly refusal: () => WireError | undefined;
   readonly log: Logger;
@@ -41,16 +48,26 @@ export class ChildSource {
   readonly #options: ChildSourceOptions;
   readonly #starts: Gate;
   readonly #pool: WarmPool;
+  readonly #health = new StartHealth();
+  /** How many children there are and may be. */
+  readonly occupancy: Occupancy;
 
   constructor(options: ChildSourceOptions) {
     this.#options = options;
     const { limits, env, log } = options;
-    this.#starts = new Gate(limits.maxParallelStarts);
+    this.#starts = new Gate(limits.maxParallelStarts, limits.startPlaceMs);
     this.#pool = new WarmPool({
       limits: limits.warm,
       env,
       log,
-      start: (kind, signal) => this.#starts.pass(() => this.#startWarm(kind, signal)),
+      start: (kind, signal) => this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true }),
+    });
+    this.occupancy = new Occupancy({
+      limits: limits.occupancy,
+      sessions: options.sessions,
+      warm: () => this.#pool.size,
+      shrinkWarm: () => this.#pool.shrink(),
+      log,
     });
   }
 
@@ -59,11 +76,19 @@ export class ChildSource {
     return this.#pool.size;
   }
 
+  /** Milliseconds until a start may be made that no client asks for; 0: now. */
+  admit(): number {
+    return this.#health.admit();
+  }
+
   /** Throws what starting a pi can throw, `cwd_invalid` and `overloaded`; nothing is left behind then. */
   async start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     try {
-      return await this.#start(stored, sinks, log);
+      const started = await this.occupancy.place(() => this.#start(stored, sinks, log), sinks.signal);
+      this.#health.succeeded();
+      return started;
     } catch (error) {
+      if (!sinks.signal.aborted) this.#health.failed();
       throw exhaustion(error) ?? error;
     }
   }
@@ -89,6 +114,7 @@ export class ChildSource {
 
   /** Ends the children that wait. Resolves when nothing of them is left. */
   close(): Promise<void> {
+    this.occupancy.close();
     return this.#pool.close();
   }
 
@@ -129,7 +155,7 @@ export class ChildSource {
   }
 
   async #cold(kind: WarmKind, stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
-    return await this.#starts.pass(async () => {
+    const start = async (): Promise<Started> => {
       this.#refuse();
       return await startPi({
         ...this.#of(kind),
@@ -137,19 +163,21 @@ export class ChildSource {
         log: log.child({ generation: stored.generation }),
         ...sinks,
       });
-    });
+    };
+    return await this.#starts.pass(start, { signal: sinks.signal });
   }
 
   async #startWarm(kind: WarmKind, signal: AbortSignal): Promise<Child> {
     this.#refuse();
+    if (!this.occupancy.hasPlace) throw new WireError("overloaded", "There is no place for a child that waits.");
     const log = this.#options.log.child({ warm: true });
     const { child } = await startPi({ ...this.#of(kind), log, signal, ...nobody });
     return child;
   }
 
   #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
-    const { helper, runDirectory, env, limits } = this.#options;
-    return { program, cwd, pi: options, helper, runDirectory, env, limits: limits.child };
+    const { helper, runDirectory, env, book, limits } = this.#options;
+    return { program, cwd, pi: options, helper, runDirectory, env, book, limits: limits.child };
   }
 
   #refuse(): void {

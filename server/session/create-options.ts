@@ -44,7 +44,14 @@ export async function createOptions(
   params: Params<"session/create">,
   { profiles, sessionEnv }: SessionConfiguration,
 ): Promise<CreateOptions> {
-  const { cwd: _, idempotencyKey: __, profile: profileName, onForeignWrite: ___, ...given } = params;
+  const {
+    cwd: _,
+    idempotencyKey: __,
+    profile: profileName,
+    onForeignWrite: ___,
+    idleAfterMs: ______,
+    ...given
+  } = params;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));

@@ -97,6 +97,11 @@ export class Journal {
     }, only);
   }
 
+  /** Whether extensions have anything in the background. */
+  get hasPending(): boolean {
+    return this.#hasPending;
+  }
+
   /** What extensions have in the background. It ends with their pi: then it is nothing. */
   pending(pending: readonly PendingItem[]): void {
     if (pending.length > 0 || this.#hasPending) this.say("pending/updated", { pending });

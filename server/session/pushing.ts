@@ -6,7 +6,7 @@ import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
 import type { FrameBody, LinkSendOptions } from "../pi/link.ts";
 import { isCarryReply, isHoldReply } from "../pi/outward-frame.ts";
-import { Retry } from "./retry.ts";
+import type { Retry } from "./retry.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
 
@@ -44,11 +44,11 @@ export class Pushing implements GivenPushes {
   readonly #retry: Retry;
   readonly #withdrawing: Withdrawing;
 
-  constructor(core: SessionCore, tracker: DeliveryTracker, log: Logger) {
+  constructor(core: SessionCore, tracker: DeliveryTracker, retry: Retry, log: Logger) {
     this.#core = core;
     this.#tracker = tracker;
     this.#log = log;
-    this.#retry = new Retry(() => this.#again());
+    this.#retry = retry;
     this.#withdrawing = new Withdrawing(core, tracker, this);
   }
 
@@ -83,18 +83,13 @@ export class Pushing implements GivenPushes {
     }
   }
 
-  /** The child has ended unasked: pushes that wait for an agent wake the session again, at once and then less often. */
-  afterCrash(): void {
-    if (this.wantsChild) this.#retry.failed();
-  }
-
   /** Takes pushes back that do not stand in the transcript. Resolves when each is decided. */
   async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     try {
       await this.#withdrawing.withdraw(deliveryIds, withdrawal);
     } catch (error) {
       // They wait on, and were perhaps left out of what was brought meanwhile.
-      this.#again();
+      if (this.wantsChild) void this.handOver();
       throw error;
     }
   }
@@ -148,15 +143,6 @@ export class Pushing implements GivenPushes {
 
   async brought(): Promise<void> {
     await this.#bringing;
-  }
-
-  /** The session has ended: nothing is tried again. */
-  close(): void {
-    this.#retry.close();
-  }
-
-  #again(): void {
-    if (this.wantsChild) void this.handOver();
   }
 
   async #handOver(): Promise<void> {

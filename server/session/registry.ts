@@ -22,11 +22,12 @@ import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
+import type { ResponsivenessLimits } from "./responsiveness.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import { workingDirectory } from "./working-directory.ts";
 
-export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
+export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
   readonly sessions: SessionStore;
   readonly configuration: SessionConfiguration;
   readonly prompts: PromptStore;
@@ -43,6 +44,9 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal"> {
     readonly maxWaitingCalls: number;
     readonly keepModelsMs: number;
     readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
+    readonly idleAfterMs: number;
+    readonly drainMs: number;
+    readonly responsiveness: ResponsivenessLimits;
   };
 }
 
@@ -66,7 +70,11 @@ export class Registry {
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
     this.files = new SessionFiles({ house: this.#house(), env, log });
-    this.#children = new ChildSource({ ...options, refusal: () => this.#refusal() });
+    this.#children = new ChildSource({
+      ...options,
+      sessions: () => this.#sessions.values(),
+      refusal: () => this.#refusal(),
+    });
     this.#catalogue = new ModelCatalogue({
       env,
       cwd: options.runDirectory,
@@ -143,6 +151,11 @@ export class Registry {
     return await modelList(data, this.#options.env);
   }
 
+  /** Looks after every session's child, as the daemon does every so often. */
+  look(now?: number): Promise<void> {
+    return this.#children.occupancy.look(now);
+  }
+
   /** How many children wait for a session. */
   get warmChildren(): number {
     return this.#children.warm;
@@ -160,8 +173,9 @@ export class Registry {
   }
 
   async #shutDown(): Promise<void> {
-    const hibernating = [...this.all(), ...this.#creating].map((session) => session.hibernate());
-    await Promise.allSettled([...hibernating, ...this.#underWay, this.#children.close(), this.#catalogue.close()]);
+    const { drainMs } = this.#options.limits;
+    const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(drainMs));
+    await Promise.allSettled([...ending, ...this.#underWay, this.#children.close(), this.#catalogue.close()]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -210,7 +224,7 @@ export class Registry {
     });
     const now = new Date();
     const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
-    const { dialogPolicy, onForeignWrite } = params;
+    const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const begin = (file: string): Promise<Session> =>
       this.#begin({
@@ -226,6 +240,7 @@ export class Registry {
         ...(labels === undefined ? {} : { labels }),
         ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
         ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+        ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
         createdAt: now.getTime(),
         updatedAt: now.getTime(),
       });
@@ -289,6 +304,10 @@ export class Registry {
         runDirectory: this.#options.runDirectory,
         settingsFile: join(agentDirectoryOf(this.#options.env), "settings.json"),
       },
+      idleAfterMs: limits.idleAfterMs,
+      responsiveness: limits.responsiveness,
+      admitStart: () => this.#children.admit(),
+      onChange: () => this.#children.occupancy.changed(),
       log,
     });
   }

@@ -256,7 +256,7 @@ function isSameFile(one: string, other: string): boolean {
 
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite } = from.stored;
+  const { cwd, options, onForeignWrite, idleAfterMs } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -264,6 +264,7 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     reservedSeq: 0,
     options: rest,
     ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+    ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
     createdAt: at,
     updatedAt: at,
   };

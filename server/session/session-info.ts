@@ -8,6 +8,7 @@ import type { SessionState } from "./session-state.ts";
 export interface InfoParts {
   readonly facts: SessionFacts;
   readonly state: SessionState;
+  readonly upkeep: Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive">;
   readonly cursor: number;
   readonly epoch: string;
   readonly pendingDeliveries: number;
@@ -20,6 +21,7 @@ export interface InfoParts {
 export function sessionInfo({
   facts,
   state,
+  upkeep,
   cursor,
   epoch,
   pendingDeliveries,
@@ -35,6 +37,7 @@ export function sessionInfo({
     state: state.kind,
     ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
     ...(state.kind === "running" ? { runId: state.runId } : {}),
+    ...upkeep,
     cursor,
     epoch,
     pendingDeliveries,

@@ -9,6 +9,7 @@ import type { StoredSession } from "../store/sessions.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
+import type { ResponsivenessLimits } from "./responsiveness.ts";
 import type { Session } from "./session.ts";
 
 /** What a session hears from its child, and how it gives up waiting for one. */
@@ -47,5 +48,12 @@ export interface SessionOptions {
   /** Calls that may wait for their turn. */
   readonly maxWaitingCalls: number;
   readonly calls: Omit<PiCallsOptions, "refresh">;
+  /** For sessions that say nothing of it. */
+  readonly idleAfterMs: number;
+  readonly responsiveness: ResponsivenessLimits;
+  /** Milliseconds until a start may be made that no client asks for; 0: now. */
+  readonly admitStart: () => number;
+  /** The session is not as it was. */
+  readonly onChange: () => void;
   readonly log: Logger;
 }

@@ -12,7 +12,7 @@ export type SessionState =
   | { readonly kind: "closed" };
 
 const next: Readonly<Record<StateName, readonly StateName[]>> = {
-  hibernated: ["starting", "closing"],
+  hibernated: ["hibernated", "starting", "closing"],
   starting: ["idle", "running", "crashed", "hibernated", "closing"],
   idle: ["running", "crashed", "hibernated", "closing"],
   running: ["idle", "running", "crashed", "hibernated", "closing"],

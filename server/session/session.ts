@@ -4,6 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
 import { limits } from "../config.ts";
+import { within } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
 import type { Hello } from "../pi/link.ts";
@@ -37,6 +38,7 @@ import { signed } from "./signed.ts";
 import { type SessionSnapshot, takeSnapshot } from "./snapshot.ts";
 import type { Subscriber } from "./subscription.ts";
 import { Succession } from "./succession.ts";
+import { Upkeep } from "./upkeep.ts";
 
 /**
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
@@ -46,6 +48,7 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly calls: PiCalls;
   readonly prompts: SessionPrompts;
+  readonly upkeep: Upkeep;
   readonly control: Control;
   readonly attribution = new Attribution();
   readonly succession: Succession;
@@ -108,7 +111,21 @@ export class Session implements SessionCore {
       say: (control, change, by) => this.#journal.say("session/controlChanged", { ...signed(by), control, change }),
       graceMs: limits.controlGraceMs,
     });
-    this.pushing = new Pushing(this, options.tracker, options.log);
+    this.upkeep = new Upkeep({
+      ...options,
+      sessionId,
+      scope: this.scope,
+      life: () => this.#life,
+      pushing: () => this.pushing,
+      reasons: [
+        () => (this.#record.stored.ephemeral === true ? "ephemeral" : undefined),
+        () => (this.dialogs.size > 0 ? "dialog" : undefined),
+        () => (this.#journal.hasPending ? "background" : undefined),
+      ],
+      idleAfterMs: () => this.#record.stored.idleAfterMs ?? options.idleAfterMs,
+      onChange: () => this.#publish(),
+    });
+    this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     const { prompts: store } = options;
     const onLost = (lost: readonly LostPrompt[]): void => this.#publish(lost);
@@ -121,8 +138,9 @@ export class Session implements SessionCore {
         this.dialogs.childReady();
       },
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
-      onEnded: (child, exit) => {
-        this.#lastEnded = this.#childEnded(child, exit);
+      leave: (end) => this.#leave(end),
+      onEnded: (child, exit, hadRun) => {
+        this.#lastEnded = this.#childEnded(child, exit, hadRun);
       },
       onChange: () => {
         this.#record.touch();
@@ -139,7 +157,7 @@ export class Session implements SessionCore {
       life: this.#life,
       custody: this.#custody,
       sinks: (generation) => this.#sinks(generation),
-      childEnded: (child, exit) => void this.#childEnded(child, exit),
+      childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
       resume: (child) => this.#resume(child),
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
@@ -188,6 +206,7 @@ export class Session implements SessionCore {
     return sessionInfo({
       facts: this.#record.facts(),
       state: this.#life.state,
+      upkeep: this.upkeep.facts(),
       cursor: this.#journal.cursor,
       epoch: this.#journal.epoch,
       pendingDeliveries: this.#options.tracker.pending(this.sessionId),
@@ -208,6 +227,7 @@ export class Session implements SessionCore {
   }
 
   unsubscribe(subscriberId: string): boolean {
+    this.upkeep.hibernation.letGo(subscriberId);
     return this.#journal.unsubscribe(subscriberId);
   }
 
@@ -285,15 +305,16 @@ export class Session implements SessionCore {
     return this.#record.saved();
   }
 
-  /** Ends the child and keeps the session for a later daemon. */
-  async hibernate(): Promise<void> {
+  /**
+   * Ends the child and keeps the session for a later daemon. A run that is on may come to its end within `drainMs`.
+   * Resolves when nothing of the child is left.
+   */
+  async shutDown(drainMs: number): Promise<void> {
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
+    if (this.runId !== undefined) await within(this.settled(), drainMs);
     this.dialogs.endAll("hibernate");
-    if (this.#life.child !== undefined) await this.#leave(() => this.#life.endChild());
-    else {
-      await this.#life.endChild();
-      await this.#custody.idle();
-    }
+    await this.#life.endChild();
+    await this.#custody.idle();
     await this.#lastEnded;
     await this.#journal.rest();
   }
@@ -348,7 +369,7 @@ export class Session implements SessionCore {
   }
 
   async #refuseStarts(why: WireError): Promise<void> {
-    this.pushing.close();
+    this.upkeep.retry.close();
     await this.#life.refuseStarts(why);
   }
 
@@ -433,7 +454,7 @@ export class Session implements SessionCore {
     this.#journal.say("session/event", { generation, event });
   }
 
-  async #childEnded(child: Child, exit: ChildExit): Promise<void> {
+  async #childEnded(child: Child, exit: ChildExit, hadRun: boolean): Promise<void> {
     this.#settling.open();
     this.#provider.childEnded(child, exit.at);
     this.dialogs.childEnded(child);
@@ -441,7 +462,7 @@ export class Session implements SessionCore {
     await this.#recount(exit.at);
     if (exit.expected) await this.#journal.rest();
     else await this.#refill.run(this.file);
-    if (!exit.expected && !this.#life.isEnding) this.pushing.afterCrash();
+    this.upkeep.childEnded(exit, hadRun);
   }
 
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
@@ -460,5 +481,6 @@ export class Session implements SessionCore {
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
     const lost = lostPrompts === undefined ? {} : { lostPrompts };
     this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...lost });
+    this.#options.onChange();
   }
 }

@@ -46,6 +46,8 @@ export interface StoredSession {
   readonly control?: ControlPolicy;
   /** What becomes of a dialog that nobody can answer. Default: as `dialog-policy.ts` says. */
   readonly dialogPolicy?: DialogPolicy;
+  /** How long its child may be idle; 0: for ever. Absent: as the daemon has it. */
+  readonly idleAfterMs?: number;
   readonly createdAt: number;
   readonly updatedAt: number;
 }

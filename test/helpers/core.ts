@@ -3,14 +3,14 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { limits } from "../../server/config.ts";
+import { lifeLimits, limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { noConfiguration } from "../../server/session/create-options.ts";
 import { DialogDesk } from "../../server/session/dialog-desk.ts";
 import { Logs } from "../../server/session/logs.ts";
-import { Registry } from "../../server/session/registry.ts";
+import { Registry, type RegistryOptions } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
 import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
@@ -77,9 +77,12 @@ export function recorder(id = "recorder"): Recorder {
 export interface CoreOptions {
   /** How the store's database is reached. Default: as a daemon reaches it. */
   readonly connect?: Connect;
+  /** Others than those of a daemon, in which runs have no time to end by themselves. */
+  readonly limits?: Partial<RegistryOptions["limits"]>;
 }
 
-export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
+export async function startCore(options: CoreOptions = {}): Promise<Core> {
+  const { connect } = options;
   const root = mkdtempSync(join(tmpdir(), "core-"));
   const cwd = join(root, "cwd");
   const runDirectory = join(root, "run");
@@ -114,7 +117,7 @@ export async function startCore({ connect }: CoreOptions = {}): Promise<Core> {
       tracker,
       taker: { daemonId: randomUUID(), stateDir: root },
       dialogs,
-      limits: { ...limits, warm: { ...limits.warm, perKind: 0 } },
+      limits: { ...limits, ...lifeLimits({}), drainMs: 0, ...options.limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });
     return { database, tracker, dialogs, registry };

@@ -63,6 +63,7 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
       stateDir,
       pi: options.pi ?? piUnderTest().cli,
       helper: options.helper,
+      drainMs: 0,
       config: configFile,
       env: {
         ...process.env,

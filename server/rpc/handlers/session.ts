@@ -17,6 +17,11 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
       return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
     },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
+    "session/hibernate": async ({ sessionId, force = false }) => {
+      const session = registry.get(sessionId);
+      await session.upkeep.hibernate(force);
+      return session.info();
+    },
     "session/close": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
       const exit = await registry.get(sessionId).attribution.acting(by, () => registry.close(sessionId));

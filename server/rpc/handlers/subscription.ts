@@ -6,11 +6,12 @@ import type { Call, HandlersOf, Peer } from "../call.ts";
 
 export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subscriptionMethods> {
   return {
-    "session/subscribe": async ({ sessionId, snapshot, after, epoch, ...orders }, call) => {
+    "session/subscribe": async ({ sessionId, snapshot, after, epoch, awake, ...orders }, call) => {
       const peer = peerOf(call);
       const session = registry.get(sessionId);
       const whenAnswered = call.whenAnswered?.bind(call);
       const { journal } = session;
+      if (awake !== undefined) session.upkeep.require(peer, awake);
       if (snapshot !== true || (after !== undefined && journal.continues({ after, epoch }))) {
         const cursor = session.subscribe(peer, { ...orders, after, epoch, whenAnswered });
         return { cursor, epoch: journal.epoch };

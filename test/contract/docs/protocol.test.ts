@@ -6,7 +6,6 @@ import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
-import { piCommands } from "../../../protocol/pi-commands.ts";
 import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
@@ -14,7 +13,7 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { withGeneratedParts, withoutGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
 import { protocolLimits, quantity } from "../../../scripts/lib/protocol-limits.ts";
-import { retryDelaysMs } from "../../../server/session/retry.ts";
+import { retryDelaysMs } from "../../../server/session/restart-policy.ts";
 import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
@@ -73,17 +72,40 @@ describe("the names in the documents", () => {
       ...Gap.properties.reason.enum,
       ...ControlChange.enum,
       "rpcd_diagnostic",
-      // Of the dialect of other hosts.
-      "list_models",
       // Kinds of it.
       ...SessionFileReason.enum,
       "cancelled_by_extension",
-      ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off"],
+      ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [
-      ...Object.keys(piCommands),
-      ...["extension_ui_response", "extension_ui_request", "before_provider_request", "agent_settled", "message_end"],
-      ...["message_update", "tool_execution_update", "bash_execution_update"],
+      ...[
+        "prompt",
+        "steer",
+        "follow_up",
+        "abort",
+        "clear_queue",
+        "new_session",
+        "switch_session",
+        "extension_ui_response",
+      ],
+      ...[
+        "get_commands",
+        "get_entries",
+        "get_messages",
+        "get_state",
+        "list_models",
+        "agent_settled",
+        "message_end",
+        "message_update",
+        "tool_execution_end",
+        "tool_execution_update",
+        "bash_execution_update",
+        "text_delta",
+        "thinking_delta",
+        "toolcall_delta",
+        "extension_ui_request",
+        "before_provider_request",
+      ],
     ];
     const named = spansOf(prose).filter((span) => /^[a-z]+(_[a-z0-9]+)+$/.test(span));
     expect(named.filter((name) => ![...ours, ...ofPi].includes(name))).toEqual([]);

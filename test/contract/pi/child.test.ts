@@ -2,13 +2,13 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { OutwardFrame } from "../../../protocol/link.ts";
 import { limits } from "../../../server/config.ts";
 import type { Child, ChildOptions } from "../../../server/pi/child.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
-import { exists, marked } from "../../../server/pi/processes.ts";
+import { exists, marked, startTimeOf } from "../../../server/pi/processes.ts";
 import type { PiEvent } from "../../../server/pi/records.ts";
 import type { RecordDiagnostic } from "../../../server/pi/router.ts";
 import { startPi } from "../../../server/pi/start-pi.ts";
@@ -210,12 +210,28 @@ describe("a child", () => {
     "leaves nothing behind after %s, not even what has a session of its own",
     async (how) => {
       const { child } = await start("leave-a-process");
-      expect(await marked(child.id)).toHaveLength(2);
+      expect(await marked([child.id])).toHaveLength(2);
       if (how === "stop") await child.stop();
       else process.kill(child.pid, "SIGKILL");
       await child.cleaned;
-      expect(await marked(child.id)).toEqual([]);
+      expect(await marked([child.id])).toEqual([]);
       expect(exists(child.pid)).toBe(false);
+    },
+  );
+
+  test.each(["", "ignore-eof,ignore-sigterm"])(
+    "that is told to end and %j leaves nothing behind that has cleared its environment",
+    async (manners) => {
+      const { child, heard } = await start(`leave-an-unmarked-process,${manners}`, {
+        afterEofMs: 200,
+        afterTermMs: 200,
+      });
+      const { pid } = await heard.next("left");
+      expect(await startTimeOf(pid as number)).toEqual(expect.any(String));
+      await child.stop();
+      await child.cleaned;
+      // One that nobody reaps keeps its number, but has ended.
+      await vi.waitFor(async () => expect(await startTimeOf(pid as number)).toBeUndefined());
     },
   );
 

@@ -210,7 +210,7 @@ describe("a session with an open dialog", () => {
   });
 
   test.each([
-    ["hibernate", (session: Session) => session.hibernate()],
+    ["hibernate", (session: Session) => session.shutDown(0)],
     ["close", (session: Session) => session.close()],
   ] as const)("ends by %s without waiting for an answer", async (by, end) => {
     await using core = await startCore();

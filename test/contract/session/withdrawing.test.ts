@@ -84,7 +84,7 @@ describe("a push that is taken back", () => {
     await core.tracker.accept({ sessionId, customType: "n", content: "x", deliveryId: "p" });
     void created.pushing.handOver();
     await expect.poll(() => created.state.kind).toBe("starting");
-    const ending = created.hibernate();
+    const ending = created.shutDown(0);
     await created.pushing.withdraw(["p"], cancelled);
     await ending;
     expect(core.tracker.get("p").state).toBe("cancelled");

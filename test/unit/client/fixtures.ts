@@ -35,6 +35,7 @@ export function sessionInfo(changes: Partial<SessionInfo> = {}): SessionInfo {
     generation: 1,
     projectTrust: "not_approved",
     epoch: "e",
+    idleAfterMs: 900_000,
     cursor: 0,
     pendingDeliveries: 0,
     pendingDialogs: [],

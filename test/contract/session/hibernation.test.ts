@@ -1,0 +1,211 @@
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import type { WireError } from "../../../protocol/errors.ts";
+import { lifeLimits, limits } from "../../../server/config.ts";
+import type { RegistryOptions } from "../../../server/session/registry.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, recorder, startCore } from "../../helpers/core.ts";
+
+const prompt = (to: Session, text = "hello") => to.prompting.prompt({ text, ifRunning: "refuse" });
+
+const child = ({ state }: Session) => {
+  if (state.kind !== "idle" && state.kind !== "running") throw new Error(`It is ${state.kind}.`);
+  return state.child;
+};
+
+async function settled(session: Session): Promise<void> {
+  await prompt(session);
+  await session.settled();
+}
+
+/** A moment at which every session has been idle for longer than it may. */
+const late = () => performance.now() + 1_000_000;
+
+const occupancy = (changes: Partial<RegistryOptions["limits"]["occupancy"]>) => ({
+  limits: { occupancy: { ...lifeLimits({}).occupancy, ...changes } },
+});
+
+test("an idle session's child is ended in order when its time is up, and the next prompt goes to another one", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd, idleAfterMs: 600_000 });
+  const heard = recorder();
+  session.subscribe(heard);
+  await settled(session);
+  const { pid } = child(session);
+  await core.registry.look(performance.now() + 500_000);
+  expect(session.info()).toMatchObject({ state: "idle", pid, idleAfterMs: 600_000 });
+  await core.registry.look(performance.now() + 700_000);
+  const { restarts, unresponsive, pid: none, exit } = session.info();
+  expect([restarts, unresponsive, none]).toEqual([undefined, undefined, undefined]);
+  expect(exit).toMatchObject({ expected: true, code: 0 });
+  expect(await prompt(session)).toMatchObject({ disposition: "started" });
+  await session.settled();
+  const states = heard.heard.filter(({ params }) => params.session).map(({ params }) => params.session.state);
+  expect(states.filter((state, i) => state !== states[i - 1])).toEqual([
+    "running",
+    "idle",
+    "hibernated",
+    "starting",
+    "idle",
+    "running",
+    "idle",
+  ]);
+  expect(heard.heard.map(({ params }) => params.seq)).toEqual(
+    heard.heard.map((_, i) => heard.heard[0]?.params.seq + i),
+  );
+});
+
+test("a session that wants its child for ever keeps it", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd, idleAfterMs: 0 });
+  await core.registry.look(late());
+  expect(session.state.kind).toBe("idle");
+});
+
+test("a session file that never got a message goes with the child, and comes with the next", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd });
+  await session.upkeep.hibernate(false);
+  expect(existsSync(session.file)).toBe(false);
+  await prompt(session);
+  expect(existsSync(session.file)).toBe(true);
+});
+
+test("prompts, commands and pushes that come while the child is being ended wait for it and go to another one", async () => {
+  await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
+  core.behave("ignore-eof");
+  const session = await core.registry.create({ cwd: core.cwd });
+  const former = child(session);
+  const ending = session.upkeep.hibernate(false);
+  await expect.poll(() => session.state.kind).toBe("hibernated");
+  expect(former.state.kind).not.toBe("exited");
+  await core.tracker.accept({ sessionId: session.sessionId, customType: "n", content: "x", deliveryId: "p" });
+  const [prompted, , answered] = await Promise.all([
+    prompt(session),
+    session.pushing.handOver(),
+    session.awake().then((next) => next.send({ type: "echo" })),
+    ending,
+  ]);
+  expect([former.state.kind, prompted.disposition, answered.success]).toEqual(["exited", "started", true]);
+  expect(session.info().generation).toBe(2);
+  expect(core.tracker.get("p").state).toBe("held");
+});
+
+test("the end of a session and of its daemon wait for a child that is being ended", async () => {
+  await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
+  core.behave("ignore-eof");
+  const [one, other] = [await core.registry.create({ cwd: core.cwd }), await core.registry.create({ cwd: core.cwd })];
+  const [first, second] = [child(one), child(other)];
+  const endings = [one, other].map((session) => session.upkeep.hibernate(true));
+  await core.registry.close(one.sessionId);
+  expect(first.state.kind).toBe("exited");
+  const waking = other.awake().catch((error: WireError) => error.kind);
+  await core.registry.shutdown();
+  expect([second.state.kind, await waking, other.state.kind]).toEqual(["exited", "shutting_down", "hibernated"]);
+  await Promise.all(endings);
+});
+
+interface Keeper {
+  readonly reason: string;
+  readonly behaviour?: string;
+  prepare(session: Session, core: Core): Promise<unknown>;
+}
+
+const keepers: readonly Keeper[] = [
+  { reason: "running", behaviour: "keep-running", prepare: (session) => prompt(session) },
+  { reason: "running", behaviour: "works-unseen", prepare: async () => {} },
+  { reason: "background", behaviour: "has-pending", prepare: (session) => settled(session) },
+  {
+    reason: "calls",
+    behaviour: "ignore-abort",
+    prepare: async (session) =>
+      void child(session)
+        .send({ type: "abort" })
+        .catch(() => {}),
+  },
+  {
+    reason: "deliveries",
+    prepare: async (session, core) => {
+      await core.tracker.accept({ sessionId: session.sessionId, customType: "n", content: "x" });
+      await session.pushing.handOver();
+    },
+  },
+  { reason: "subscription", prepare: async (session) => session.upkeep.require(recorder(), true) },
+];
+
+test.each(keepers)(
+  "a child is kept while there is reason to ($reason, $behaviour), unless it is ended by force",
+  async ({ reason, behaviour = "", prepare }) => {
+    await using core = await startCore();
+    core.behave(behaviour);
+    const session = await core.registry.create({ cwd: core.cwd });
+    await prepare(session, core);
+    const { pid } = child(session);
+    await core.registry.look(late());
+    await expect(session.upkeep.hibernate(false)).rejects.toMatchObject({ kind: "session_busy", data: { reason } });
+    expect(session.info().pid).toBe(pid);
+    await session.upkeep.hibernate(true);
+    expect(session.info()).toMatchObject({ state: "hibernated", generation: 1 });
+  },
+);
+
+test("a subscriber that wants the session awake wakes it, and lets it sleep when it goes", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd });
+  await session.upkeep.hibernate(false);
+  const gone = new AbortController();
+  session.upkeep.require({ id: "s", gone: gone.signal }, true);
+  await expect.poll(() => session.state.kind).toBe("idle");
+  await core.registry.look(late());
+  expect(session.state.kind).toBe("idle");
+  gone.abort();
+  await core.registry.look(late());
+  expect(session.state.kind).toBe("hibernated");
+});
+
+test("a push that may wait for a prompt lets its session sleep, and is there behind the prompt that wakes it", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd });
+  const { sessionId } = session;
+  await core.tracker.accept({ sessionId, customType: "n", content: "x", deliveryId: "p", deliverAs: "nextTurn" });
+  await session.pushing.handOver();
+  expect(core.tracker.get("p").state).toBe("held");
+  await core.registry.look(late());
+  expect([session.state.kind, core.tracker.get("p").state]).toEqual(["hibernated", "held"]);
+  await prompt(session);
+  expect(core.tracker.get("p").state).toBe("held");
+});
+
+test("where no further child may be, the one that was used longest ago ends for another", async () => {
+  await using core = await startCore(occupancy({ maxChildren: 2 }));
+  const create = () => core.registry.create({ cwd: core.cwd });
+  const [a, b] = [await create(), await create()];
+  await settled(a);
+  const c = await create();
+  expect([a, b, c].map(({ state }) => state.kind)).toEqual(["idle", "hibernated", "idle"]);
+  await Promise.all([settled(b), settled(c)]);
+  expect([a, b, c].map(({ state }) => state.kind)).toEqual(["hibernated", "idle", "idle"]);
+});
+
+test("where all children are needed a start waits for one, and is refused by name when none gets free", async () => {
+  await using core = await startCore(occupancy({ maxChildren: 1, placeTimeoutMs: 400 }));
+  core.behave("keep-running");
+  const busy = await core.registry.create({ cwd: core.cwd });
+  await prompt(busy);
+  await expect(core.registry.create({ cwd: core.cwd })).rejects.toMatchObject({
+    kind: "overloaded",
+    data: { retryAfterMs: expect.any(Number), maxChildren: 1 },
+  });
+  const [created] = await Promise.all([core.registry.create({ cwd: core.cwd }), busy.prompting.abort()]);
+  expect([busy.state.kind, created.state.kind]).toEqual(["hibernated", "idle"]);
+});
+
+test("children that hold too much memory hibernate, those that work do not", async () => {
+  await using core = await startCore(occupancy({ maxChildrenBytes: 1, weighEveryMs: 0 }));
+  const idle = [await core.registry.create({ cwd: core.cwd }), await core.registry.create({ cwd: core.cwd })];
+  core.behave("keep-running");
+  const busy = await core.registry.create({ cwd: core.cwd });
+  await prompt(busy);
+  await core.registry.look();
+  expect([...idle, busy].map(({ state }) => state.kind)).toEqual(["hibernated", "hibernated", "running"]);
+});

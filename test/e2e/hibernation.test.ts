@@ -1,0 +1,102 @@
+import { expect, test } from "vitest";
+import { isAgentSettled, type SessionHandle, type WireError } from "../../client/index.ts";
+import { Gate } from "../../provider/gate.ts";
+import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { startKillableStage } from "../helpers/killable-stage.ts";
+import { startStage } from "../helpers/stage.ts";
+import { Witness } from "../helpers/witness.ts";
+import { processesWith } from "../setup/processes.ts";
+
+const state = async (session: SessionHandle): Promise<string> => (await session.get()).state;
+
+async function settled(session: SessionHandle, action: () => Promise<unknown>): Promise<void> {
+  const events = session.events();
+  await events.ready;
+  await action();
+  for await (const { event } of events) if (isAgentSettled(event)) return;
+}
+
+test("a session that hibernates and wakes is the same to its clients: transcript, pushes, cursor", async () => {
+  await using stage = await startStage();
+  const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted/model-1", idleAfterMs: 1 });
+  await using witness = new Witness(session.id);
+  await witness.follow(stage.daemon.file);
+  await session.promptAndWait("remember 4711");
+  const waiting = session.push({ customType: "n", content: "for the next turn", deliverAs: "nextTurn" });
+  await expect.poll(async () => (await waiting.get()).state).toBe("held");
+  await expect.poll(() => state(session), { timeout: 10_000 }).toBe("hibernated");
+
+  // A push wakes it.
+  await session.push({ customType: "n", content: "wake up" }).answered;
+  expect(stage.provider.requests.at(-1)?.countText("remember 4711", { roles: ["user"] })).toBe(1);
+  await expect.poll(() => state(session), { timeout: 10_000 }).toBe("hibernated");
+
+  // So does a prompt, and what was held for one goes with it.
+  await witness.leave();
+  await settled(session, () => session.followUp("and now?"));
+  expect((await waiting.answered).state).toBe("answered");
+  const last = stage.provider.requests.at(-1);
+  for (const text of ["remember 4711", "wake up", "for the next turn", "and now?"]) {
+    expect(last?.countText(text, { roles: ["user"] })).toBe(1);
+  }
+  await witness.follow(stage.daemon.file);
+  await witness.event("agent_settled", () => true);
+  expect(witness.violations).toEqual([]);
+  expect(witness.gaps).toEqual([]);
+  const { generation } = await session.get();
+  expect(generation).toBeGreaterThanOrEqual(3);
+});
+
+test("prompts that come at the very moment of hibernation run, each once", async () => {
+  await using stage = await startStage();
+  const session = await stage.session();
+  const hibernate = (): Promise<unknown> =>
+    stage.client.call("session/hibernate", { sessionId: session.id }).catch(({ kind }: WireError) => kind);
+  await settled(session, () => session.prompt("round 0"));
+  for (let round = 1; round <= 8; round += 1) {
+    await settled(session, async () => {
+      const asleep = hibernate();
+      // Sometimes the child is being ended already, sometimes pi is still being asked.
+      for (let turn = 0; turn < round; turn += 1) await stage.client.call("daemon/info", {});
+      await Promise.all([asleep, session.prompt(`round ${round}`)]);
+    });
+  }
+  const last = stage.provider.requests.at(-1);
+  for (let round = 0; round <= 8; round += 1) expect(last?.countText(`round ${round}`, { roles: ["user"] })).toBe(1);
+  expect((await session.get()).lostPrompts).toEqual([]);
+});
+
+test("a session whose pi works or has something in the background does not hibernate; by force its run ends", async () => {
+  const gate = new Gate();
+  await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("late"))] } });
+  const session = await stage.session();
+  await session.prompt("think long");
+  const hibernate = (force: boolean) => stage.client.call("session/hibernate", { sessionId: session.id, force });
+  await expect(hibernate(false)).rejects.toMatchObject({ kind: "session_busy", data: { reason: "running" } });
+  expect(await state(session)).toBe("running");
+  expect(await hibernate(true)).toMatchObject({ state: "hibernated", exit: { expected: true } });
+  gate.open();
+  await settled(session, () => session.prompt("go on"));
+  expect(stage.provider.requests.at(-1)?.countText("think long")).toBe(1);
+});
+
+test("after a kill -9 of the daemon the next one leaves nothing of what its children had started", async () => {
+  const naps = `${1_000_000 + process.pid}`;
+  const asleep = () => processesWith(`NAPS=${naps}`).filter(({ command }) => command === `sleep ${naps}`);
+  await using stage = await startKillableStage({
+    env: () => ({ NAPS: naps }),
+    provider: {
+      script: [answer(call("bash", { command: `setsid sleep ${naps} & nohup sleep ${naps} & sleep ${naps}` }))],
+    },
+  });
+  const session = await stage.session();
+  const { pid } = await session.get();
+  await session.prompt("run them");
+  void session.command({ type: "bash", command: `setsid sleep ${naps} & sleep ${naps}` }).catch(() => {});
+  await expect.poll(() => asleep().length, { timeout: 10_000 }).toBe(5);
+  // A pi that is stopped does not even read the end of its stdin.
+  process.kill(pid as number, "SIGSTOP");
+  await stage.restart();
+  expect(asleep()).toEqual([]);
+  expect(await state(stage.client.session(session.id))).toBe("hibernated");
+});

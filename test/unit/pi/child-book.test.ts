@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ChildBook } from "../../../server/pi/child-book.ts";
+import { exists } from "../../../server/pi/processes.ts";
+
+const log = pino({ level: "silent" });
+let stateDir: string;
+const sleepers: ChildProcess[] = [];
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), "book-"));
+});
+afterEach(() => {
+  for (const sleeper of sleepers.splice(0)) sleeper.kill("SIGKILL");
+  rmSync(stateDir, { recursive: true });
+});
+
+/** A process that is there, as a child or a tool of one with this marker. It says when it runs. */
+async function sleeper(marker: string, script = ""): Promise<ChildProcess & { readonly pid: number }> {
+  const child = spawn(process.execPath, ["-e", `${script}; setInterval(() => {}, 1000); console.log()`], {
+    env: { ...process.env, PI_RPCD_CHILD: marker },
+    stdio: ["ignore", "pipe", "ignore"],
+    detached: true,
+  });
+  sleepers.push(child);
+  await once(child.stdout, "data");
+  return child as ChildProcess & { readonly pid: number };
+}
+
+test("ends what the children of a killed daemon have left, and nothing of another daemon's", async () => {
+  const former = await ChildBook.open(stateDir, log);
+  former.begin("a");
+  former.begin("b");
+  former.begin("c");
+  const [tool, unnoted, ended, foreign] = [
+    await sleeper("a"),
+    await sleeper("b"),
+    await sleeper("c"),
+    await sleeper("foreign"),
+  ];
+  // A number that is another process's by now is nothing by itself.
+  former.started("a", foreign.pid);
+  former.ended("c");
+  const gone = [once(tool, "exit"), once(unnoted, "exit")];
+  await ChildBook.open(stateDir, log);
+  await Promise.all(gone);
+  expect([exists(ended.pid), exists(foreign.pid)]).toEqual([true, true]);
+});
+
+test("gives a pi that outlives its daemon the time to end by itself", async () => {
+  const former = await ChildBook.open(stateDir, log);
+  former.begin("a");
+  const pi = await sleeper("a", "setTimeout(() => process.exit(0), 500)");
+  former.started("a", pi.pid);
+  const exited = once(pi, "exit");
+  await ChildBook.open(stateDir, log);
+  expect(await exited).toEqual([0, null]);
+});
+
+test("passes over lines that were not written to their end", async () => {
+  const former = await ChildBook.open(stateDir, log);
+  former.begin("a");
+  appendFileSync(join(stateDir, "children.jsonl"), '{"id":"b","pi\n[]\nnull\n{"id":7}\n{"id":"');
+  const tool = await sleeper("a");
+  const gone = once(tool, "exit");
+  await ChildBook.open(stateDir, log);
+  await gone;
+  expect(existsSync(join(stateDir, "children.jsonl"))).toBe(false);
+});
+
+test("stays short however many children there have been", async () => {
+  const book = await ChildBook.open(stateDir, log);
+  book.begin("lives");
+  for (let i = 0; i < 2_000; i += 1) {
+    book.begin(`${i}`);
+    book.started(`${i}`, 1);
+    book.ended(`${i}`);
+  }
+  const lines = readFileSync(join(stateDir, "children.jsonl"), "utf8").split("\n");
+  expect(lines.length).toBeLessThan(1_010);
+  expect(lines).toContain('{"id":"lives"}');
+});
