@@ -27,7 +27,7 @@ export async function withClient<T>(
       );
     }
   }
-  const client = await connect({ stateDir, signal, reconnect: reconnect ?? false });
+  const client = await connect({ stateDir, signal, name: "pi-rpcd", reconnect: reconnect ?? false });
   client.onConnection((event) => {
     if (event.kind === "lost" && event.attempt === 1)
       output.note("connection_lost", "the daemon has gone; waiting for it");

@@ -88,6 +88,7 @@ export class Prompting {
   }
 
   async #abort(signal: AbortSignal | undefined, by: By | undefined): Promise<boolean> {
+    // A caller that has gone wants the run to end all the same.
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const given = signal === undefined ? waiting : AbortSignal.any([waiting, signal]);
     const turn = this.#core.scope.overtake(async () => {
@@ -99,7 +100,7 @@ export class Prompting {
       // What waits for its turn finds the session idle, unless the abort takes long.
       await within(done, abortTurnMs).catch(() => {});
       return { done, wasRunning: state.kind === "running" };
-    }, given);
+    }, waiting);
     const sent = await unlessAborted(turn, given).catch((error: unknown) => {
       throw error === waiting.reason ? unanswered() : error;
     });

@@ -178,6 +178,17 @@ describe("a prompt's id", () => {
   });
 });
 
+test("a session that is created again under the id of an earlier call is that session, also at the next daemon", async () => {
+  await using core = await startCore();
+  const params = { cwd: core.cwd };
+  const first = await core.registry.create(params, "session-1");
+  expect(await core.registry.create(params, "session-1")).toBe(first);
+  await core.restart();
+  const again = await core.registry.create(params, "session-1");
+  expect(again.info()).toMatchObject({ sessionId: "session-1", state: "hibernated", file: first.file });
+  expect(core.registry.all()).toHaveLength(1);
+});
+
 describe("a run", () => {
   test("that is aborted says so", async () => {
     await using core = await startCore();
@@ -298,7 +309,7 @@ describe("a pi that does not answer", () => {
     const all = await Promise.allSettled([stuck, aborting, behind]);
     expect(all.map((each) => each.status === "rejected" && each.reason.message)).toEqual(["gone", "gone", "gone"]);
     process.kill(state.child.pid, "SIGCONT");
-    // What was given to pi has its run; what waited was never written.
+    // What was given to pi has its run, and the abort comes behind it; the prompt that waited was never written.
     await over(created, "mine");
     await created.prompts.idleness.wait(20_000, never);
     expect(created.runsStarted).toBe(1);

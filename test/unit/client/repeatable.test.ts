@@ -34,7 +34,7 @@ describe("a call whose answer was lost", () => {
     }
   });
 
-  it("is made again if it is known by its id, and never if it changes something unknown", () => {
+  it("is made again if it is known by its id or opens a session, and never if it changes something unknown", () => {
     const changing = rows.filter(
       ([, row]) => row.capability !== "observe" && !propertiesOf(row).includes("idempotencyKey"),
     );
