@@ -87,6 +87,11 @@ export class Client {
     return (await this.call("session/list", params, options)).sessions;
   }
 
+  /** The models that pi has credentials for, and its logins; needs no session. */
+  listModels(params: Params<"model/list"> = {}, options: CallOptions = {}): Promise<Result<"model/list">> {
+    return this.call("model/list", params, options);
+  }
+
   /** Deliveries, the newest first: a page of them, and where the next one begins. */
   listDeliveries(params: Params<"delivery/list"> = {}, options: CallOptions = {}): Promise<Result<"delivery/list">> {
     return this.call("delivery/list", params, options);

@@ -23,6 +23,8 @@ export interface PiCommand {
   readonly type: string;
   readonly [field: string]: unknown;
 }
+export type BashOptions = Omit<Params<"session/bash">, "sessionId" | "command"> & CallOptions;
+export type CompactOptions = Omit<Params<"session/compact">, "sessionId"> & CallOptions;
 export type CommandOptions = Omit<Params<"session/command">, "sessionId" | "command"> & CallOptions;
 
 /**
@@ -75,6 +77,25 @@ export class SessionHandle {
   /** Aborts the run and resolves when the session is idle; `aborted` is false if there was none. */
   abort(options: CallOptions = {}): Promise<Result<"session/abort">> {
     return this.#peer.call("session/abort", { sessionId: this.id }, options);
+  }
+
+  /**
+   * Runs a shell command in the session's directory and resolves when it has ended; aborting `signal` ends it. One runs at
+   * a time in a session. Its output comes as `bash_execution_update` events whose id is `bash:` and the `bashId`, and is
+   * in the context of the next prompt unless `excludeFromContext` is true.
+   */
+  bash(command: string, { signal, ...rest }: BashOptions = {}): Promise<Result<"session/bash">> {
+    return this.#peer.call("session/bash", { ...rest, sessionId: this.id, command }, callOptions(signal));
+  }
+
+  /** Replaces what is old in the context by a summary; resolves when it is done. `session_busy` while a run is on. */
+  compact({ signal, ...rest }: CompactOptions = {}): Promise<Result<"session/compact">> {
+    return this.#peer.call("session/compact", { ...rest, sessionId: this.id }, callOptions(signal));
+  }
+
+  /** Gives the session another model. Rejects with `model_not_found` where pi has none of this name, or no login for it. */
+  setModel(provider: string, modelId: string, options: CallOptions = {}): Promise<Result<"session/setModel">> {
+    return this.#peer.call("session/setModel", { sessionId: this.id, provider, modelId }, options);
   }
 
   /** Sends any other command of pi's RPC (docs/rpc-commands.md of pi) and resolves with its `data`. */

@@ -42,13 +42,13 @@ export const errorCatalogue = {
   pi_too_old: row(-32017, 502, false, "The pi that was found is older than the oldest one supported."),
   cwd_invalid: row(-32018, 400, false, "The working directory is missing, is no directory, or may not be entered."),
   path_invalid: row(
-    -32060,
+    -32070,
     400,
     false,
     "A file or directory that pi is to be started with is missing or cannot be read; data has which.",
   ),
-  profile_not_found: row(-32061, 400, false, "The daemon's configuration has no such profile."),
-  session_lost: row(-32062, 410, false, "The session was kept in its pi's memory alone, and that pi has ended."),
+  profile_not_found: row(-32071, 400, false, "The daemon's configuration has no such profile."),
+  session_lost: row(-32072, 410, false, "The session was kept in its pi's memory alone, and that pi has ended."),
   model_not_found: row(-32019, 400, false, "pi does not know this model."),
   startup_dialog: row(
     -32062,

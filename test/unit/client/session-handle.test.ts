@@ -56,6 +56,28 @@ describe("a session's calls", () => {
   });
 });
 
+it("has methods for what is done most with pi's commands", async () => {
+  daemon.answer("session/bash", () => ({
+    bashId: "b",
+    output: "hi\n",
+    exitCode: 0,
+    cancelled: false,
+    truncated: false,
+  }));
+  daemon.answer("session/setModel", () => ({ provider: "p", id: "m" }));
+  const compaction = { summary: "s", firstKeptEntryId: "e", tokensBefore: 1 };
+  daemon.answer("session/compact", () => ({ compaction, deliveries: [] }));
+  const idempotencyKey = "k";
+  expect((await session.bash("echo hi", { bashId: "b", idempotencyKey })).output).toBe("hi\n");
+  expect((await session.setModel("p", "m")).id).toBe("m");
+  expect((await session.compact({ customInstructions: "names", idempotencyKey })).compaction).toEqual(compaction);
+  expect(daemon.calls.map(({ method, params }) => [method, params])).toEqual([
+    ["session/bash", { sessionId, command: "echo hi", bashId: "b", idempotencyKey }],
+    ["session/setModel", { sessionId, provider: "p", modelId: "m" }],
+    ["session/compact", { sessionId, customInstructions: "names", idempotencyKey }],
+  ]);
+});
+
 describe("a prompt's run", () => {
   const over = { promptId: "p", disposition: "started", state: "inserted", runId: "r" } as const;
 
