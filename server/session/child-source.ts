@@ -60,7 +60,10 @@ export class ChildSource {
       limits: limits.warm,
       env,
       log,
-      start: (kind, signal) => this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true }),
+      start: (kind, signal) => {
+        if (!this.occupancy.hasPlace) throw new WireError("overloaded", "There is no place for a child that waits.");
+        return this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true });
+      },
     });
     this.occupancy = new Occupancy({
       limits: limits.occupancy,
@@ -97,7 +100,8 @@ export class ChildSource {
   async ask(command: PiCommand, cwd: string, signal: AbortSignal): Promise<unknown> {
     const { locate, limits } = this.#options;
     const kind: WarmKind = { program: await locate(), cwd, options: {} };
-    const child = await this.#starts.pass(() => this.#startWarm(kind, signal));
+    const start = async () => ({ child: await this.#starts.pass(() => this.#startWarm(kind, signal), { signal }) });
+    const { child } = await this.occupancy.place(start, signal);
     const abandon = (): void => void child.stop();
     signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -169,7 +173,6 @@ export class ChildSource {
 
   async #startWarm(kind: WarmKind, signal: AbortSignal): Promise<Child> {
     this.#refuse();
-    if (!this.occupancy.hasPlace) throw new WireError("overloaded", "There is no place for a child that waits.");
     const log = this.#options.log.child({ warm: true });
     const { child } = await startPi({ ...this.#of(kind), log, signal, ...nobody });
     return child;

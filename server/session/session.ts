@@ -116,6 +116,7 @@ export class Session implements SessionCore {
       sessionId,
       scope: this.scope,
       life: () => this.#life,
+      awake: () => this.awake(),
       pushing: () => this.pushing,
       reasons: [
         () => (this.#record.stored.ephemeral === true ? "ephemeral" : undefined),

@@ -1,4 +1,4 @@
-import { WireError } from "../../protocol/errors.ts";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { ChildLife } from "./child-life.ts";
@@ -11,6 +11,8 @@ export interface UpkeepOptions {
   readonly sessionId: string;
   readonly scope: SerialQueue;
   readonly life: () => ChildLife;
+  /** The child; one is started if there is none. */
+  readonly awake: () => Promise<unknown>;
   readonly pushing: () => Pushing;
   /** Why parts of the session need the child. */
   readonly reasons: readonly (() => AwakeReason | undefined)[];
@@ -60,10 +62,7 @@ export class Upkeep {
     }
     this.hibernation.hold(holder);
     // What comes of it is the session's state.
-    this.#options
-      .life()
-      .awake("work")
-      .catch(() => {});
+    this.#options.awake().catch(() => {});
   }
 
   /** Called every so often. */
@@ -105,18 +104,24 @@ export class Upkeep {
   }
 
   #again(): void {
-    const { life, pushing } = this.#options;
+    const { awake, pushing } = this.#options;
     if (pushing().wantsChild) void pushing().handOver();
     else {
-      life()
-        .awake("work")
-        .catch((error: unknown) => {
-          // A child that was ready and ended is counted as it ends.
-          if (!(error instanceof WireError && error.kind === "child_exited")) this.retry.failed();
-        });
+      awake().catch((error: unknown) => {
+        if (!(error instanceof WireError && noFailures.has(error.kind))) this.retry.failed();
+      });
     }
   }
 }
+
+/** Behind these nothing is tried again: the first is counted as the child ends, the others do not pass by themselves. */
+const noFailures: ReadonlySet<ErrorName> = new Set([
+  "child_exited",
+  "session_lost",
+  "session_in_use",
+  "session_file_unusable",
+  "foreign_write",
+]);
 
 const words: Readonly<Record<AwakeReason, string>> = {
   starting: "its pi starts",
@@ -125,6 +130,7 @@ const words: Readonly<Record<AwakeReason, string>> = {
   background: "extensions have something in the background",
   deliveries: "pushes wait for their moment",
   dialog: "a dialog is open",
+  ephemeral: "it is kept in its pi's memory alone, and would be lost",
   subscription: "a subscriber wants it awake",
   unresponsive: "its pi does not answer",
   ephemeral: "it ends with its pi",
