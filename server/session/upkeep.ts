@@ -133,5 +133,4 @@ const words: Readonly<Record<AwakeReason, string>> = {
   ephemeral: "it is kept in its pi's memory alone, and would be lost",
   subscription: "a subscriber wants it awake",
   unresponsive: "its pi does not answer",
-  ephemeral: "it ends with its pi",
 };
