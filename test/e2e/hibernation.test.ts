@@ -92,11 +92,27 @@ test("after a kill -9 of the daemon the next one leaves nothing of what its chil
   const session = await stage.session();
   const { pid } = await session.get();
   await session.prompt("run them");
-  void session.command({ type: "bash", command: `setsid sleep ${naps} & sleep ${naps}` }).catch(() => {});
+  const command = `setsid sleep ${naps} & sleep ${naps}`;
+  void stage.client.call("session/bash", { sessionId: session.id, command }).catch(() => {});
   await expect.poll(() => asleep().length, { timeout: 10_000 }).toBe(5);
   // A pi that is stopped does not even read the end of its stdin.
   process.kill(pid as number, "SIGSTOP");
   await stage.restart();
   expect(asleep()).toEqual([]);
   expect(await state(stage.client.session(session.id))).toBe("hibernated");
+});
+
+test("a program that lists sessions hears of them over connections that come and go", async () => {
+  await using stage = await startStage();
+  const changed: string[] = [];
+  const leave = await stage.client.onSessionChanged(({ change, session }) =>
+    changed.push(change === "changed" ? `${session?.state}` : change),
+  );
+  const session = await stage.session();
+  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await expect.poll(() => changed).toContain("hibernated");
+  await session.close();
+  await expect.poll(() => changed.at(-1)).toBe("closed");
+  expect(changed[0]).toBe("created");
+  leave();
 });
