@@ -31,13 +31,15 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
       return { cancelled: delivery.state === "cancelled", delivery };
     },
     "delivery/resend": async ({ deliveryId }, { signal, by }) => {
-      const delivery = await tracker.read(deliveryId);
-      if (delivery.state !== "parked") {
+      // What is asked for next must not come before it, so nothing is awaited here.
+      const { state, sessionId } = tracker.get(deliveryId);
+      if (state !== "parked") {
+        const delivery = await tracker.read(deliveryId);
         throw new WireError("wrong_state", `The delivery is ${delivery.state}: only a parked one can be sent again.`, {
           delivery,
         });
       }
-      await unlessAborted(registry.get(delivery.sessionId).pushing.resend(deliveryId, signal, by), signal);
+      await unlessAborted(registry.get(sessionId).pushing.resend(deliveryId, signal, by), signal);
       return await tracker.read(deliveryId);
     },
   };
