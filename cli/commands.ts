@@ -1,6 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
+import { dialogCommands } from "./dialog-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
 
 /** Every command of the command line, once. Parsing and all help texts derive from this table. */
@@ -120,6 +121,13 @@ export const commands = {
         default: "pi's own",
       },
       "exclude-tools": { type: "string", placeholder: "A,B", description: "Tools that the model may not call." },
+      dialogs: {
+        type: "string",
+        placeholder: "WHAT",
+        description:
+          "What becomes of an extension's question while nobody is connected who answers such: `cancel`, `wait`, or a number of seconds after which it is cancelled.",
+        default: "cancel",
+      },
       approve: { type: "boolean", description: "Trusts the project's own pi settings and extensions." },
       profile: { type: "string", placeholder: "NAME", description: "A set of options in the daemon's configuration." },
       label: {
@@ -173,6 +181,7 @@ export const commands = {
   },
   ...deliveryCommands,
   ...sessionCommands,
+  ...dialogCommands,
   demo: {
     summary: "Shows the whole on real pi, with a scripted model: no key, no network, nothing left behind.",
     description:

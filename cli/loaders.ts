@@ -16,5 +16,7 @@ export const loaders: Loaders = {
   open: async () => (await import("./open.ts")).open,
   fork: async () => (await import("./fork.ts")).fork,
   rm: async () => (await import("./rm.ts")).rm,
+  dialogs: async () => (await import("./dialogs.ts")).dialogs,
+  dialog: async () => (await import("./dialog.ts")).dialog,
   demo: async () => (await import("./demo.ts")).demo,
 };

@@ -1,9 +1,10 @@
 import { resolve } from "node:path";
-import type { Params } from "../client/index.ts";
+import type { DialogPolicy, Params } from "../client/index.ts";
 import type { Invocation } from "./command-spec.ts";
+import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { oneLine } from "./text.ts";
-import { labels, list } from "./values.ts";
+import { labels, list, seconds } from "./values.ts";
 import { withClient } from "./with-client.ts";
 
 /** Creates a session and prints its id. */
@@ -25,7 +26,7 @@ export async function newSession(invocation: Invocation<"new">): Promise<number>
 }
 
 function paramsOf(options: Invocation<"new">["options"]): Params<"session/create"> {
-  const { model, thinking, name, tools, "exclude-tools": excludeTools, approve } = options;
+  const { model, thinking, name, tools, "exclude-tools": excludeTools, dialogs, approve } = options;
   const { profile, label, ephemeral, extension, "append-system-prompt": appendSystemPrompt } = options;
   return {
     cwd: resolve(options.cwd ?? "."),
@@ -36,6 +37,7 @@ function paramsOf(options: Invocation<"new">["options"]): Params<"session/create
     ...(excludeTools !== undefined && {
       excludeTools: list(excludeTools, { option: "exclude-tools", command: "new" }),
     }),
+    ...(dialogs !== undefined && { dialogPolicy: policyOf(dialogs) }),
     ...(approve === true && { approve }),
     ...(profile !== undefined && { profile }),
     ...(label !== undefined && { labels: labels(label, { option: "label", command: "new" }) }),
@@ -45,4 +47,10 @@ function paramsOf(options: Invocation<"new">["options"]): Params<"session/create
     }),
     ...(appendSystemPrompt !== undefined && { appendSystemPrompt }),
   };
+}
+
+function policyOf(word: string): DialogPolicy {
+  if (word === "cancel" || word === "wait") return { kind: word };
+  if (/^\d/.test(word)) return { kind: "default", afterMs: seconds(word, { option: "dialogs", command: "new" }) };
+  throw new UsageError(`--dialogs takes cancel, wait or a number of seconds, not "${word}".`, "new");
 }

@@ -1,5 +1,6 @@
 import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
+import { DialogPolicy } from "./dialog.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
@@ -23,6 +24,7 @@ export const sessionFileMethods = {
         Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
       ),
       onForeignWrite: Type.Optional(OnForeignWrite),
+      dialogPolicy: Type.Optional(DialogPolicy),
     }),
     result: SessionInfo,
     scope: "none",

@@ -2,11 +2,13 @@ import { WireError } from "../../protocol/errors.ts";
 import { routeOf } from "../../protocol/pi-commands.ts";
 import { changesState, knownValues, type PiCommand, requiredFields } from "../pi/records.ts";
 
+/** The answer to a dialog is no command, and has no answer itself. */
+const dialogAnswer: ReturnType<typeof routeOf> = { asItIs: false, method: "dialog/respond" };
+
 /** Refuses what would pass the daemon by, change other sessions unasked, or make pi throw inside. */
 export function checkCommand(command: PiCommand, confirmShared: boolean): void {
   const { type } = command;
-  // The answer to a dialog is no command, and has none itself.
-  const route = type === "extension_ui_response" ? { asItIs: false } : routeOf(type);
+  const route = type === "extension_ui_response" ? dialogAnswer : routeOf(type);
   if (route?.asItIs === false) {
     throw new WireError(
       "forbidden",

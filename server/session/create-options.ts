@@ -50,6 +50,7 @@ export async function createOptions(
     profile: profileName,
     onForeignWrite: ___,
     idleAfterMs: ______,
+    dialogPolicy: _______,
     ...given
   } = params;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);

@@ -82,7 +82,7 @@ export class SessionFiles {
       if ((await realpath(same.file).catch(() => same.file)) === file) return same;
       throw unusable(file, "copied", `has the id of the session ${id}, whose file is ${same.file}`);
     }
-    const { approve, onForeignWrite } = params;
+    const { approve, onForeignWrite, dialogPolicy } = params;
     const stored: StoredSession = {
       sessionId: id,
       cwd: await workingDirectory(cwd),
@@ -92,6 +92,7 @@ export class SessionFiles {
       reservedSeq: 0,
       options: approve === undefined ? {} : { approve },
       ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+      ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
       createdAt,
       updatedAt: Date.now(),
     };
@@ -256,7 +257,7 @@ function isSameFile(one: string, other: string): boolean {
 
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite, idleAfterMs } = from.stored;
+  const { cwd, options, onForeignWrite, idleAfterMs, dialogPolicy } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -265,6 +266,7 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     options: rest,
     ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
     ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
+    ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
     createdAt: at,
     updatedAt: at,
   };

@@ -1,0 +1,68 @@
+import { stateDirectory } from "../client/discovery.ts";
+import { httpCall } from "../client/http-client.ts";
+import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
+import { WireError } from "../protocol/errors.ts";
+import type { Invocation } from "./command-spec.ts";
+import { CommandError, UsageError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { allDialogs, chooseDialog } from "./open-dialogs.ts";
+import type { Output } from "./output.ts";
+import { oneLine, printable } from "./text.ts";
+
+/** Shows one question of an extension, or answers it. */
+export async function dialog({
+  options,
+  arguments: words,
+  output,
+  env,
+  signal,
+}: Invocation<"dialog">): Promise<number> {
+  const [action = "", word = "", ...texts] = words;
+  const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
+  if (action !== "show" && action !== "answer") {
+    throw new UsageError(`ACTION is show or answer, not "${action}".`, "dialog");
+  }
+  const answer = action === "answer" ? answerOf(options, texts) : undefined;
+  const open = await allDialogs(where);
+  const dialogId = chooseDialog(open, word);
+  if (answer === undefined) {
+    const found = open.find((each) => each.dialogId === dialogId);
+    if (found === undefined) throw new CommandError("dialog_not_found", `No dialog "${word}" is open.`);
+    show(found, output);
+    return exitCodes.done;
+  }
+  try {
+    const ended = await httpCall("dialog/respond", { dialogId, answer }, where);
+    if (output.json) output.document(ended);
+    else output.print(`${dialogId} is ${ended.resolution.how}.`);
+    return exitCodes.done;
+  } catch (error) {
+    if (!(error instanceof WireError) || error.kind !== "stale") throw error;
+    if (output.json) output.document({ dialogId, resolution: error.data["resolution"] });
+    else output.print(oneLine(error.message));
+    return exitCodes.unmet;
+  }
+}
+
+function answerOf(options: Invocation<"dialog">["options"], texts: readonly string[]): DialogAnswer {
+  const given: DialogAnswer[] = [
+    ...(options.yes === true ? [{ confirmed: true }] : []),
+    ...(options.no === true ? [{ confirmed: false }] : []),
+    ...(options.cancel === true ? [{ cancelled: true } as const] : []),
+    ...(texts.length > 0 ? [{ value: texts.join(" ") }] : []),
+  ];
+  const [answer, ...others] = given;
+  if (answer !== undefined && others.length === 0) return answer;
+  throw new UsageError("Give one answer: TEXT, --yes, --no or --cancel.", "dialog");
+}
+
+function show(dialog: Dialog, output: Output): void {
+  if (output.json) {
+    output.document(dialog);
+    return;
+  }
+  const { method, title, message, options = [], placeholder, prefill } = dialog;
+  output.print(`${method}: ${oneLine(title)}`);
+  for (const text of [message, placeholder, prefill]) if (text !== undefined) output.print(printable(text));
+  for (const option of options) output.print(`  ${oneLine(option)}`);
+}

@@ -1,0 +1,43 @@
+import { stateDirectory } from "../client/discovery.ts";
+import { httpCall } from "../client/http-client.ts";
+import type { Dialog } from "../protocol/dialog.ts";
+import type { Invocation } from "./command-spec.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { allDialogs } from "./open-dialogs.ts";
+import { chooseSession } from "./session-argument.ts";
+import { duration, oneLine, table } from "./text.ts";
+
+/** Lists the questions that wait for an answer. */
+export async function dialogs({
+  options,
+  arguments: [word],
+  output,
+  env,
+  signal,
+}: Invocation<"dialogs">): Promise<number> {
+  const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
+  const sessionId =
+    word === undefined ? undefined : chooseSession((await httpCall("session/list", {}, where)).sessions, word);
+  const open = await allDialogs(where, sessionId);
+  if (output.json) {
+    output.document({ dialogs: open });
+    return exitCodes.done;
+  }
+  if (open.length === 0) {
+    output.aside("No extension waits for an answer.");
+    return exitCodes.done;
+  }
+  const [head, ...rows] = table(
+    [["DIALOG", "SESSION", "KIND", "AGE", "ENDS IN", "TITLE"], ...open.map(row)],
+    output.columns,
+  );
+  output.print(output.paint("dim", head ?? ""));
+  for (const line of rows) output.print(line);
+  return exitCodes.done;
+}
+
+function row({ dialogId, sessionId, method, openedAt, deadline, unattendedUntil, title }: Dialog): readonly string[] {
+  const now = Date.now();
+  const endsAt = Math.min(deadline, unattendedUntil ?? deadline);
+  return [dialogId, sessionId, method, duration(now - openedAt), duration(endsAt - now), title].map(oneLine);
+}
