@@ -5,6 +5,7 @@ import { Control, ControlChange, ControlPolicy } from "../../protocol/control.ts
 import { ForeignWrite, ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../protocol/custody.ts";
 import { DaemonInfo, PiInfo } from "../../protocol/daemon.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "../../protocol/delivery.ts";
+import { Dialog, DialogAnswer, DialogId, DialogMethod, DialogPolicy, DialogResolution } from "../../protocol/dialog.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { Envelope, Gap } from "../../protocol/event.ts";
 import { DeliveryId, PromptId, SessionId } from "../../protocol/ids.ts";
@@ -30,6 +31,8 @@ const objects: Readonly<Record<string, TSchema>> = {
   StoredSessionInfo,
   ForeignWrite,
   LostPrompt,
+  Dialog,
+  DialogResolution,
   PendingItem,
   ChildExit,
   ModelRef,
@@ -58,6 +61,10 @@ const others: Readonly<Record<string, TSchema>> = {
   OnForeignWrite,
   ForeignWriteAction,
   SessionFileReason,
+  DialogId,
+  DialogMethod,
+  DialogAnswer,
+  DialogPolicy,
   DeliveryState,
   Evidence,
   Content,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
+import { DialogResolution } from "../../../protocol/dialog.ts";
 import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
@@ -32,7 +33,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((daemon|session|delivery|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+      /^((daemon|session|delivery|dialog|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
     );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
@@ -61,6 +62,8 @@ describe("the names in the documents", () => {
       OnForeignWrite,
       ForeignWriteAction,
       SessionFileReason,
+      DialogResolution.properties.how,
+      DialogResolution.properties.by,
     ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
     expect(spansOf(prose)).toEqual(expect.arrayContaining(values));
   });
@@ -71,6 +74,7 @@ describe("the names in the documents", () => {
       ...Reason.properties.code.enum,
       ...Gap.properties.reason.enum,
       ...ControlChange.enum,
+      ...DialogResolution.properties.by.enum,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,

@@ -46,3 +46,13 @@ test("curl.sh calls the daemon over the Unix socket and over TCP, and leaves no 
   expect(stage.provider.requests.at(-1)?.countText(pushed, { roles: ["user"] })).toBe(1);
   expect(await stage.client.listSessions()).toEqual([]);
 });
+
+test("answer-dialogs.ts says yes before the tool runs", async () => {
+  const asking = join(examples, "..", "test", "fixtures", "extension", "asking.ts");
+  await using stage = await startStage({
+    agent: { settings: { extensions: [asking] } },
+    provider: { script: [answer("I run them.", call("bash", { command: "echo ask-first" })), answer("All is green.")] },
+  });
+  const output = await play(stage, process.execPath, [join(examples, "answer-dialogs.ts")]);
+  expect(output.split("\n").sort()).toEqual(["", '"Run it?" is over.', "All is green.", "confirm: Run it?"]);
+});
