@@ -19,7 +19,7 @@ const maxEntryBytes = 64 * 1024 * 1024;
 const writeBytes = 1024 * 1024;
 
 /** Where a new session's file lies: beside another, under a name as pi gives it. */
-export function fileBeside(file: string, sessionId: string, now: Date): string {
+function fileBeside(file: string, sessionId: string, now: Date): string {
   return join(dirname(file), `${now.toISOString().replace(/[:.]/g, "-")}_${sessionId}.jsonl`);
 }
 
