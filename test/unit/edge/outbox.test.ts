@@ -191,21 +191,16 @@ describe("an outbox", () => {
     }
   });
 
-  it("gives up the reader for which most waits when all together exceed their bound; a shared frame counts once", () => {
-    const budget = new BufferBudget(600 * kib);
-    const readers = [1, 2, 3].map(() => outbox(small, budget));
-    for (const [i, { box }] of readers.entries()) {
-      for (let seq = 1; seq <= 10 + i * 5; seq += 1) box.send(durable("s", seq, 8 * kib));
-    }
-    const shared = unnumberedFrame(Buffer.alloc(260 * kib, 0x20));
-    for (const { box } of readers) box.send(shared);
-    expect(readers.map(({ overflows }) => overflows.length)).toEqual([0, 0, 0]);
-    for (let seq = 1; seq <= 200; seq += 1) readers[0]?.box.send(durable("s", 100 + seq, 8 * kib));
-    expect(readers.map(({ overflows }) => overflows.map(({ bound }) => bound))).toEqual([
-      ["maxBufferedBytesAllConnections"],
-      [],
-      [],
-    ]);
+  it("gives up the reader for which most waits when all together keep too much; shared memory counts once", () => {
+    const budget = new BufferBudget(2_048 * kib);
+    const readers = [1, 2, 3].map(() => outbox({ ...small, maxBufferedBytes: 8_192 * kib }, budget));
+    const gone = (): (string | undefined)[] => readers.map(({ overflows: [first] }) => first?.bound);
+    const alone = (): Frame => unnumberedFrame(Buffer.alloc(64 * kib, 0x20));
+    const shared = Array.from({ length: 24 }, alone);
+    for (const { box } of readers) for (const frame of shared) box.send(frame);
+    expect(gone()).toEqual([undefined, undefined, undefined]);
+    for (let i = 0; i < 32; i += 1) readers[1]?.box.send(alone());
+    expect(gone()).toEqual([undefined, "maxBufferedBytesAllConnections", undefined]);
   });
 
   it("tells when more can be sent", async () => {
