@@ -461,9 +461,9 @@ export class Session implements SessionCore {
     this.dialogs.childEnded(child);
     this.#journal.pending([]);
     await this.#recount(exit.at);
-    if (exit.expected) await this.#journal.rest();
-    else await this.#refill.run(this.file);
+    if (!exit.expected) await this.#refill.run(this.file);
     this.upkeep.childEnded(exit, hadRun);
+    if (exit.expected) await this.#journal.rest();
   }
 
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
