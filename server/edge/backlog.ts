@@ -130,7 +130,7 @@ export class Backlog {
   }
 
   #gap(sessionId: string, from: number, to: number): Frame {
-    const gap = gapFrame(sessionId, { from, to, reason: "slow_reader" });
+    const gap = gapFrame(sessionId, { from, to, reason: "slow_reader", onlyDeltas: true });
     this.#ownGaps.add(gap);
     return gap;
   }
