@@ -130,6 +130,8 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       process.kill(state.child.pid, "SIGKILL");
       await state.child.cleaned;
     }
+    // One that was killed starts no other child.
+    await current.registry.shutdown();
     current.tracker.close();
     current.database.close();
     current = open();
