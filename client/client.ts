@@ -1,5 +1,6 @@
 import type { DaemonInfo } from "../protocol/daemon.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
+import type { NotificationParams } from "../protocol/notifications.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import type { ConnectionEnd } from "./channel.ts";
 import type { ConnectionEvent } from "./connection.ts";
@@ -90,6 +91,35 @@ export class Client {
   /** The models that pi has credentials for, and its logins; needs no session. */
   listModels(params: Params<"model/list"> = {}, options: CallOptions = {}): Promise<Result<"model/list">> {
     return this.call("model/list", params, options);
+  }
+
+  /**
+   * Tells `listener` of each session that is created, changes or is closed, until the function that this gives is called.
+   * Call {@link listSessions} behind this, and behind each `connected` of {@link onConnection}, for a list that stays
+   * current: what happens meanwhile is told.
+   */
+  async onSessionChanged(
+    listener: (changed: NotificationParams<"daemon/sessionChanged">) => void,
+    options: CallOptions = {},
+  ): Promise<() => void> {
+    const { sessionListeners } = this.#peer;
+    const own: typeof listener = (changed) => this.#peer.shield(() => listener(changed));
+    sessionListeners.add(own);
+    const left = this.#peer.onConnection(({ kind }) => {
+      if (kind === "connected") this.call("daemon/subscribe", {}).catch(() => {});
+    });
+    const leave = (): void => {
+      left();
+      sessionListeners.delete(own);
+      if (sessionListeners.size === 0) this.call("daemon/unsubscribe", {}).catch(() => {});
+    };
+    try {
+      await this.call("daemon/subscribe", {}, options);
+      return leave;
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   /** Deliveries, the newest first: a page of them, and where the next one begins. */

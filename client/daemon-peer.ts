@@ -39,6 +39,7 @@ export interface CallOptions {
 }
 
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
+  "daemon/sessionChanged",
   "session/event",
   "session/gap",
   "session/updated",
@@ -65,6 +66,8 @@ export class DaemonPeer {
   readonly #checks: Checks;
   readonly #repeats: boolean;
   readonly #feeds = new Map<string, SessionFeed>();
+  /** Those who want to hear of all sessions. None of them may throw. */
+  readonly sessionListeners = new Set<(changed: NotificationParams<"daemon/sessionChanged">) => void>();
   readonly #listeners = new Set<(event: ConnectionEvent) => void>();
   #connection!: Connection;
 
@@ -191,6 +194,10 @@ export class DaemonPeer {
     }
     if (method.startsWith("provider/")) {
       this.#notifyRequest({ name: method, params } as RequestNotification, frameLength);
+      return;
+    }
+    if (method === "daemon/sessionChanged") {
+      for (const listener of this.sessionListeners) listener(params as NotificationParams<"daemon/sessionChanged">);
       return;
     }
     if (method === "session/gap") {

@@ -16,6 +16,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/create": "idempotency_key",
   "session/list": "read",
   "session/get": "read",
+  "daemon/subscribe": "never",
+  "daemon/unsubscribe": "never",
   // A subscription is one connection's: the feeds renew theirs by themselves.
   "session/subscribe": "never",
   "session/unsubscribe": "never",

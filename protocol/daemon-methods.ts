@@ -14,6 +14,25 @@ export const daemonMethods = {
     since: "0.1.0",
     errors: [],
   },
+  "daemon/subscribe": {
+    summary:
+      "Tells this connection of every session that is created, changes or is closed, from now on. Subscribe first and list then: what lies between is told.",
+    params: empty,
+    result: Type.Object({}, { additionalProperties: false }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["invalid_request"],
+  },
+  "daemon/unsubscribe": {
+    summary: "Ends that. Not being subscribed is no error.",
+    params: empty,
+    result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["invalid_request"],
+  },
   "rpc.discover": {
     summary: "This protocol as an OpenRPC document.",
     params: empty,

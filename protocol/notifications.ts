@@ -23,6 +23,19 @@ export interface NotificationRow {
  * `provider/`: only who asks for them gets them, and what others get has no holes.
  */
 export const notifications = {
+  "daemon/sessionChanged": {
+    summary:
+      "A session was created, has changed or was closed: for lists that stay current, after `daemon/subscribe`. It has no `seq`. Changes that follow each other closely are one notification, with the session as it is then.",
+    params: Type.Object(
+      {
+        sessionId: SessionId,
+        change: Type.Enum(["created", "changed", "closed"]),
+        session: Type.Optional({ ...SessionInfo, description: "Absent when it was closed." }),
+      },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
   "session/event": {
     summary: "Something pi reported, in the order in which pi reported it.",
     params: Envelope,

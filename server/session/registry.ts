@@ -25,6 +25,7 @@ import type { PiCallsOptions } from "./pi-calls.ts";
 import type { ResponsivenessLimits } from "./responsiveness.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
+import { SessionWatch } from "./session-watch.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
@@ -55,6 +56,8 @@ export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
   readonly #children: ChildSource;
+  /** Who hears of all sessions. */
+  readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
   readonly #created: CreatedFiles;
   readonly #catalogue: ModelCatalogue;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
@@ -173,6 +176,7 @@ export class Registry {
   }
 
   async #shutDown(): Promise<void> {
+    this.watch.close();
     const { drainMs } = this.#options.limits;
     const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(drainMs));
     await Promise.allSettled([...ending, ...this.#underWay, this.#children.close(), this.#catalogue.close()]);
@@ -205,6 +209,7 @@ export class Registry {
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
+    this.watch.note(session.sessionId, "closed");
     const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     session.journal.close();
@@ -263,6 +268,7 @@ export class Registry {
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
+      this.watch.note(sessionId, "created");
       return session;
     } catch (error) {
       await session.close();
@@ -277,6 +283,7 @@ export class Registry {
   #add(stored: StoredSession): Session {
     const session = this.#session(stored);
     this.#sessions.set(stored.sessionId, session);
+    this.watch.note(stored.sessionId, "created");
     return session;
   }
 
@@ -307,7 +314,10 @@ export class Registry {
       idleAfterMs: limits.idleAfterMs,
       responsiveness: limits.responsiveness,
       admitStart: () => this.#children.admit(),
-      onChange: () => this.#children.occupancy.changed(),
+      onChange: () => {
+        this.#children.occupancy.changed();
+        if (this.#sessions.has(stored.sessionId)) this.watch.note(stored.sessionId, "changed");
+      },
       log,
     });
   }

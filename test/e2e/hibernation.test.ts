@@ -100,3 +100,18 @@ test("after a kill -9 of the daemon the next one leaves nothing of what its chil
   expect(asleep()).toEqual([]);
   expect(await state(stage.client.session(session.id))).toBe("hibernated");
 });
+
+test("a program that lists sessions hears of them over connections that come and go", async () => {
+  await using stage = await startStage();
+  const changed: string[] = [];
+  const leave = await stage.client.onSessionChanged(({ change, session }) =>
+    changed.push(change === "changed" ? `${session?.state}` : change),
+  );
+  const session = await stage.session();
+  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await expect.poll(() => changed).toContain("hibernated");
+  await session.close();
+  await expect.poll(() => changed.at(-1)).toBe("closed");
+  expect(changed[0]).toBe("created");
+  leave();
+});

@@ -1,8 +1,10 @@
 import type { DaemonInfo, PiInfo, StoreInfo } from "../../../protocol/daemon.ts";
+import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { Handlers } from "../call.ts";
+import type { HandlersOf } from "../call.ts";
+import { peerOf } from "./peer.ts";
 
 export interface DaemonFacts {
   readonly version: string;
@@ -13,10 +15,15 @@ export interface DaemonFacts {
   readonly store: () => StoreInfo;
 }
 
-export function daemonHandlers(facts: DaemonFacts, registry: Registry): Pick<Handlers, "daemon/info" | "rpc.discover"> {
+export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
   let document: { openrpc: string } | undefined;
   return {
     "daemon/info": () => daemonInfo(facts, registry),
+    "daemon/subscribe": (_params, call) => {
+      registry.watch.add(peerOf(call));
+      return {};
+    },
+    "daemon/unsubscribe": (_params, call) => ({ wasSubscribed: registry.watch.remove(peerOf(call).id) }),
     "rpc.discover": () => {
       document ??= openRpcDocument(facts.version) as { openrpc: string };
       return document;

@@ -1,8 +1,8 @@
-import { WireError } from "../../../protocol/errors.ts";
 import type { subscriptionMethods } from "../../../protocol/subscription-methods.ts";
 import { pageOf } from "../../session/event-page.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { Call, HandlersOf, Peer } from "../call.ts";
+import type { HandlersOf } from "../call.ts";
+import { peerOf } from "./peer.ts";
 
 export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subscriptionMethods> {
   return {
@@ -30,11 +30,4 @@ export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subs
       return { ...pageOf(journal, { after, epoch }, wanted, limit), cursor: journal.cursor, epoch: journal.epoch };
     },
   };
-}
-
-function peerOf({ peer }: Call): Peer {
-  if (peer === undefined) {
-    throw new WireError("invalid_request", "Subscriptions need a connection that stays open: use the WebSocket.");
-  }
-  return peer;
 }

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { recorder, startCore } from "../../helpers/core.ts";
+
+const changes = ({ heard }: ReturnType<typeof recorder>) => heard.map(({ params: { change } }) => change);
+
+test("who keeps a list hears of each session that is created, changes or is closed, without one for every step", async () => {
+  await using core = await startCore();
+  const [list, other] = [recorder("list"), recorder("other")];
+  core.registry.watch.add(list);
+  core.registry.watch.add(other);
+  const session = await core.registry.create({ cwd: core.cwd });
+  const { sessionId } = session;
+  const created = await list.until(({ params }) => params.change === "created");
+  expect(created.method).toBe("daemon/sessionChanged");
+  expect(created.params).toMatchObject({ sessionId, session: { state: "idle", generation: 1 } });
+  await session.prompting.prompt({ text: "x", ifRunning: "refuse" });
+  await session.settled();
+  await session.upkeep.hibernate(false);
+  await list.until(({ params }) => params.session?.state === "hibernated");
+  expect(core.registry.watch.remove("other")).toBe(true);
+  await core.registry.close(sessionId);
+  const closed = await list.until(({ params }) => params.change === "closed");
+  expect(closed.params).toEqual({ sessionId, change: "closed" });
+  expect(changes(other)).not.toContain("closed");
+  // A prompt alone changes a session three times.
+  expect(changes(list).length).toBeLessThan(8);
+});
