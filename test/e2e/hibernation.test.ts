@@ -92,7 +92,8 @@ test("after a kill -9 of the daemon the next one leaves nothing of what its chil
   const session = await stage.session();
   const { pid } = await session.get();
   await session.prompt("run them");
-  void session.command({ type: "bash", command: `setsid sleep ${naps} & sleep ${naps}` }).catch(() => {});
+  const command = `setsid sleep ${naps} & sleep ${naps}`;
+  void stage.client.call("session/bash", { sessionId: session.id, command }).catch(() => {});
   await expect.poll(() => asleep().length, { timeout: 10_000 }).toBe(5);
   // A pi that is stopped does not even read the end of its stdin.
   process.kill(pid as number, "SIGSTOP");
