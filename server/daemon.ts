@@ -89,7 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
       held.release(),
     );
-    const book = await ChildBook.open(state.path, log);
+    const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
     const configuration = readConfiguration({ option: options.config, env }, validator);
     const locate = () => locatePi({ option: options.pi, env });

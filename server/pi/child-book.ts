@@ -66,6 +66,11 @@ export class ChildBook {
     });
   }
 
+  /** The daemon ends, in order: where nothing is left of any child the next one has nothing to look for. */
+  close(): void {
+    if (this.#living.size === 0) rmSync(this.#file, { force: true });
+  }
+
   #append(line: object): void {
     appendFileSync(this.#file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
     this.#lines += 1;

@@ -15,6 +15,8 @@ describe("a call whose answer was lost", () => {
     const observing = rows.filter(([, { capability }]) => capability === "observe").map(([name]) => name);
     const again = observing.filter((name) => repeatable(name, params, () => "k").repeat === "always");
     expect(observing.filter((name) => !again.includes(name))).toEqual([
+      "daemon/subscribe",
+      "daemon/unsubscribe",
       "session/subscribe",
       "session/unsubscribe",
       "daemon/hello",
