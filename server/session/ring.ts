@@ -92,6 +92,7 @@ export class Ring {
   forgetOldest(all = false): boolean {
     if (this.#segments.length < (all ? 1 : 2)) return false;
     const [oldest] = this.#segments.splice(0, 1);
+    if (oldest === this.#writing) this.#writing = undefined;
     this.#take(-(oldest as Segment).bytes.length);
     return true;
   }
@@ -99,6 +100,7 @@ export class Ring {
   /** Forgets everything. */
   clear(): void {
     this.#segments.length = 0;
+    this.#writing = undefined;
     this.#take(-this.#bytes);
     this.#budget.leave(this);
   }

@@ -231,6 +231,8 @@ describe("a session with an open dialog", () => {
     await on.heard.until(named("dialog/resolved"));
     expect(endings(on)).toEqual(["ended by child_exited"]);
     expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("stale");
+    // Another child is started behind a run that was cut off.
+    await on.heard.until(({ params }) => params.session?.generation === 2 && params.session.state === "idle");
   });
 
   test("has none after a daemon that was killed, and says so once", async () => {

@@ -130,7 +130,13 @@ const keepers: readonly Keeper[] = [
       await session.pushing.handOver();
     },
   },
-  { reason: "subscription", prepare: async (session) => session.upkeep.require(recorder(), true) },
+  {
+    reason: "subscription",
+    prepare: async (session) => {
+      session.upkeep.require(recorder(), true);
+      await session.awake();
+    },
+  },
 ];
 
 test.each(keepers)(

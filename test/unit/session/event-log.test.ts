@@ -1,8 +1,10 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Gap } from "../../../protocol/event.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
-import type { EventLog, LogChunk } from "../../../server/session/event-log.ts";
+import type { EventLog, LogChunk, LogStore } from "../../../server/session/event-log.ts";
 import { MemoryBudget } from "../../../server/session/memory-budget.ts";
 import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
@@ -17,6 +19,14 @@ const record = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 const framesOf = ({ items }: LogChunk): Frame[] => items.flatMap((item) => (item.kind === "frame" ? [item.frame] : []));
 const gapsOf = ({ items }: LogChunk): Gap[] => items.flatMap((item) => (item.kind === "gap" ? [item.gap] : []));
 const everything = Number.MAX_SAFE_INTEGER;
+
+/** Takes everything and keeps nothing. */
+const forgetful: LogStore = { ...memoryStore(), put: async () => {}, newest: () => undefined };
+
+function collect(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+}
 
 /** As a daemon that was killed and another that goes on: the number up to which was reserved is all that it knows. */
 function nextLife(log: EventLog, store = memoryStore(), bound = 1 << 20): EventLog {
@@ -191,6 +201,18 @@ describe("EventLog", () => {
     expect(framesOf(next.read(0, everything)).map(({ seq }) => seq)).toEqual(
       [...Array(91).keys(), 100].map((i) => i + 1),
     );
+  });
+
+  test("costs next to nothing when it is at rest", async () => {
+    const before = process.memoryUsage().arrayBuffers;
+    const logs = Array.from({ length: 20 }, () => memoryLog({ maxRetainedBytes: 8 << 20, store: forgetful }));
+    for (const log of logs) {
+      for (let i = 0; i < 1_500; i += 1) log.appendEvent(record({ text: "x".repeat(1_000) }), 1, true);
+      await log.rest();
+    }
+    collect();
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(logs.length * 50_000);
+    expect(logs.every(({ retainedBytes }) => retainedBytes === 0)).toBe(true);
   });
 
   test("names a log of which nothing is stored", () => {
