@@ -25,7 +25,7 @@ export const storeSize: Figure = {
     const full = kibibytes();
     await rows.expire(Date.now() + 1);
     const expired = kibibytes();
-    store.database.shrink(limits.maxShrinkPages);
+    await store.database.shrink(limits.maxShrinkPages);
     const shrunk = kibibytes();
     const startedAt = performance.now();
     store.close();

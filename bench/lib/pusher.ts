@@ -24,8 +24,8 @@ const timer = setInterval(() => {
   }
 }, everyMs);
 process.stdout.write("started\n");
-process.stdin.resume().on("end", async () => {
+process.stdin.resume().on("end", () => {
   clearInterval(timer);
   process.stdout.write(`${accepted / ((performance.now() - startedAt) / 1_000)}\n`);
-  await resources.release();
+  void resources.release();
 });

@@ -28,15 +28,11 @@ export class Waiters {
     const waiter: Waiter = { until, resolve, reject };
     const waiting = this.#waiters.get(deliveryId) ?? new Set();
     this.#waiters.set(deliveryId, waiting.add(waiter));
-    const timer = setTimeout(async () => {
-      try {
-        const delivery = await now();
-        const message = `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`;
-        reject(new WireError("deadline_exceeded", message, { delivery }));
-      } catch (error) {
-        reject(error);
-      }
-    }, timeoutMs);
+    const late = (delivery: Delivery): void => {
+      const message = `The delivery was not ${until} within ${timeoutMs} ms; it is ${delivery.state}. Nothing was cancelled.`;
+      reject(new WireError("deadline_exceeded", message, { delivery }));
+    };
+    const timer = setTimeout(() => void now().then(late, reject), timeoutMs);
     const onAbort = (): void => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();

@@ -35,7 +35,7 @@ export function questionOf(event: PiEvent): AskedQuestion | undefined {
   return { question, timeoutMs, bytes: Buffer.byteLength(JSON.stringify(question)) };
 }
 
-export function isDialogMethod(method: unknown): method is DialogMethod {
+function isDialogMethod(method: unknown): method is DialogMethod {
   return typeof method === "string" && Object.hasOwn(methods, method);
 }
 

@@ -1,27 +1,21 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
-import { limits } from "../config.ts";
-import { within } from "../lib/deadline.ts";
-import { SerialQueue } from "../lib/serial-queue.ts";
-import type { Child, ChildSinks } from "../pi/child.ts";
-import type { Hello } from "../pi/link.ts";
+import type { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child } from "../pi/child.ts";
 import { readyState } from "../pi/ready-state.ts";
-import type { PiEvent } from "../pi/records.ts";
-import type { RecordDiagnostic } from "../pi/router.ts";
-import { removeIfEmpty } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
-import { Control } from "./control.ts";
+import { ChildReports } from "./child-reports.ts";
+import type { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
 import { lossOf } from "./ephemeral.ts";
 import { Journal, type SubscribeOptions } from "./journal.ts";
+import { Leaving } from "./leaving.ts";
 import { PiCalls } from "./pi-calls.ts";
-import { type EventReaders, lookAt } from "./pi-events.ts";
 import type { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
 import { Pushing } from "./pushing.ts";
@@ -30,10 +24,10 @@ import type { SessionCore } from "./session-core.ts";
 import { dialogsOf } from "./session-dialogs.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
+import { controlOf, queueOf } from "./session-parts.ts";
 import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
-import { SettlingGate } from "./settling-gate.ts";
 import { signed } from "./signed.ts";
 import { type SessionSnapshot, takeSnapshot } from "./snapshot.ts";
 import type { Subscriber } from "./subscription.ts";
@@ -62,23 +56,8 @@ export class Session implements SessionCore {
   readonly #provider: ProviderWatch;
   readonly #life: ChildLife;
   readonly #custody: Custody;
-  readonly #settling = new SettlingGate((frame) => this.#take(frame));
-  readonly #readers: EventReaders = {
-    runStarted: () => {
-      this.runStarted();
-      this.prompts.runs.agentIs("active");
-    },
-    agentEnded: () => this.prompts.runs.agentIs("done"),
-    runSettled: (event) => this.prompts.settled(this.#life.child, event, (aborted) => this.#runSettled(aborted)),
-    compacting: (isOn) => this.prompts.compacting(isOn),
-    messageEnded: (event) => this.prompts.messageEnded(event),
-    learned: (said) => {
-      this.#record.take(said);
-      this.#publish();
-    },
-    asked: (event) => this.dialogs.look(event),
-  };
-  #closed: Promise<ChildExit | undefined> | undefined;
+  readonly #reports: ChildReports;
+  readonly #leaving: Leaving;
   /** Resolves when everything is told of the last child's end. */
   #lastEnded: Promise<void> = Promise.resolve();
 
@@ -89,28 +68,15 @@ export class Session implements SessionCore {
     this.#firstGeneration = options.stored.generation + 1;
     const eventLog = options.logs.open(sessionId, this.#record.numbers(options.flush));
     this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog });
-    this.#refill = new Refill({
-      log: eventLog,
-      record: (record) => this.#journal.record(record, Math.max(1, this.#record.stored.generation), false),
-      maxBytes: options.maxRefillBytes,
-      logger: options.log,
-    });
-    const { maxProviderBodyBytes: maxBodyBytes, log } = options;
+    const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
+    const refilled = (entry: Buffer): void =>
+      this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
+    this.#refill = new Refill({ log: eventLog, record: refilled, maxBytes, logger: log });
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
     const branchOff = (leafId: string): Promise<string> => options.branchOff(this, leafId);
     this.#custody = custodyOf({ options, record: this.#record, journal: this.#journal, branchOff });
-    this.scope = new SerialQueue({
-      maxWaiting: options.maxWaitingCalls,
-      onFull: () => new WireError("overloaded", "Too many calls wait for this session.", { retryAfterMs: 1_000 }),
-      onEmpty: () => this.prompts.idleness.changed(),
-    });
-    this.control = new Control({
-      sessionId,
-      policy: options.stored.control ?? "shared",
-      onPolicy: (policy) => this.#record.governedBy(policy),
-      say: (control, change, by) => this.#journal.say("session/controlChanged", { ...signed(by), control, change }),
-      graceMs: limits.controlGraceMs,
-    });
+    this.scope = queueOf(options, () => this.prompts.idleness.changed());
+    this.control = controlOf({ options, record: this.#record, journal: this.#journal });
     this.upkeep = new Upkeep({
       ...options,
       sessionId,
@@ -128,9 +94,10 @@ export class Session implements SessionCore {
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
-    const { prompts: store } = options;
-    const onLost = (lost: readonly LostPrompt[]): void => this.#publish(lost);
-    this.prompts = new SessionPrompts({ core: this, journal: this.#journal, store, pushing: this.pushing, onLost });
+    this.prompts = new SessionPrompts({
+      ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing },
+      onLost: (lost) => this.#publish(lost),
+    });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
       start: (signal) => this.#start(signal),
@@ -139,7 +106,7 @@ export class Session implements SessionCore {
         this.dialogs.childReady();
       },
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
-      leave: (end) => this.#leave(end),
+      leave: (end) => this.#leaving.leave(end),
       onEnded: (child, exit, hadRun) => {
         this.#lastEnded = this.#childEnded(child, exit, hadRun);
       },
@@ -150,19 +117,27 @@ export class Session implements SessionCore {
       },
       log,
     });
-    const [record, journal, life] = [this.#record, this.#journal, this.#life];
-    this.dialogs = dialogsOf({ options, record, journal, life, onPending: () => this.#publish() });
+    const own = { record: this.#record, journal: this.#journal, life: this.#life, custody: this.#custody };
+    this.dialogs = dialogsOf({ options, ...own, onPending: () => this.#publish() });
+    const { prompts, dialogs, control, upkeep, scope } = this;
+    const parts = { ...own, prompts, dialogs, control, upkeep, scope, tracker: options.tracker, log };
+    this.#reports = new ChildReports({
+      ...parts,
+      refill: this.#refill,
+      provider: this.#provider,
+      runStarted: () => void this.runStarted(),
+      publish: () => this.#publish(),
+      resume: (child) => this.#resume(child),
+      succeed: (child, hello, file) => options.succeed(this, child, hello, file),
+    });
+    this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
     this.succession = new Succession({
-      record: this.#record,
-      journal: this.#journal,
-      life: this.#life,
-      custody: this.#custody,
-      sinks: (generation) => this.#sinks(generation),
+      ...parts,
+      sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
       resume: (child) => this.#resume(child),
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
-      log,
     });
   }
 
@@ -298,7 +273,7 @@ export class Session implements SessionCore {
     this.dialogs.recover();
     await this.#recount(Date.now());
     if (this.#journal.lost !== undefined) await this.#refill.run(this.file);
-    if (this.#record.stored.fileMark?.isOpen === true) await this.#leave(() => this.#custody.orphaned());
+    if (this.#record.stored.fileMark?.isOpen === true) await this.#leaving.leave(() => this.#custody.orphaned());
   }
 
   /** Resolves when the session's record is on disk. */
@@ -310,14 +285,8 @@ export class Session implements SessionCore {
    * Ends the child and keeps the session for a later daemon. A run that is on may come to its end within `drainMs`.
    * Resolves when nothing of the child is left.
    */
-  async shutDown(drainMs: number): Promise<void> {
-    await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
-    if (this.runId !== undefined) await within(this.settled(), drainMs);
-    this.dialogs.endAll("hibernate");
-    await this.#life.endChild();
-    await this.#custody.idle();
-    await this.#lastEnded;
-    await this.#journal.rest();
+  shutDown(drainMs: number): Promise<void> {
+    return this.#leaving.shutDown(drainMs);
   }
 
   /**
@@ -325,53 +294,12 @@ export class Session implements SessionCore {
    * promise. Before it deletes it throws `session_in_use` and `session_file_unusable`; the session is as before then.
    */
   close(how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
-    this.#closed ??= this.#close(how);
-    return this.#closed;
-  }
-
-  async #close(how: "close" | "delete"): Promise<ChildExit | undefined> {
-    if (how === "close") return await this.#end();
-    const remove = await this.#custody.toRemove(this.#record.stored.generation).catch((error: unknown) => {
-      this.#closed = undefined;
-      throw error;
-    });
-    return await this.#end().finally(remove);
-  }
-
-  async #end(): Promise<ChildExit | undefined> {
-    const why = new WireError("session_closed", `The session ${this.sessionId} is closed.`);
-    this.prompts.close(why);
-    this.control.close();
-    await this.#refuseStarts(why);
-    this.dialogs.endAll("close");
-    return await this.#leave(() =>
-      this.#life.close(async () => {
-        this.#options.tracker.applyToAll(this.sessionId, { kind: "sessionClosed", at: Date.now() });
-        await this.#options.tracker.told();
-      }),
-    );
+    return this.#leaving.close(how);
   }
 
   /** Goes on with the file as it is now. Throws `session_busy`. */
-  async reload(): Promise<void> {
-    await this.scope.run(async () => {
-      if (this.runId !== undefined) throw new WireError("session_busy", "The session is busy (a run is on).");
-      await this.#life.endChild();
-      await this.#custody.idle();
-      this.#custody.forget();
-    });
-  }
-
-  /** Ends the child by `end`. An own file that never got a message goes with it. */
-  #leave<T>(end: () => Promise<T>): Promise<T> {
-    return this.#custody.with(this.#record.stored.generation, end, async () => {
-      if (this.#record.stored.isOpened !== true && (await removeIfEmpty(this.file))) this.#custody.forget();
-    });
-  }
-
-  async #refuseStarts(why: WireError): Promise<void> {
-    this.upkeep.retry.close();
-    await this.#life.refuseStarts(why);
+  reload(): Promise<void> {
+    return this.#leaving.reload();
   }
 
   async #start(signal: AbortSignal): Promise<Child> {
@@ -379,7 +307,10 @@ export class Session implements SessionCore {
     const generation = this.#record.nextGeneration();
     this.dialogs.childStarting();
     try {
-      const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...this.#sinks(generation) });
+      const { child, ready } = await this.#options.start(this.#record.stored, {
+        signal,
+        ...this.#reports.sinks(generation),
+      });
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.
@@ -391,55 +322,6 @@ export class Session implements SessionCore {
     }
   }
 
-  #sinks(generation: number): ChildSinks {
-    return {
-      onEvent: (record, event) => this.#event(generation, record, event),
-      onFrame: (frame) => this.#frame(generation, frame),
-      onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
-    };
-  }
-
-  #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
-    this.#journal.record(record, generation, event === undefined);
-    if (event === undefined) return;
-    this.#refill.note(event);
-    this.#provider.look(event);
-    lookAt(event, this.#readers);
-  }
-
-  #runSettled(aborted: boolean | undefined): void {
-    this.dialogs.runSettled(this.runId);
-    if (!this.#life.runSettled(aborted)) return;
-    this.#settling.open();
-    const { child } = this.#life;
-    if (child !== undefined) this.#custody.settled(child);
-  }
-
-  #frame(generation: number, frame: OutwardFrame): void {
-    if (generation === this.#record.stored.generation) this.#settling.pass(frame, this.runId !== undefined);
-  }
-
-  #take(frame: OutwardFrame): void {
-    this.#options.tracker.receive(this.sessionId, frame);
-    this.#provider.receive(frame);
-    if (frame.kind === "settled" && !frame.aborted) this.prompts.queueSettled();
-    if (frame.kind === "fault") {
-      this.#options.log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
-    }
-    if (frame.kind === "pending") this.#journal.pending(frame.pending);
-    if (frame.kind === "hello") this.#hello(frame);
-  }
-
-  /** A hello behind the first: the session inside pi was reloaded, and the helper's list with it, or is another one. */
-  #hello(hello: Hello): void {
-    const { child, isEnding } = this.#life;
-    if (child === undefined) return;
-    const { sessionFile } = hello;
-    if (sessionFile === undefined || sessionFile === this.file) this.#resume(child);
-    // Of what ends now nothing goes on.
-    else if (!isEnding) this.#options.succeed(this, child, hello, sessionFile);
-  }
-
   #resume(child: Child): void {
     this.scope
       .run(() => this.pushing.resume(child, "now"))
@@ -448,15 +330,8 @@ export class Session implements SessionCore {
       });
   }
 
-  #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {
-    const { kind, bytes } = diagnostic;
-    this.#options.log.warn({ generation, kind, bytes }, "pi wrote a record that could not be passed on as it is");
-    const event = { type: "rpcd_diagnostic", ...diagnostic };
-    this.#journal.say("session/event", { generation, event });
-  }
-
   async #childEnded(child: Child, exit: ChildExit, hadRun: boolean): Promise<void> {
-    this.#settling.open();
+    this.#reports.childEnded();
     this.#provider.childEnded(child, exit.at);
     this.dialogs.childEnded(child);
     this.#journal.pending([]);

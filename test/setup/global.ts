@@ -7,7 +7,7 @@ import type { TestProject } from "vitest/node";
 import { processesWith, type RunningProcess } from "./processes.ts";
 
 // Every process and every temporary file of a test run can be told from all others: the processes carry
-// PI_RPCD_TEST_RUN, the files are below TMPDIR. What is left of either at the end fails the run.
+// TEST_RUN_OF_PI_RPCD, the files are below TMPDIR. What is left of either at the end fails the run.
 
 /** What pi and Node leave by themselves. */
 const foreign = [/^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$/];
@@ -18,7 +18,7 @@ const goneWithinMs = 3_000;
 export default function setup({ vitest }: TestProject): () => Promise<void> {
   const run = randomUUID();
   const directory = mkdtempSync(join(tmpdir(), "pi-rpcd-test-"));
-  process.env["PI_RPCD_TEST_RUN"] = run;
+  process.env["TEST_RUN_OF_PI_RPCD"] = run;
   process.env["TMPDIR"] = directory;
   // A spare child for each kind of session would double what the tests start; those about it turn it on.
   process.env["PI_RPCD_WARM_CHILDREN"] = "0";
@@ -29,7 +29,7 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
     process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");
   }
 
-  const marker = `PI_RPCD_TEST_RUN=${run}`;
+  const marker = `TEST_RUN_OF_PI_RPCD=${run}`;
   const sweep = (): void => {
     for (const { pid } of processesWith(marker)) if (pid !== process.pid) kill(pid);
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 });

@@ -1,0 +1,130 @@
+import type { Logger } from "pino";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { DeliveryTracker } from "../delivery/tracker.ts";
+import type { Child, ChildSinks } from "../pi/child.ts";
+import type { Hello } from "../pi/link.ts";
+import type { PiEvent } from "../pi/records.ts";
+import type { RecordDiagnostic } from "../pi/router.ts";
+import type { ChildLife } from "./child-life.ts";
+import type { Custody } from "./custody.ts";
+import type { Dialogs } from "./dialogs.ts";
+import type { Journal } from "./journal.ts";
+import { type EventReaders, lookAt } from "./pi-events.ts";
+import type { ProviderWatch } from "./provider-watch.ts";
+import type { Refill } from "./refill.ts";
+import type { SessionPrompts } from "./session-prompts.ts";
+import type { SessionRecord } from "./session-record.ts";
+import { SettlingGate } from "./settling-gate.ts";
+
+export interface ChildReportsParts {
+  readonly record: SessionRecord;
+  readonly journal: Journal;
+  readonly refill: Refill;
+  readonly provider: ProviderWatch;
+  readonly prompts: SessionPrompts;
+  readonly dialogs: Dialogs;
+  readonly life: ChildLife;
+  readonly custody: Custody;
+  readonly tracker: DeliveryTracker;
+  /** A run of pi's has begun. */
+  readonly runStarted: () => void;
+  /** The session has changed, and is told. */
+  readonly publish: () => void;
+  /** The helper was loaded anew, and its list with it. */
+  readonly resume: (child: Child) => void;
+  /** Another session is in the child. */
+  readonly succeed: (child: Child, hello: Hello, file: string) => void;
+  readonly log: Logger;
+}
+
+/** Takes what a session's child reports, and hands each part of it to the one whom it concerns. */
+export class ChildReports {
+  readonly #parts: ChildReportsParts;
+  readonly #settling = new SettlingGate((frame) => this.#take(frame));
+  readonly #readers: EventReaders;
+
+  constructor(parts: ChildReportsParts) {
+    this.#parts = parts;
+    const { prompts, life, record, dialogs, runStarted, publish } = parts;
+    this.#readers = {
+      runStarted: () => {
+        runStarted();
+        prompts.runs.agentIs("active");
+      },
+      agentEnded: () => prompts.runs.agentIs("done"),
+      runSettled: (event) => prompts.settled(life.child, event, (aborted) => this.#runSettled(aborted)),
+      compacting: (isOn) => prompts.compacting(isOn),
+      messageEnded: (event) => prompts.messageEnded(event),
+      learned: (said) => {
+        record.take(said);
+        publish();
+      },
+      asked: (event) => dialogs.look(event),
+    };
+  }
+
+  /** Where a child of this generation reports. */
+  sinks(generation: number): ChildSinks {
+    return {
+      onEvent: (record, event) => this.#event(generation, record, event),
+      onFrame: (frame) => this.#frame(generation, frame),
+      onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
+    };
+  }
+
+  /** Nothing more comes from the child; what waited for its run to settle waits no more. */
+  childEnded(): void {
+    this.#settling.open();
+  }
+
+  #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
+    const { journal, refill, provider } = this.#parts;
+    journal.record(record, generation, event === undefined);
+    if (event === undefined) return;
+    refill.note(event);
+    provider.look(event);
+    lookAt(event, this.#readers);
+  }
+
+  #runSettled(aborted: boolean | undefined): void {
+    const { dialogs, life, custody } = this.#parts;
+    dialogs.runSettled(life.runId);
+    if (!life.runSettled(aborted)) return;
+    this.#settling.open();
+    const { child } = life;
+    if (child !== undefined) custody.settled(child);
+  }
+
+  #frame(generation: number, frame: OutwardFrame): void {
+    const { record, life } = this.#parts;
+    if (generation === record.stored.generation) this.#settling.pass(frame, life.runId !== undefined);
+  }
+
+  #take(frame: OutwardFrame): void {
+    const { tracker, record, provider, prompts, journal, log } = this.#parts;
+    tracker.receive(record.stored.sessionId, frame);
+    provider.receive(frame);
+    if (frame.kind === "settled" && !frame.aborted) prompts.queueSettled();
+    if (frame.kind === "fault") log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
+    if (frame.kind === "pending") journal.pending(frame.pending);
+    if (frame.kind === "hello") this.#hello(frame);
+  }
+
+  /** A hello behind the first: the session inside pi was reloaded, and the helper's list with it, or is another one. */
+  #hello(hello: Hello): void {
+    const { life, record, resume, succeed } = this.#parts;
+    const { child, isEnding } = life;
+    if (child === undefined) return;
+    const { sessionFile } = hello;
+    if (sessionFile === undefined || sessionFile === record.stored.file) resume(child);
+    // Of what ends now nothing goes on.
+    else if (!isEnding) succeed(child, hello, sessionFile);
+  }
+
+  #diagnostic(generation: number, diagnostic: RecordDiagnostic): void {
+    const { journal, log } = this.#parts;
+    const { kind, bytes } = diagnostic;
+    log.warn({ generation, kind, bytes }, "pi wrote a record that could not be passed on as it is");
+    journal.say("session/event", { generation, event: { type: "rpcd_diagnostic", ...diagnostic } });
+  }
+}

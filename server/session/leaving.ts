@@ -1,0 +1,113 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { ChildExit } from "../../protocol/session.ts";
+import type { DeliveryTracker } from "../delivery/tracker.ts";
+import { within } from "../lib/deadline.ts";
+import type { SerialQueue } from "../lib/serial-queue.ts";
+import { removeIfEmpty } from "../pi/session-file.ts";
+import type { ChildLife } from "./child-life.ts";
+import type { Control } from "./control.ts";
+import type { Custody } from "./custody.ts";
+import type { Dialogs } from "./dialogs.ts";
+import type { Journal } from "./journal.ts";
+import type { SessionPrompts } from "./session-prompts.ts";
+import type { SessionRecord } from "./session-record.ts";
+import type { Upkeep } from "./upkeep.ts";
+
+export interface LeavingParts {
+  readonly scope: SerialQueue;
+  readonly record: SessionRecord;
+  readonly journal: Journal;
+  readonly life: ChildLife;
+  readonly custody: Custody;
+  readonly dialogs: Dialogs;
+  readonly prompts: SessionPrompts;
+  readonly control: Control;
+  readonly upkeep: Upkeep;
+  readonly tracker: DeliveryTracker;
+  /** Resolves when everything is told of the last child's end. */
+  readonly lastEnded: () => Promise<void>;
+}
+
+/** How a session leaves its child: for a while, for another daemon, for good. */
+export class Leaving {
+  readonly #parts: LeavingParts;
+  #closed: Promise<ChildExit | undefined> | undefined;
+
+  constructor(parts: LeavingParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends the child by `end`. An own file that never got a message goes with it. */
+  leave<T>(end: () => Promise<T>): Promise<T> {
+    const { custody, record } = this.#parts;
+    return custody.with(record.stored.generation, end, async () => {
+      const { file, isOpened } = record.stored;
+      if (isOpened !== true && (await removeIfEmpty(file))) custody.forget();
+    });
+  }
+
+  /** As {@link Session.shutDown}. */
+  async shutDown(drainMs: number): Promise<void> {
+    const { life, dialogs, custody, journal, lastEnded } = this.#parts;
+    await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
+    if (life.runId !== undefined) await within(life.settled(), drainMs);
+    dialogs.endAll("hibernate");
+    await life.endChild();
+    await custody.idle();
+    await lastEnded();
+    await journal.rest();
+  }
+
+  /** As {@link Session.close}. */
+  close(how: "close" | "delete"): Promise<ChildExit | undefined> {
+    this.#closed ??= this.#close(how);
+    return this.#closed;
+  }
+
+  /** Goes on with the file as it is now. Throws `session_busy`. */
+  async reload(): Promise<void> {
+    const { scope, life, custody } = this.#parts;
+    await scope.run(async () => {
+      if (life.runId !== undefined) throw new WireError("session_busy", "The session is busy (a run is on).");
+      await life.endChild();
+      await custody.idle();
+      custody.forget();
+    });
+  }
+
+  async #close(how: "close" | "delete"): Promise<ChildExit | undefined> {
+    if (how === "close") return await this.#end();
+    const { custody, record } = this.#parts;
+    const remove = await custody.toRemove(record.stored.generation).catch((error: unknown) => {
+      this.#closed = undefined;
+      throw error;
+    });
+    try {
+      return await this.#end();
+    } finally {
+      await remove();
+    }
+  }
+
+  async #end(): Promise<ChildExit | undefined> {
+    const { record, prompts, control, dialogs, life, tracker } = this.#parts;
+    const { sessionId } = record.stored;
+    const why = new WireError("session_closed", `The session ${sessionId} is closed.`);
+    prompts.close(why);
+    control.close();
+    await this.#refuseStarts(why);
+    dialogs.endAll("close");
+    return await this.leave(() =>
+      life.close(async () => {
+        tracker.applyToAll(sessionId, { kind: "sessionClosed", at: Date.now() });
+        await tracker.told();
+      }),
+    );
+  }
+
+  async #refuseStarts(why: WireError): Promise<void> {
+    const { upkeep, life } = this.#parts;
+    upkeep.retry.close();
+    await life.refuseStarts(why);
+  }
+}
