@@ -58,25 +58,24 @@ export class Session implements SessionCore {
   readonly #custody: Custody;
   readonly #reports: ChildReports;
   readonly #leaving: Leaving;
-  /** Resolves when everything is told of the last child's end. */
+  /** Resolves when all is told of the last child's end. */
   #lastEnded: Promise<void> = Promise.resolve();
 
   constructor(options: SessionOptions) {
     this.#options = options;
-    const { sessionId } = options.stored;
+    const { sessionId, generation } = options.stored;
     this.#record = new SessionRecord(options.stored, options.save);
-    this.#firstGeneration = options.stored.generation + 1;
+    this.#firstGeneration = generation + 1;
     const eventLog = options.logs.open(sessionId, this.#record.numbers(options.flush));
     this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog });
     const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
-    const refilled = (entry: Buffer): void =>
-      this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
-    this.#refill = new Refill({ log: eventLog, record: refilled, maxBytes, logger: log });
+    const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
+    this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
-    const branchOff = (leafId: string): Promise<string> => options.branchOff(this, leafId);
-    this.#custody = custodyOf({ options, record: this.#record, journal: this.#journal, branchOff });
+    const made = { options, record: this.#record, journal: this.#journal };
+    this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
     this.scope = queueOf(options, () => this.prompts.idleness.changed());
-    this.control = controlOf({ options, record: this.#record, journal: this.#journal });
+    this.control = controlOf(made);
     this.upkeep = new Upkeep({
       ...options,
       sessionId,
@@ -355,8 +354,11 @@ export class Session implements SessionCore {
   #publish(lostPrompts?: readonly LostPrompt[]): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    const lost = lostPrompts === undefined ? {} : { lostPrompts };
-    this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...lost });
+    this.#journal.say("session/updated", {
+      ...signed(this.attribution.by),
+      session,
+      ...(lostPrompts && { lostPrompts }),
+    });
     this.#options.onChange();
   }
 }
