@@ -183,7 +183,7 @@ export const commands = {
   ...sessionCommands,
   ...dialogCommands,
   demo: {
-    summary: "Shows the whole on real pi, with a scripted model: no key, no network, nothing left behind.",
+    summary: "Shows the whole on real pi, with a scripted model: no key, no network, no traces.",
     description:
       "Starts a provider on loopback, a daemon and a session in a directory of their own, pushes a message while a tool runs, and compares its receipt with the provider's log. Exits with 0 only if all held.",
     arguments: [],

@@ -4,7 +4,7 @@ import { help, noStart, session, stateDir } from "./common-options.ts";
 /** The commands about pushes and their deliveries. */
 export const deliveryCommands = {
   push: {
-    summary: "Pushes a custom message to the agent, running or not, and can wait until the model has it.",
+    summary: "Pushes a custom message to the agent, running or not; can wait until the model has it.",
     description:
       "Prints the delivery's id and, with --wait, each state that it comes to: accepted, held, inserted, prepared, delivered, answered. A daemon that ends meanwhile is waited for, for a minute.",
     arguments: [

@@ -44,11 +44,11 @@ export async function dialog({
   }
 }
 
-function answerOf({ yes, no, cancel }: Invocation<"dialog">["options"], texts: readonly string[]): DialogAnswer {
+function answerOf(options: Invocation<"dialog">["options"], texts: readonly string[]): DialogAnswer {
   const given: DialogAnswer[] = [
-    ...(yes === true ? [{ confirmed: true }] : []),
-    ...(no === true ? [{ confirmed: false }] : []),
-    ...(cancel === true ? [{ cancelled: true } as const] : []),
+    ...(options.yes === true ? [{ confirmed: true }] : []),
+    ...(options.no === true ? [{ confirmed: false }] : []),
+    ...(options.cancel === true ? [{ cancelled: true } as const] : []),
     ...(texts.length > 0 ? [{ value: texts.join(" ") }] : []),
   ];
   const [answer, ...others] = given;

@@ -19,7 +19,7 @@ export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   1: "Failed; stderr says why.",
   2: "Wrong usage: nothing was done.",
   3: "No daemon runs.",
-  4: "The delivery ended, or was parked, without the state that was waited for; or the dialog had ended already.",
+  4: "The delivery ended or was parked without the state waited for, or the dialog was over.",
   5: "The time given was over; nothing was cancelled.",
   6: "The run was aborted.",
   7: "The run failed: its last answer is an error.",

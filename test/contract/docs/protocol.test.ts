@@ -88,6 +88,7 @@ describe("the names in the documents", () => {
         "follow_up",
         "abort",
         "clear_queue",
+        "set_editor_text",
         "new_session",
         "switch_session",
         "extension_ui_response",
