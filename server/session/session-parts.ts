@@ -3,9 +3,11 @@ import { limits } from "../config.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import { Control } from "./control.ts";
 import type { Journal } from "./journal.ts";
+import type { Session } from "./session.ts";
 import type { SessionOptions } from "./session-options.ts";
 import type { SessionRecord } from "./session-record.ts";
 import { signed } from "./signed.ts";
+import { Upkeep, type UpkeepOptions } from "./upkeep.ts";
 
 // How a session makes those of its parts that need little of it.
 
@@ -16,19 +18,41 @@ export function queueOf({ maxWaitingCalls: maxWaiting }: SessionOptions, onEmpty
   return new SerialQueue({ maxWaiting, onFull, onEmpty });
 }
 
-interface ControlParts {
+interface Made {
   readonly options: SessionOptions;
   readonly record: SessionRecord;
   readonly journal: Journal;
 }
 
 /** Who may act in the session. */
-export function controlOf({ options: { stored }, record, journal }: ControlParts): Control {
+export function controlOf({ options: { stored }, record, journal }: Made): Control {
   return new Control({
     sessionId: stored.sessionId,
     policy: stored.control ?? "shared",
     onPolicy: (policy) => record.governedBy(policy),
     say: (control, change, by) => journal.say("session/controlChanged", { ...signed(by), control, change }),
     graceMs: limits.controlGraceMs,
+  });
+}
+
+/** What keeps the session's child alive, and ends it. */
+export function upkeepOf(
+  { options, record, journal }: Made,
+  session: Pick<Session, "sessionId" | "scope" | "pushing" | "dialogs" | "awake">,
+  further: Pick<UpkeepOptions, "life" | "onChange">,
+): Upkeep {
+  return new Upkeep({
+    ...options,
+    ...further,
+    sessionId: session.sessionId,
+    scope: session.scope,
+    awake: () => session.awake(),
+    pushing: () => session.pushing,
+    reasons: [
+      () => (record.stored.ephemeral === true ? "ephemeral" : undefined),
+      () => (session.dialogs.size > 0 ? "dialog" : undefined),
+      () => (journal.hasPending ? "background" : undefined),
+    ],
+    idleAfterMs: () => record.stored.idleAfterMs ?? options.idleAfterMs,
   });
 }

@@ -24,7 +24,7 @@ import type { SessionCore } from "./session-core.ts";
 import { dialogsOf } from "./session-dialogs.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { controlOf, queueOf } from "./session-parts.ts";
+import { controlOf, queueOf, upkeepOf } from "./session-parts.ts";
 import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
@@ -32,7 +32,7 @@ import { signed } from "./signed.ts";
 import { type SessionSnapshot, takeSnapshot } from "./snapshot.ts";
 import type { Subscriber } from "./subscription.ts";
 import { Succession } from "./succession.ts";
-import { Upkeep } from "./upkeep.ts";
+import type { Upkeep } from "./upkeep.ts";
 
 /**
  * A durable conversation: one pi session file for life. It outlives its children; the next prompt or push starts one.
@@ -76,19 +76,8 @@ export class Session implements SessionCore {
     this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
     this.scope = queueOf(options, () => this.prompts.idleness.changed());
     this.control = controlOf(made);
-    this.upkeep = new Upkeep({
-      ...options,
-      sessionId,
-      scope: this.scope,
+    this.upkeep = upkeepOf(made, this, {
       life: () => this.#life,
-      awake: () => this.awake(),
-      pushing: () => this.pushing,
-      reasons: [
-        () => (this.#record.stored.ephemeral === true ? "ephemeral" : undefined),
-        () => (this.dialogs.size > 0 ? "dialog" : undefined),
-        () => (this.#journal.hasPending ? "background" : undefined),
-      ],
-      idleAfterMs: () => this.#record.stored.idleAfterMs ?? options.idleAfterMs,
       onChange: () => this.#publish(),
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
