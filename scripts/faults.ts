@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
-import { type Client, connect } from "../client/index.ts";
+import { type Client, connect, type SessionHandle } from "../client/index.ts";
 import { WireError } from "../protocol/errors.ts";
 import { root, run } from "./lib/command.ts";
 import { makeable, systemFaults } from "./lib/system-faults.ts";
@@ -80,8 +80,8 @@ function injectedIntoThread(call: string, error: string, when: string): Fault {
 const all: readonly Fault[] = [
   ...["8", "21", "40..44"].map((when) => injected("store.db-wal", "fsync", "EIO", when)),
   ...["9", "33..36", "50"].map((when) => injected("store.db-wal", "fsync", "ENOSPC", when)),
-  ...["80", "101..160", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
-  ...["65", "140..146", "350"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
+  ...["120", "161..220", "300"].map((when) => injected("store.db-wal", "pwrite64", "ENOSPC", when)),
+  ...["125", "160..166", "350"].map((when) => injected("store.db-wal", "pwrite64", "EIO", when)),
   injectedIntoThread("fsync", "EIO", "70"),
   injectedIntoThread("fsync", "ENOSPC", "75..78"),
   // Each thread of the daemon has a count of its own: the one that moves the WAL into the database has to get as far.
@@ -147,7 +147,7 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
   const accepted: string[] = [];
   const refused: string[] = [];
   try {
-    const session = await client.createSession({ cwd: directory });
+    const session = await createdSession(client, directory);
     for (let i = 0; i < (fault.pushes ?? defaultPushes); i += 1) {
       fault.during?.(seen, i);
       const kind = await pushOne(client, session.id, `push-${i}`);
@@ -203,6 +203,17 @@ async function untilOpen(client: Client, sessionId: string) {
     if (outcome.state !== "open") await wait(100);
   }
   return outcome;
+}
+
+/** The fault may be met here, too: then it is as if nobody had asked. */
+async function createdSession(client: Client, cwd: string): Promise<SessionHandle> {
+  for (;;) {
+    const session = await client.createSession({ cwd }).catch((error: unknown) => {
+      if (nameOf(error) !== "store_failed") throw error;
+    });
+    if (session !== undefined) return session;
+    await wait(100);
+  }
 }
 
 async function pushOne(client: Client, sessionId: string, deliveryId: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Dialog } from "../../../protocol/dialog.ts";
 import type { SessionInfo } from "../../../protocol/session.ts";
 import { errorName, Scene } from "./scene.ts";
@@ -24,7 +24,11 @@ test("questions of extensions are listed, shown and answered", async () => {
   );
   await asked.said(/"dialog|"editor"/);
 
-  const { dialogs } = await scene.json<{ dialogs: Dialog[] }>(["dialogs", sessionId]);
+  let dialogs: Dialog[] = [];
+  await vi.waitFor(async () => {
+    ({ dialogs } = await scene.json<{ dialogs: Dialog[] }>(["dialogs", sessionId]));
+    expect(dialogs).toHaveLength(3);
+  });
   const [select, confirm, editor] = dialogs.map(({ dialogId }) => dialogId) as [string, string, string];
   const table = await scene.run(["dialogs"]);
   expect(table.stdout).toMatch(/^DIALOG +SESSION +KIND +AGE +ENDS IN +TITLE\n/);
