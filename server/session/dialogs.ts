@@ -197,7 +197,8 @@ export class Dialogs implements DialogOwner {
     const runId = runIdOf();
     const openedAt = Date.now();
     const dialog: Dialog = {
-      dialogId: randomBytes(18).toString("base64url"),
+      // Of letters and digits alone: on a command line none is taken for an option.
+      dialogId: randomBytes(16).toString("hex"),
       sessionId,
       generation: generation(),
       ...(runId === undefined ? {} : { runId }),

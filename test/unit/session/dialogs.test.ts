@@ -10,7 +10,7 @@ describe("a dialog", () => {
     room.runId = "r1";
     room.ask({ method: "select", title: "Which?", options: ["a", "b"], prefill: "none of a select" });
     const { dialogId, openedAt, deadline, ...rest } = room.only;
-    expect(dialogId).toMatch(/^[\w-]{24}$/);
+    expect(dialogId).toMatch(/^[0-9a-f]{32}$/);
     expect(deadline - openedAt).toBe(maxDialogMs);
     expect(rest).toEqual({
       sessionId: "s1",
