@@ -117,7 +117,8 @@ export class Backlog {
         if (seq === 0) this.#gaps.clear();
         else this.#gaps.delete(sessionId);
         this.push(frame);
-      } else if (place === undefined || former === undefined) {
+      } else if (place === undefined || former === undefined || firstSeq <= former.seq) {
+        // A peer that subscribes again goes back in the log: what is told anew is no continuation of the gap before.
         this.#gaps.set(sessionId, this.#frames.length);
         this.push(isOwnGap ? frame : this.#gap(sessionId, firstSeq, seq));
       } else {

@@ -35,6 +35,8 @@ export class Connection implements Peer {
   readonly #outbox: Outbox;
   readonly #conversation: Conversation;
   #alive = true;
+  /** How many bytes the system had taken at the ping before. */
+  #taken = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -72,10 +74,16 @@ export class Connection implements Peer {
     return this.#outbox.drained();
   }
 
-  /** Called at each interval: a peer that has said nothing since the ping before is half open. */
+  /**
+   * Called at each interval: a peer that has said nothing since the ping before, and taken nothing either, is half open. On a
+   * slow link the ping waits behind much that the peer still reads.
+   */
   ping(): void {
-    const { webSocket } = this.#options;
-    if (!this.#alive) {
+    const { webSocket, socket } = this.#options;
+    const taken = socket.bytesWritten - socket.writableLength;
+    const hasTaken = taken > this.#taken && socket.writableLength > 0;
+    this.#taken = taken;
+    if (!this.#alive && !hasTaken) {
       webSocket.terminate();
       return;
     }

