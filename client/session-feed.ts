@@ -84,7 +84,9 @@ interface Reader {
 
 type Held =
   | { readonly kind: "notification"; readonly notification: SessionNotification; readonly size: number }
-  | { readonly kind: "gap"; readonly gap: Gap };
+  | { readonly kind: "gap"; readonly gap: Gap }
+  /** A notification that this library does not know. */
+  | { readonly kind: "unknown"; readonly firstSeq: number; readonly seq: number };
 
 type Subscription =
   | { readonly kind: "none" }
@@ -173,10 +175,7 @@ export class SessionFeed {
   /** A notification that this library does not know has these numbers. */
   pass(firstSeq: number, seq: number): void {
     this.#highest = Math.max(this.#highest, seq);
-    for (const reader of this.#readers.values()) {
-      if (reader.held === undefined && reader.position >= firstSeq - 1)
-        reader.position = Math.max(reader.position, seq);
-    }
+    for (const reader of this.#readers.values()) this.#give(reader, { kind: "unknown", firstSeq, seq });
   }
 
   /** The connection is lost, and with it the subscription. */
@@ -325,6 +324,7 @@ export class SessionFeed {
     const missing = { from: position + 1, to: first - 1 };
     if (first > position + 1) reader.listener.gap({ ...missing, reason: "unreported" });
     if (this.#readers.get(reader.listener) !== reader) return;
+    if (given.kind === "unknown") return;
     if (given.kind === "gap") reader.listener.gap({ ...given.gap, from: Math.max(first, position + 1) });
     // Of what was merged, a part is known already; the rest cannot be told from it.
     else if (first <= position)
@@ -341,10 +341,12 @@ export class SessionFeed {
 
 function firstOf(held: Held): number {
   if (held.kind === "gap") return held.gap.from;
+  if (held.kind === "unknown") return held.firstSeq;
   const { params } = held.notification;
   return "firstSeq" in params && params.firstSeq !== undefined ? params.firstSeq : params.seq;
 }
 
 function lastOf(held: Held): number {
-  return held.kind === "gap" ? held.gap.to : held.notification.params.seq;
+  if (held.kind === "gap") return held.gap.to;
+  return held.kind === "unknown" ? held.seq : held.notification.params.seq;
 }

@@ -205,3 +205,21 @@ describe("SessionFeed", () => {
     await fc.assert(property, { numRuns: 2_000 });
   });
 });
+
+it("a notification that it does not know, between the daemon's answer and the reader's beginning, leaves no hole", async () => {
+  const wire = new Wire();
+  const reader = new Reader(0, 0);
+  wire.feed.join(reader);
+  for (let i = 0; i < 3; i += 1) wire.emit();
+  // The answer is there, and its promise has not run on yet: frames of the same chunk are held.
+  wire.deliver();
+  wire.deliver();
+  wire.frames.shift();
+  wire.feed.pass(2, 2);
+  wire.deliver();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(reader.covered).toEqual([
+    { from: 1, to: 1 },
+    { from: 3, to: 3 },
+  ]);
+});
