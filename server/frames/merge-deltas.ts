@@ -88,7 +88,8 @@ class Run {
 function deltaOf({ bytes }: Frame): DeltaEnvelope | undefined {
   // Most that are no deltas of a block are told by their bytes.
   if (!bytes.includes('"delta":')) return undefined;
-  const envelope = JSON.parse(bytes.toString("utf8")) as DeltaEnvelope;
+  const envelope = parsed(bytes);
+  if (envelope === undefined) return undefined;
   const { type, assistantMessageEvent: update } = envelope.params.event;
   const isDelta =
     type === "message_update" &&
@@ -98,4 +99,13 @@ function deltaOf({ bytes }: Frame): DeltaEnvelope | undefined {
     typeof update.delta === "string" &&
     typeof update.contentIndex === "number";
   return isDelta ? envelope : undefined;
+}
+
+/** High-rate records are passed on without being parsed: one may have the structure of JSON and be none. */
+function parsed(bytes: Buffer): DeltaEnvelope | undefined {
+  try {
+    return JSON.parse(bytes.toString("utf8")) as DeltaEnvelope;
+  } catch {
+    return undefined;
+  }
 }

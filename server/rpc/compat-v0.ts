@@ -134,12 +134,22 @@ function eventsOnly(peer: Peer): Peer {
     gone: peer.gone,
     drained: () => peer.drained?.(),
     send: ({ bytes }) => {
-      const { method, params } = JSON.parse(bytes.toString("utf8")) as { method: string; params: { event: unknown } };
-      if (method !== "session/event") return;
-      const text = JSON.stringify({ jsonrpc: "2.0", method: "event", params: params.event });
+      const event = eventIn(bytes);
+      if (event === undefined) return;
+      const text = JSON.stringify({ jsonrpc: "2.0", method: "event", params: event });
       peer.send(unnumberedFrame(Buffer.from(text)));
     },
   };
+}
+
+/** pi's event; `undefined` in other notifications, and in a record of pi that is no JSON. */
+function eventIn(bytes: Buffer): unknown {
+  try {
+    const { method, params } = JSON.parse(bytes.toString("utf8")) as { method: string; params: { event: unknown } };
+    return method === "session/event" ? params.event : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function none(why: string): WireError {

@@ -20,6 +20,13 @@ function delta(seq: number, text: string, contentIndex = 0, type = "text_delta")
 const paramsOf = ({ bytes }: Frame): any => JSON.parse(bytes.toString("utf8")).params;
 
 describe("mergeDeltas", () => {
+  test("leaves alone what has the structure of JSON and is none", () => {
+    const head = `{"jsonrpc":"2.0","method":"session/event","params":{"sessionId":"s-1","seq":5,"at":1,"generation":1,`;
+    const bytes = Buffer.from(`${head}"event":{"type":"message_update","delta":oops}}}`);
+    const broken: Frame = { bytes, sessionId, seq: 5, isDelta: true };
+    expect(mergeDeltas([delta(4, "a"), broken, delta(6, "b")]).map(({ seq }) => seq)).toEqual([4, 5, 6]);
+  });
+
   test("makes one envelope of a block's consecutive deltas: the newest record, with all of the text", () => {
     const [merged, ...others] = mergeDeltas([delta(4, "Hel"), delta(5, "lo "), delta(6, "you")]);
     expect(others).toEqual([]);
