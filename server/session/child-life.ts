@@ -229,7 +229,7 @@ export class ChildLife {
       this.#become({ kind: "idle", child });
       this.#options.onReady(child);
       void child.exited.then((exit) => this.#ended(child, exit));
-      await this.#options.resume(child, purpose);
+      await this.#resume(child, purpose);
       return child;
     } catch (error) {
       if (this.#state.kind === "starting") {
@@ -238,6 +238,18 @@ export class ChildLife {
         this.#become({ kind: isRefused ? "hibernated" : "crashed", exit });
       }
       throw this.#ending ?? error;
+    }
+  }
+
+  /** A pi that says nothing any more is ended with its start, when nobody wants that. */
+  async #resume(child: Child, purpose: StartPurpose): Promise<void> {
+    const { signal } = this.#abandonStart;
+    const abandon = (): void => void child.stop();
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      await this.#options.resume(child, purpose);
+    } finally {
+      signal.removeEventListener("abort", abandon);
     }
   }
 

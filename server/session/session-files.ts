@@ -258,7 +258,7 @@ function isSameFile(one: string, other: string): boolean {
 
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs } = from.stored;
+  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -268,6 +268,7 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
     ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
     ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
+    ...(control === undefined ? {} : { control }),
     createdAt: at,
     updatedAt: at,
   };
