@@ -102,7 +102,7 @@ describe.each([
       await handle.resend();
     }
     expect(await handle.answered).toMatchObject({ state: "answered" });
-    expect(world.requests.at(-1)?.countText("accepted, then gone")).toBe(1);
+    expect(world.requests.at(-1)?.countText("accepted, then gone", { roles: ["user"] })).toBe(1);
   });
 
   test("that was held is delivered with the next prompt", async () => {

@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { startFakeStage } from "./fake-stage.ts";
 
 for (const [what, behaviour] of [
@@ -24,6 +24,6 @@ for (const [what, behaviour] of [
     await neighbour.handle.runUntilSettled("hello");
     expect((await neighbour.handle.get()).generation).toBe(1);
     // Those who follow the three sessions have a connection each.
-    await vi.waitFor(async () => expect(await stage.descriptors()).toBeLessThanOrEqual(before + 3));
+    await expect.poll(() => stage.descriptors()).toBeLessThanOrEqual(before + 3);
   });
 }
