@@ -1,4 +1,5 @@
-import { watch } from "node:fs/promises";
+import { on } from "node:events";
+import { watch } from "node:fs";
 import { join, resolve } from "node:path";
 import { DaemonProcess } from "./daemon-process.ts";
 import { CommandError } from "./errors.ts";
@@ -124,7 +125,9 @@ async function otherDaemon({
   signal,
 }: BackgroundOptions): Promise<Extract<Standing, { kind: "running" }> | undefined> {
   const deadline = AbortSignal.timeout(otherTimeoutMs);
-  const changes = watch(stateDir, { signal: AbortSignal.any([signal, deadline]) });
+  // Watches from here on, so that nothing that is written behind the first look goes unseen.
+  const watcher = watch(stateDir);
+  const changes = on(watcher, "change", { signal: AbortSignal.any([signal, deadline]) });
   try {
     const now = await standing(stateDir, signal);
     if (now.kind === "running") return now;
@@ -135,6 +138,8 @@ async function otherDaemon({
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (!deadline.aborted) throw error;
+  } finally {
+    watcher.close();
   }
   return undefined;
 }
