@@ -27,8 +27,8 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // No test may depend on being fast: these only end one that hangs.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     teardownTimeout: 30_000,
     expect: { poll: { timeout: 20_000 } },
     projects: [
