@@ -100,10 +100,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const deliveries = new DeliveryStore(database, limits.settled);
     const prompts = new PromptStore(database);
     const events = new EventStore(database, limits.storedEvents);
-    await Logs.recover(events, state.path).catch((error: unknown) => {
+    const reserved = new Map(store.sessions.all().map(({ sessionId, reservedSeq }) => [sessionId, reservedSeq]));
+    await Logs.recover(events, state.path, reserved).catch((error: unknown) => {
       log.error({ err: error }, "what a killed daemon had told could not be stored; a later one tries again");
     });
-    const tail = new EventTail(state.path, (error) => log.warn({ err: error }, "the tail of the logs was not written"));
+    const onTailFailure = (error: unknown) => log.warn({ err: error }, "the tail of the logs was not written");
+    const tail = new EventTail(state.path, onTailFailure, limits.log.maxTailBytes);
     const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
     resources.defer(() => logs.close());
     const idempotency = new IdempotencyStore(database);

@@ -4,7 +4,7 @@ import { isRecordObject, type PiEvent } from "../pi/records.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Enough to find the place of a log in a session file. */
-const enough = 64;
+export const enough = 64;
 const maxKnown = 512;
 
 /**
@@ -12,28 +12,58 @@ const maxKnown = 512;
  * known by what they are: a `message_end` has the very message of the entry (measured on both versions).
  */
 export class KnownEntries {
-  readonly #keys = new Set<string>();
+  /** Oldest first. */
+  readonly #noted: Noted[] = [];
 
   /** Whether what was noted is enough to find the log's place in a file. */
   get isEnough(): boolean {
-    return this.#keys.size >= enough;
+    return this.#noted.length >= enough;
   }
 
   /** Takes note of an event of the log. */
   note(event: PiEvent): void {
     const { type, message, entry } = event;
-    if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message));
-    if ((type === "entry_appended" || type === "rpcd_entry") && isRecordObject(entry)) this.#add(idKey(entry));
+    if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message), isAlike(message));
+    if ((type === "entry_appended" || type === "rpcd_entry") && isRecordObject(entry)) this.#add(idKey(entry), false);
   }
 
-  has(entry: Json): boolean {
-    return this.#keys.has(idKey(entry)) || this.#keys.has(entryKey(entry) ?? "");
+  /**
+   * The index of the newest entry that the log has; -1 for none. Custom messages may be the same twice: they are counted,
+   * behind the newest entry that is like no other.
+   */
+  placeIn(entries: readonly Json[]): number {
+    const places = new Map(this.#noted.flatMap(({ key, isAlike: alike }, i) => (alike ? [] : [[key, i] as const])));
+    const placeOf = (entry: Json): number | undefined => places.get(idKey(entry)) ?? places.get(entryKey(entry) ?? "");
+    const anchor = entries.findLastIndex((entry) => placeOf(entry) !== undefined);
+    const from = anchor === -1 ? 0 : (placeOf(entries[anchor] as Json) ?? 0) + 1;
+    const counts = new Map<string, number>();
+    for (const { key, isAlike: alike } of this.#noted.slice(from))
+      if (alike) counts.set(key, (counts.get(key) ?? 0) + 1);
+    let place = anchor;
+    for (let i = anchor + 1; i < entries.length; i += 1) {
+      const key = entryKey(entries[i] as Json) ?? "";
+      const left = counts.get(key) ?? 0;
+      if (left === 0) continue;
+      counts.set(key, left - 1);
+      place = i;
+    }
+    return place;
   }
 
-  #add(key: string): void {
-    this.#keys.add(key);
-    if (this.#keys.size > maxKnown) this.#keys.delete(this.#keys.values().next().value as string);
+  #add(key: string, isAlike: boolean): void {
+    this.#noted.push({ key, isAlike });
+    if (this.#noted.length > maxKnown) this.#noted.shift();
   }
+}
+
+interface Noted {
+  readonly key: string;
+  /** Another one may have the same key. */
+  readonly isAlike: boolean;
+}
+
+function isAlike({ role }: Json): boolean {
+  return role === "custom";
 }
 
 function idKey({ id }: Json): string {

@@ -294,7 +294,7 @@ export class Registry {
       stored,
       start: (current, sinks) => this.#children.start(current, sinks, log),
       save: (current) => sessions.put(current),
-      flush: () => sessions.flush(),
+      flush: (upTo) => sessions.flush(stored.sessionId, upTo),
       prompts,
       tracker,
       taker,

@@ -1,6 +1,6 @@
 import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { HeldPush } from "../../protocol/link.ts";
-import type { Database } from "./database.ts";
+import { type Database, maxCloseMs } from "./database.ts";
 import { isSound, sumOf } from "./sums.ts";
 
 /** What is kept of a push: what the helper needs, and what the daemon itself sees to. */
@@ -154,9 +154,9 @@ export class DeliveryStore {
     return this.#database.written();
   }
 
-  /** Brings to disk, now, what was added and updated, while everybody waits. */
+  /** Brings to disk, now, what was added and updated, while everybody waits: for the end of a daemon. */
   flush(): void {
-    this.#database.flush();
+    this.#database.flush(maxCloseMs);
   }
 
   #count(bytes: number): void {

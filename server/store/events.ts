@@ -50,6 +50,7 @@ export class EventStore {
   readonly #sizes;
   readonly #forget;
   readonly #delete;
+  readonly #cut;
   readonly #expire;
   readonly #oldest;
   readonly #kept = new Map<string, Kept>();
@@ -72,6 +73,7 @@ export class EventStore {
     this.#sizes = database.prepare("SELECT last_seq, bytes FROM events WHERE session_id = ? ORDER BY last_seq");
     this.#forget = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq <= ?");
     this.#delete = database.prepare("DELETE FROM events WHERE session_id = ?");
+    this.#cut = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq > ?");
     // The newest row stays: it says how far the log had come.
     this.#expire = database.prepare(
       `DELETE FROM events WHERE at < ? AND last_seq <
@@ -130,6 +132,14 @@ export class EventStore {
       const span = spanOf(row);
       if (span !== undefined) yield span;
     }
+  }
+
+  /** Forgets what is stored above a number, which nobody had reserved. Rejects where that was not written. */
+  async cut(sessionId: string, upTo: number): Promise<void> {
+    if ((this.newest(sessionId) ?? 0) <= upTo) return;
+    await this.#database.write(this.#cut, sessionId, upTo);
+    this.#kept.delete(sessionId);
+    this.#recount();
   }
 
   /** Forgets a session's log. */
