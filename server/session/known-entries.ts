@@ -62,10 +62,7 @@ function outlineOf(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((block: unknown) => {
     if (!isRecordObject(block)) return block;
-    return Object.entries(block).map(([key, value]) => [
-      key,
-      typeof value === "string" ? outlineOfText(value) : value,
-    ]);
+    return Object.entries(block).map(([key, value]) => [key, typeof value === "string" ? outlineOfText(value) : value]);
   });
 }
 
