@@ -1,6 +1,6 @@
 import type { Gap } from "../../protocol/event.ts";
 import type { Database } from "./database.ts";
-import { unpacked } from "./packing.ts";
+import { packed, unpacked } from "./packing.ts";
 
 export interface EventLimits {
   /** What is kept of one session, compressed. */
@@ -32,6 +32,8 @@ interface Kept {
 
 /** A row's own bytes, beside its frames. */
 const rowBytes = 128;
+/** A row of so much is compressed by whoever writes it. */
+const largeRowBytes = 64 * 1024;
 const lineFeed = 0x0a;
 
 /**
@@ -43,7 +45,7 @@ export class EventStore {
   readonly #database: Database;
   readonly #limits: EventLimits;
   readonly #put;
-  readonly #putGap;
+  readonly #putAsItIs;
   readonly #size;
   readonly #read;
   readonly #readBack;
@@ -63,9 +65,9 @@ export class EventStore {
        INSERT OR IGNORE INTO events (session_id, last_seq, first_seq, at, bytes, gap, frames)
        SELECT ?1, ?2, ?3, ?4, length(frames) + ${rowBytes}, NULL, frames FROM row`,
     );
-    this.#putGap = database.prepare(
+    this.#putAsItIs = database.prepare(
       `INSERT OR IGNORE INTO events (session_id, last_seq, first_seq, at, bytes, gap, frames)
-       VALUES (?, ?, ?, ?, ${rowBytes}, ?, x'')`,
+       VALUES (?1, ?2, ?3, ?4, length(?6) + ${rowBytes}, ?5, ?6)`,
     );
     this.#size = database.prepare("SELECT bytes FROM events WHERE session_id = ? AND last_seq = ?");
     this.#read = database.prepare(
@@ -101,13 +103,16 @@ export class EventStore {
   /** Stores a stretch with those of its frames that are kept. Rejects where it was not written. */
   async put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void> {
     const joined = Buffer.concat(frames.flatMap((frame) => [frame, newline]));
-    await this.#database.note(this.#put, sessionId, lastSeq, firstSeq, Date.now(), joined);
+    const head = [sessionId, lastSeq, firstSeq, Date.now()] as const;
+    // Little is no reason to have another thread write.
+    if (joined.length < largeRowBytes) await this.#database.note(this.#putAsItIs, ...head, null, packed(joined));
+    else await this.#database.note(this.#put, ...head, joined);
     await this.#added(sessionId, lastSeq);
   }
 
   /** Stores that there is nothing of a stretch, and why. */
   async putGap(sessionId: string, { from, to, reason }: Gap): Promise<void> {
-    await this.#database.note(this.#putGap, sessionId, to, from, Date.now(), reason);
+    await this.#database.note(this.#putAsItIs, sessionId, to, from, Date.now(), reason, emptyBytes);
     await this.#added(sessionId, to);
   }
 
@@ -208,6 +213,7 @@ export class EventStore {
   }
 }
 
+const emptyBytes = new Uint8Array(0);
 const newline = Buffer.from([lineFeed]);
 
 /** Whoever has to forget something forgets a sixteenth of the bound, so that it is not done for each row. */

@@ -11,9 +11,12 @@ const maxUnpackedBytes = 256 * 1024 * 1024;
  * there is much to be written, that is another thread.
  */
 export function addPacking(connection: DatabaseSync): void {
-  connection.function("packed", { deterministic: true }, (bytes) =>
-    zstdCompressSync(bytes as Uint8Array, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
-  );
+  connection.function("packed", { deterministic: true }, (bytes) => packed(bytes as Uint8Array));
+}
+
+/** Compresses, with a sum of the content. */
+export function packed(bytes: Uint8Array): Buffer {
+  return zstdCompressSync(bytes, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 }
 
 /** What was given to `packed`. Throws where the bytes are not what it gave. */
