@@ -6,6 +6,8 @@ type Json = Readonly<Record<string, unknown>>;
 /** Enough to find the place of a log in a session file. */
 export const enough = 64;
 const maxKnown = 512;
+/** A longer text, in UTF-16 units, is known by its length and its ends. */
+const longText = 512;
 
 /**
  * Which of pi's entries the newest part of a log has. pi reports a message without the id of its entry, so messages are
@@ -78,6 +80,24 @@ function entryKey({ type, message, customType, content, details }: Json): string
 
 function messageKey({ role, content, timestamp, toolCallId, customType, details }: Json): string {
   // The time of a custom message may differ from its entry's.
-  const facts = role === "custom" ? [role, customType, content, details] : [role, timestamp, toolCallId, content];
-  return hash("sha1", JSON.stringify(facts), "base64");
+  if (role === "custom") return hash("sha1", JSON.stringify([role, customType, content, details]), "base64");
+  // Two of the same millisecond do not differ in the middle of a long text alone.
+  const known = typeof timestamp === "number" ? outlineOf(content) : content;
+  return hash("sha1", JSON.stringify([role, timestamp, toolCallId, known]), "base64");
+}
+
+/** A message's content with each long text of its blocks shortened to its length and its ends. */
+function outlineOf(content: unknown): unknown {
+  if (typeof content === "string") return outlineOfText(content);
+  if (!Array.isArray(content)) return content;
+  return content.map((block: unknown) => {
+    if (!isRecordObject(block)) return block;
+    return Object.entries(block).map(([key, value]) => [key, typeof value === "string" ? outlineOfText(value) : value]);
+  });
+}
+
+function outlineOfText(text: string): string {
+  if (text.length <= longText) return text;
+  const end = longText >> 1;
+  return `${text.length} ${text.slice(0, end)} ${text.slice(-end)}`;
 }
