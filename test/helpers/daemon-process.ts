@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { nodeFlags } from "../../cli/daemon-process.ts";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
 import type { EdgeLimits } from "../../server/edge/limits.ts";
 
@@ -34,7 +35,8 @@ export class DaemonProcess implements AsyncDisposable {
     const root = mkdtempSync(join(tmpdir(), "daemon-"));
     mkdirSync(join(root, "cwd"));
     const options = { stateDir: join(root, "state"), pi: fakePi, edgeLimits };
-    const flags = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
+    // As the command line starts it.
+    const flags = ["--expose-gc", ...nodeFlags];
     const child = spawn(process.execPath, [...flags, script, JSON.stringify(options)], {
       env: { ...process.env, PI_CODING_AGENT_DIR: join(root, "agent") },
       stdio: ["pipe", "pipe", "inherit"],
