@@ -4,8 +4,8 @@ import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
-import { lifeLimits, limits, stateDirectory, warmChildren } from "./config.ts";
-import { readConfiguration } from "./config-file.ts";
+import { lifeLimits, limits, stateDirectory } from "./config.ts";
+import { configure } from "./configuration/configuration.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -91,8 +91,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     );
     const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
-    const configuration = readConfiguration({ option: options.config, env }, validator);
-    const locate = () => locatePi({ option: options.pi, env });
+    const { port, allowedOrigins, drainMs } = options;
+    const { values: configured, origins } = configure(
+      { file: options.config, env, options: { port, allowedOrigins, drainMs } },
+      validator,
+    );
+    const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
+    const locate = () => locatePi({ option: options.pi, configured: inFile, env });
     const pi = await locate();
     const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
     const { database } = store;
@@ -123,7 +128,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       env,
       book,
       sessions: store.sessions,
-      configuration,
+      configuration: configured,
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
@@ -131,9 +136,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       dialogs,
       limits: {
         ...limits,
-        ...lifeLimits(env),
-        drainMs: options.drainMs ?? limits.drainMs,
-        warm: { ...limits.warm, perKind: warmChildren(env) },
+        ...lifeLimits(configured),
+        drainMs: configured.drainMs,
+        maxParallelStarts: configured.maxParallelStarts,
+        warm: { ...limits.warm, perKind: configured.warmChildren },
       },
       log,
     });
@@ -183,12 +189,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
+      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: configured.allowedOrigins }),
       (listening) => listening.close(),
     );
     edges.edge = edge;
     resources.defer(() => registry.shutdown());
-    const { url } = await edge.listen({ socketPath: state.socketPath, port: options.port ?? 0 });
+    const { url } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
     const file: DaemonFile = {
       pid: process.pid,
       version: facts.version,
