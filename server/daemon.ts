@@ -11,6 +11,7 @@ import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
+import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
@@ -112,11 +113,15 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
     resources.defer(() => logs.close());
     const idempotency = new IdempotencyStore(database);
+    const metrics = resources.add(new Metrics(), (open) => open.close());
     const tracker = new DeliveryTracker({
       store: deliveries,
       ...limits.delivery,
       log,
-      onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
+      onChange: (delivery) => {
+        metrics.deliveryChanged(delivery);
+        sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery);
+      },
       onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
@@ -154,6 +159,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
     };
+    const measured = { startedAt: facts.startedAt, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
     const kept = { ...limits, everyMs, shrinkPages };
     resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
@@ -169,6 +175,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
+      "daemon/metrics": () => ({ metrics: [...metrics.collect(measured)] }),
       ...sessionHandlers(registry, tracker),
       ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
