@@ -1,5 +1,6 @@
 import { WireError } from "../../protocol/errors.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
+import { Histogram } from "../lib/histogram.ts";
 import type { CommitMark } from "./commit-mark.ts";
 import { type Connect, connect, type Parameters, Statement } from "./connection.ts";
 import { migrate } from "./migrations.ts";
@@ -31,6 +32,7 @@ const maxFlushMs = 1_000;
 
 /** How long the end of a daemon waits for a disk that does not answer. */
 export const maxCloseMs = 30_000;
+const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];
 
 /**
  * The embedded store: SQLite in WAL mode with `synchronous=FULL`. Writes of one turn of the event loop share one
@@ -49,6 +51,8 @@ export class Database {
   readonly #onRecovered: () => void;
   readonly #writers: Writers;
   readonly #queued = new WriteQueue();
+  /** How long transactions take, from being sent to being on disk. */
+  readonly commitTimes = new Histogram(commitBounds);
   /** What a transaction is made of that is under way. */
   #inFlight: readonly Write[] = [];
   #isBusy = false;
@@ -239,10 +243,12 @@ export class Database {
 
   #ask(request: WriterRequest, take: (outcome: WriterOutcome) => void): void {
     this.#isBusy = true;
+    const from = performance.now();
     this.#writers.request(request, (outcome) => {
       this.#isBusy = false;
       this.#isHung = false;
       this.#isOverloaded = false;
+      if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
       take(outcome);
       this.#next();
