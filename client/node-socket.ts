@@ -13,6 +13,8 @@ export interface NodeSocketOptions {
   readonly maxFrameBytes: number;
 }
 
+export type { WebSocket } from "ws";
+
 const maxRefusalBytes = 16_384;
 
 /** Where a socket's frames go as they are. `onEnd` is called once, and only if the socket had opened. */

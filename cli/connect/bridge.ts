@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { Readable, Writable } from "node:stream";
-import type { WebSocket } from "ws";
-import type { FrameListener } from "../../client/node-socket.ts";
+import type { FrameListener, WebSocket } from "../../client/node-socket.ts";
 import type { SocketEnd } from "../../client/socket.ts";
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import { type Framing, FramingError, type MessageReader } from "./framing.ts";
