@@ -1,5 +1,6 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
+import { connectCommands } from "./connect/spec.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { dialogCommands } from "./dialog-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
@@ -195,6 +196,7 @@ export const commands = {
   ...deliveryCommands,
   ...sessionCommands,
   ...dialogCommands,
+  ...connectCommands,
   demo: {
     summary: "Shows the whole on real pi, with a scripted model: no key, no network, no traces.",
     description:

@@ -19,5 +19,6 @@ export const loaders: Loaders = {
   rm: async () => (await import("./rm.ts")).rm,
   dialogs: async () => (await import("./dialogs.ts")).dialogs,
   dialog: async () => (await import("./dialog.ts")).dialog,
+  connect: async () => (await import("./connect.ts")).connect,
   demo: async () => (await import("./demo.ts")).demo,
 };

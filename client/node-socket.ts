@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import { WEBSOCKET_PATH } from "../protocol/wire.ts";
 import { type Address, nameOf, webSocketUrl } from "./address.ts";
 import { refusal } from "./refusal.ts";
-import { closeTimeoutMs, type OpenSocket, type Socket } from "./socket.ts";
+import { closeTimeoutMs, type OpenSocket, type Socket, type SocketEnd } from "./socket.ts";
 
 export interface NodeSocketOptions {
   readonly address: Address;
@@ -13,64 +13,80 @@ export interface NodeSocketOptions {
   readonly maxFrameBytes: number;
 }
 
+export type { WebSocket } from "ws";
+
 const maxRefusalBytes = 16_384;
 
+/** Where a socket's frames go as they are. `onEnd` is called once, and only if the socket had opened. */
+export interface FrameListener {
+  onMessage(data: Buffer, isBinary: boolean): void;
+  onEnd(end: SocketEnd): void;
+}
+
 /** A socket through `ws`, over a Unix socket or TCP. A refused upgrade rejects with what `refusal` makes of it. */
-export function nodeSocket({ address, token, signal, maxFrameBytes }: NodeSocketOptions): OpenSocket {
-  return (listener) =>
-    new Promise<Socket>((resolve, reject) => {
-      signal.throwIfAborted();
-      const ws = new WebSocket(
-        address.kind === "unix" ? `ws://localhost${WEBSOCKET_PATH}` : webSocketUrl(address.url),
-        {
-          perMessageDeflate: false,
-          maxPayload: maxFrameBytes,
-          headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-          ...(address.kind === "unix" && { createConnection: () => connectUnix(address.socketPath) }),
+export function nodeSocket(options: NodeSocketOptions): OpenSocket {
+  return async (listener) =>
+    socketOf(
+      await openWebSocket(options, {
+        onMessage: (data, isBinary) => {
+          if (isBinary) listener.onBinary(data.byteLength);
+          else listener.onText(data.toString());
         },
-      );
-      let opened = false;
-      let lastError: Error | undefined;
-      const abort = (): void => {
-        reject(signal.reason);
+        onEnd: (end) => listener.onEnd(end),
+      }),
+    );
+}
+
+/** The open `WebSocket` itself, for those who pass bytes on. */
+export function openWebSocket(
+  { address, token, signal, maxFrameBytes }: NodeSocketOptions,
+  listener: FrameListener,
+): Promise<WebSocket> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const ws = new WebSocket(address.kind === "unix" ? `ws://localhost${WEBSOCKET_PATH}` : webSocketUrl(address.url), {
+      perMessageDeflate: false,
+      maxPayload: maxFrameBytes,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      ...(address.kind === "unix" && { createConnection: () => connectUnix(address.socketPath) }),
+    });
+    let opened = false;
+    let lastError: Error | undefined;
+    const abort = (): void => {
+      reject(signal.reason);
+      ws.terminate();
+    };
+    signal.addEventListener("abort", abort, { once: true });
+
+    ws.on("open", () => {
+      opened = true;
+      signal.removeEventListener("abort", abort);
+      resolve(ws);
+    });
+    ws.on("message", (data: Buffer, isBinary) => listener.onMessage(data, isBinary));
+    ws.on("unexpected-response", (_request, response) => {
+      let body = "";
+      const finish = (): void => {
+        reject(refusal({ where: nameOf(address), sentToken: token !== undefined, status: response.statusCode, body }));
         ws.terminate();
       };
-      signal.addEventListener("abort", abort, { once: true });
-
-      ws.on("open", () => {
-        opened = true;
-        signal.removeEventListener("abort", abort);
-        resolve(socketOf(ws));
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => {
+        body += chunk;
+        if (body.length > maxRefusalBytes) finish();
       });
-      ws.on("message", (data: Buffer, isBinary) => {
-        if (isBinary) listener.onBinary(data.byteLength);
-        else listener.onText(data.toString());
-      });
-      ws.on("unexpected-response", (_request, response) => {
-        let body = "";
-        const finish = (): void => {
-          reject(
-            refusal({ where: nameOf(address), sentToken: token !== undefined, status: response.statusCode, body }),
-          );
-          ws.terminate();
-        };
-        response.setEncoding("utf8");
-        response.on("data", (chunk: string) => {
-          body += chunk;
-          if (body.length > maxRefusalBytes) finish();
-        });
-        response.on("end", finish);
-        response.on("error", finish);
-      });
-      ws.on("error", (error) => {
-        lastError = error;
-      });
-      ws.on("close", (code, reason) => {
-        signal.removeEventListener("abort", abort);
-        if (opened) listener.onEnd({ code, reason: reason.toString(), ...(lastError && { error: lastError }) });
-        else reject(lastError ?? new Error(`The socket closed before it was open (code ${code}).`));
-      });
+      response.on("end", finish);
+      response.on("error", finish);
     });
+    ws.on("error", (error) => {
+      lastError = error;
+    });
+    ws.on("close", (code, reason) => {
+      signal.removeEventListener("abort", abort);
+      if (opened) listener.onEnd({ code, reason: reason.toString(), ...(lastError && { error: lastError }) });
+      else reject(lastError ?? new Error(`The socket closed before it was open (code ${code}).`));
+    });
+  });
 }
 
 /** Not by a `ws+unix:` URL: ws cuts its path at the first colon and leaves percent escapes in it. */

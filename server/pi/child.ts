@@ -8,7 +8,7 @@ import { TextRing } from "../lib/text-ring.ts";
 import type { ChildBook } from "./child-book.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, type SendOptions } from "./commands.ts";
-import { JsonlSplitter } from "./jsonl.ts";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
 import { descendants, endMarked, type ProcessIdentity } from "./processes.ts";

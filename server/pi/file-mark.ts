@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
-import { JsonlSplitter } from "./jsonl.ts";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { isRecordObject } from "./records.ts";
 
 /** A session file as it was when it was last looked at, to see at a glance whether it is another by now. */

@@ -17,7 +17,9 @@ export interface Ended {
 }
 
 export interface RunOptions {
-  readonly stdin?: string;
+  readonly stdin?: string | Buffer;
+  /** Leaves its stdin open, for {@link Running.write}. */
+  readonly keepOpen?: boolean;
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -31,13 +33,14 @@ export class Running {
   #stdout = "";
   #stderr = "";
 
-  constructor(args: readonly string[], { stdin = "", cwd, env }: RunOptions) {
+  constructor(args: readonly string[], { stdin = "", keepOpen = false, cwd, env }: RunOptions) {
     this.#child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main, ...args], {
       cwd,
       env,
       stdio: ["pipe", "pipe", "pipe"],
     });
-    this.#child.stdin?.on("error", () => {}).end(stdin);
+    this.#child.stdin?.on("error", () => {}).write(stdin);
+    if (!keepOpen) this.#child.stdin?.end();
     this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.#stdout += text;
       this.#look();
@@ -63,6 +66,10 @@ export class Running {
 
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
+  }
+
+  write(text: string): void {
+    this.#child.stdin?.write(text);
   }
 
   /** Resolves when its output so far matches; rejects if it ends without. */

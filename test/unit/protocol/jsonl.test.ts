@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { JsonlSplitter } from "../../../server/pi/jsonl.ts";
+import { JsonlSplitter } from "../../../protocol/jsonl.ts";
 
 interface Split {
   readonly records: string[];

@@ -1,0 +1,99 @@
+import type { MessageListener, MessageReader } from "./framing.ts";
+
+/** A longer head is no head. */
+const maxHeadBytes = 4_096;
+const headEnd = Buffer.from("\r\n\r\n");
+const empty = Buffer.alloc(0);
+
+/**
+ * Splits a stream in which a head with `Content-Length` stands before each message, in time linear in its bytes. Other
+ * header fields are skipped, except a charset other than UTF-8.
+ */
+export class HeaderSplitter implements MessageReader {
+  readonly #listener: MessageListener;
+  readonly #maxMessageBytes: number;
+  readonly #broken: (detail: string) => Error;
+  /** What has come of a head. */
+  #head: Buffer = empty;
+  /** What has come of a body; undefined while a head is awaited. */
+  #parts: Buffer[] | undefined;
+  /** How much of the body is still to come. */
+  #missing = 0;
+  /** The length of a body that is too long and skipped. */
+  #skipped: number | undefined;
+
+  constructor(listener: MessageListener, maxMessageBytes: number, broken: (detail: string) => Error) {
+    this.#listener = listener;
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#broken = broken;
+  }
+
+  get isBetweenMessages(): boolean {
+    return this.#parts === undefined && this.#head.length === 0;
+  }
+
+  push(chunk: Buffer): void {
+    let rest = chunk;
+    while (rest.length > 0) rest = this.#parts === undefined ? this.#readHead(rest) : this.#readBody(rest);
+  }
+
+  /** Both return what of the chunk they have not used. */
+  #readHead(chunk: Buffer): Buffer {
+    const before = this.#head.length;
+    // A head is short: looking at it again with each chunk costs little, and its size is bounded.
+    const head = before === 0 ? chunk : Buffer.concat([this.#head, chunk.subarray(0, maxHeadBytes + headEnd.length)]);
+    const end = head.subarray(0, maxHeadBytes + headEnd.length).indexOf(headEnd);
+    if (end === -1) {
+      if (head.length > maxHeadBytes) throw this.#broken(`A head is longer than ${maxHeadBytes} bytes.`);
+      this.#head = before === 0 ? Buffer.from(head) : head;
+      return empty;
+    }
+    this.#head = empty;
+    this.#begin(this.#lengthOf(head.toString("latin1", 0, end)));
+    return chunk.subarray(end + headEnd.length - before);
+  }
+
+  #begin(length: number): void {
+    this.#missing = length;
+    this.#parts = [];
+    this.#skipped = length > this.#maxMessageBytes ? length : undefined;
+    if (length === 0) this.#finish();
+  }
+
+  #readBody(chunk: Buffer): Buffer {
+    const part = chunk.subarray(0, this.#missing);
+    if (this.#skipped === undefined) this.#parts?.push(part.length === chunk.length ? part : Buffer.from(part));
+    this.#missing -= part.length;
+    if (this.#missing === 0) this.#finish();
+    return chunk.subarray(part.length);
+  }
+
+  #finish(): void {
+    const parts = this.#parts ?? [];
+    const skipped = this.#skipped;
+    this.#parts = undefined;
+    this.#skipped = undefined;
+    if (skipped !== undefined) this.#listener.onOversize(skipped);
+    else this.#listener.onMessage(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts));
+  }
+
+  #lengthOf(head: string): number {
+    let length: number | undefined;
+    for (const line of head.split("\r\n")) {
+      const colon = line.indexOf(":");
+      if (colon <= 0) throw this.#broken(`A head has a line without a name: ${JSON.stringify(line.slice(0, 80))}`);
+      const name = line.slice(0, colon).trim().toLowerCase();
+      const value = line.slice(colon + 1).trim();
+      if (name === "content-type" && /charset/i.test(value) && !/charset="?utf-?8"?\s*(?:;|$)/i.test(value)) {
+        throw this.#broken(`Messages are UTF-8, not ${JSON.stringify(value.slice(0, 80))}.`);
+      }
+      if (name !== "content-length") continue;
+      if (length !== undefined || !/^\d{1,15}$/.test(value)) {
+        throw this.#broken(`A head has no single, whole Content-Length: ${JSON.stringify(value.slice(0, 80))}`);
+      }
+      length = Number(value);
+    }
+    if (length === undefined) throw this.#broken("A head has no Content-Length.");
+    return length;
+  }
+}

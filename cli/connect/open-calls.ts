@@ -1,0 +1,36 @@
+/** Notifications begin so; what the daemon sends besides are answers. */
+const notificationHead = Buffer.from('{"jsonrpc":"2.0","method":', "latin1");
+
+/** Counts the answers that are still to come, so that a stream that ends may wait for them. */
+export class OpenCalls {
+  #open = 0;
+
+  get isEmpty(): boolean {
+    return this.#open === 0;
+  }
+
+  /** A message on its way to the daemon. What is not JSON is answered too. */
+  sent(message: Buffer): void {
+    if (isAnswered(message)) this.#open += 1;
+  }
+
+  /** A message of the daemon's. */
+  received(message: Buffer): void {
+    if (this.#open > 0 && !message.subarray(0, notificationHead.length).equals(notificationHead)) this.#open -= 1;
+  }
+}
+
+function isAnswered(message: Buffer): boolean {
+  let value: unknown;
+  try {
+    value = JSON.parse(message.toString());
+  } catch {
+    return true;
+  }
+  // An empty batch is answered with an error; one of notifications alone is not.
+  return Array.isArray(value) ? value.length === 0 || !value.every(isNotification) : !isNotification(value);
+}
+
+function isNotification(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "method" in value && !("id" in value);
+}

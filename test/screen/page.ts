@@ -1,0 +1,48 @@
+// Runs in a page: the client library as a web application has it, bundled.
+import { connectTo, isAgentSettled, isTextDelta } from "../../client/browser.ts";
+
+// Of a page's globals, what is used here: the project's types are those of Node.
+declare const document: { readonly body: { textContent: string } };
+
+interface Order {
+  readonly url: string;
+  readonly token: string;
+  readonly cwd: string;
+}
+
+async function useDaemon({ url, token, cwd }: Order): Promise<object> {
+  const client = await connectTo({ url, token, name: "a page", reconnect: false });
+  const session = await client.createSession({ cwd });
+  const events = session.events();
+  await session.prompt("Say something.");
+  for await (const { event } of events) {
+    if (isTextDelta(event)) document.body.textContent += event.assistantMessageEvent.delta;
+    if (isAgentSettled(event)) break;
+  }
+  const { state } = await session.push({ customType: "page.note", content: "From a page: 世界" }).delivered;
+  await client.close();
+  return { text: document.body.textContent, state };
+}
+
+/** What a page can do with the daemon's HTTP: nothing, not even see that it is there. */
+async function tryHttp({ url, token }: Order): Promise<readonly string[]> {
+  const outcomes = await Promise.allSettled([
+    fetch(`${url}/v1/rpc`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/list", params: {} }),
+    }),
+    fetch(`${url}/v1/rpc`, { method: "POST", body: "{}" }),
+    fetch(`${url}/healthz`),
+  ]);
+  return outcomes.map((outcome) => (outcome.status === "fulfilled" ? `status ${outcome.value.status}` : "refused"));
+}
+
+async function play(): Promise<void> {
+  const order = (await (await fetch("/order")).json()) as Order;
+  const used = await useDaemon(order).catch((error: unknown) => ({ error: (error as Error).name }));
+  const http = await tryHttp(order);
+  await fetch("/told", { method: "POST", body: JSON.stringify({ ...used, http }) });
+}
+
+void play();

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { OpenCalls } from "../../../../cli/connect/open-calls.ts";
+
+const answered: readonly (readonly [string, boolean])[] = [
+  ['{"jsonrpc":"2.0","id":1,"method":"a"}', true],
+  ['{"jsonrpc":"2.0","id":null,"method":"a"}', true],
+  ['{"jsonrpc":"2.0","method":"a"}', false],
+  ['{"jsonrpc":"2.0"}', true],
+  ["{", true],
+  ["null", true],
+  ["[]", true],
+  ['[{"jsonrpc":"2.0","method":"a"}]', false],
+  ['[{"jsonrpc":"2.0","method":"a"},1]', true],
+  ['[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":2,"method":"a"}]', true],
+];
+
+test.each(answered)("%s: an answer is awaited: %s", (message, isAwaited) => {
+  const calls = new OpenCalls();
+  calls.sent(Buffer.from(message));
+  expect(calls.isEmpty).toBe(!isAwaited);
+  calls.received(Buffer.from('{"jsonrpc":"2.0","method":"session/event","params":{}}'));
+  expect(calls.isEmpty).toBe(!isAwaited);
+  calls.received(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}'));
+  expect(calls.isEmpty).toBe(true);
+});
