@@ -26,6 +26,8 @@ export interface SessionHouse {
   /** Throws `session_not_found`. */
   get(sessionId: string): Session;
   all(): readonly Session[];
+  /** The session of that id that is being created or opened. */
+  making(sessionId: string): Promise<Session> | undefined;
   /** A session that is there from now on, without a child. */
   add(stored: StoredSession): Session;
   /** A session that is there when its first child is ready. Throws what starting can throw; nothing is left then. */
@@ -60,7 +62,6 @@ export interface Branched {
 /** The sessions as pi's session files: which are taken in, and which come of others. */
 export class SessionFiles {
   readonly #options: SessionFilesOptions;
-  readonly #opening = new Map<string, Promise<Session>>();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
@@ -77,11 +78,10 @@ export class SessionFiles {
     if (params.sessionId !== undefined && params.sessionId !== id) {
       throw unusable(file, "other_session", `is that of the session ${id}`);
     }
+    // One that cannot be made leaves the file to this call.
+    await house.making(id)?.catch(() => {});
     const same = house.find(id);
-    if (same !== undefined) {
-      if ((await realpath(same.file).catch(() => same.file)) === file) return same;
-      throw unusable(file, "copied", `has the id of the session ${id}, whose file is ${same.file}`);
-    }
+    if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const stored: StoredSession = {
       sessionId: id,
@@ -96,9 +96,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const opening = this.#opening.get(id) ?? house.begin(stored).finally(() => this.#opening.delete(id));
-    this.#opening.set(id, opening);
-    return await opening;
+    return await requireSameFile(await house.begin(stored), file);
   }
 
   /** pi's stored sessions that are none of the daemon's: a page of them. */
@@ -246,6 +244,13 @@ export class SessionFiles {
   }
 }
 
+/** Gives the session. Throws `session_file_unusable` where the file is a copy of its own. */
+async function requireSameFile(session: Session, file: string): Promise<Session> {
+  if ((await realpath(session.file).catch(() => session.file)) === file) return session;
+  const { sessionId, file: own } = session;
+  throw unusable(file, "copied", `has the id of the session ${sessionId}, whose file is ${own}`);
+}
+
 /** One file may have several paths. */
 function isSameFile(one: string, other: string): boolean {
   if (one === other) return true;
@@ -258,7 +263,7 @@ function isSameFile(one: string, other: string): boolean {
 
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control } = from.stored;
+  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control, profile, labels } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -269,6 +274,8 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
     ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
     ...(control === undefined ? {} : { control }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(labels === undefined ? {} : { labels }),
     createdAt: at,
     updatedAt: at,
   };
