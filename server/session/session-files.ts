@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, sep } from "node:path";
 import type { Logger } from "pino";
@@ -12,6 +12,7 @@ import { checkFile, unusable } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import { isRecordObject, type PiCommand } from "../pi/records.ts";
 import { sessionRoot } from "../pi/session-file.ts";
+import { isSameFile, requireOwnPath } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import { readStoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
@@ -157,9 +158,18 @@ export class SessionFiles {
   }
 
   #successor(from: Session, sessionId: string, file: string): Session | undefined {
+    const { house, log, env } = this.#options;
+    try {
+      house.requireRoom();
+      requireOwnPath(file, [sessionRoot(env), dirname(from.file), from.stored.options.sessionDir]);
+    } catch (error) {
+      log.warn({ err: error, from: from.sessionId }, "no session is made of what was put into a pi");
+      return undefined;
+    }
+    if (house.making(sessionId) !== undefined) return undefined;
     if (!/^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
     const isOpened = existsSync(file);
-    return this.#options.house.add({
+    return house.add({
       ...heir(from, new Date()),
       sessionId,
       file,
@@ -249,16 +259,6 @@ async function requireSameFile(session: Session, file: string): Promise<Session>
   if ((await realpath(session.file).catch(() => session.file)) === file) return session;
   const { sessionId, file: own } = session;
   throw unusable(file, "copied", `has the id of the session ${sessionId}, whose file is ${own}`);
-}
-
-/** One file may have several paths. */
-function isSameFile(one: string, other: string): boolean {
-  if (one === other) return true;
-  try {
-    return realpathSync(one) === realpathSync(other);
-  } catch {
-    return false;
-  }
 }
 
 /** What a session hands down to one that comes of it. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { limits } from "../../../server/config.ts";
 import { findSessionFile } from "../../../server/pi/session-search.ts";
@@ -30,17 +30,6 @@ test("sessions that are being created count among those that may be there, from 
   expect(attempts.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
 });
 
-test("a session that could not be created leaves no log behind for the next of its id", async () => {
-  await using core = await startCore();
-  core.behave("exit-at-start");
-  await expect(core.registry.create({ cwd: core.cwd }, "one")).rejects.toMatchObject({ kind: "start_failed" });
-  core.behave();
-  const session = await core.registry.create({ cwd: core.cwd }, "one");
-  const heard = recorder();
-  session.subscribe(heard, { after: 0 });
-  expect(heard.heard.filter(({ params }) => params.session?.state === "crashed")).toEqual([]);
-});
-
 test("a session that is deleted while it is being closed has no file afterwards", async () => {
   await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
   core.behave("write", "ignore-eof");
@@ -56,16 +45,6 @@ test("a session that is deleted while it is being closed has no file afterwards"
     false,
     [],
   ]);
-});
-
-test("a delete that is refused leaves the close as it is", async () => {
-  await using core = await startCore();
-  const session = await core.registry.create({ cwd: core.cwd }, "one");
-  await session.upkeep.hibernate(true);
-  writeFileSync(`${session.file}.lease`, "says nothing");
-  writeFileSync(session.file, "\n");
-  await expect(core.registry.files.delete("one")).rejects.toMatchObject({ kind: "session_in_use" });
-  expect(core.registry.find("one")).toBe(session);
 });
 
 test("a run that begins in the last moment of a pi that hibernates is told as interrupted", async () => {
