@@ -215,6 +215,6 @@ export const commandMethods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...commandErrors, "forbidden"],
+    errors: [...commandErrors, "forbidden", "session_busy"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -182,7 +182,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
       ...promptHandlers(registry, tracker),
-      ...commandHandlers(registry, tracker),
+      ...commandHandlers(registry, tracker, validator),
       ...settingsHandlers(registry),
       ...modelHandlers(registry),
       ...deliveryHandlers(registry, tracker),

@@ -4,7 +4,7 @@ import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
-import { isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
+import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";
 import { isRecordObject } from "./records.ts";
 
@@ -18,6 +18,8 @@ export interface LeaseFacts {
   /** Of the daemon: a process can have several. */
   readonly daemonId: string;
   readonly stateDir: string;
+  /** Which directory that is, as device and inode: containers have others of the same path, and the same by another. */
+  readonly stateDirId?: string;
   readonly generation: number;
   /** Marks the processes that descend from the child, once there is one. */
   readonly childId?: string;
@@ -76,7 +78,11 @@ export class Lease {
     const { file, generation, daemonId, stateDir } = request;
     await checkFile(file);
     const holder = await thisHolder();
-    const facts: LeaseFacts = { lease: 1, id: randomUUID(), holder, daemonId, stateDir, generation, at: Date.now() };
+    const stateDirId = await directoryId(stateDir);
+    const facts: LeaseFacts = {
+      ...{ lease: 1, id: randomUUID(), holder, daemonId, stateDir, generation, at: Date.now() },
+      ...(stateDirId === undefined ? {} : { stateDirId }),
+    };
     try {
       await take(leasePath(file), facts, maxGuards);
       return new Lease(file, facts, await stampOf(leasePath(file)));
@@ -225,13 +231,30 @@ async function read(path: string): Promise<Found> {
 }
 
 /** One that cannot be read was torn by a fall of the machine, if it is from before its start. */
-async function isDead(found: Found, own: LeaseTaker): Promise<boolean> {
+async function isDead(found: Found, own: LeaseFacts): Promise<boolean> {
   if (found.kind === "unreadable") return found.mtimeMs < Date.now() - uptime() * 1_000;
   if (found.kind === "none") return false;
-  const { holder, daemonId, stateDir } = found.facts;
+  const { holder, daemonId } = found.facts;
   const life = await lifeOf(holder);
-  // The lock of a state directory lets one daemon in at a time: whoever else had it has ended, though its process lives.
-  return life === "dead" || (life === "alive" && stateDir === own.stateDir && daemonId !== own.daemonId);
+  // The lock of a state directory lets one daemon in at a time: whoever else had it has ended, whatever its number is now.
+  return life === "dead" || (daemonId !== own.daemonId && hadSameDirectory(found.facts, own, life));
+}
+
+/** A daemon in a container that is gone cannot be looked for, but its state directory is known on the same machine. */
+function hadSameDirectory(found: LeaseFacts, own: LeaseFacts, life: HolderLife): boolean {
+  if (found.stateDirId === undefined || own.stateDirId === undefined) {
+    return life === "alive" && found.stateDir === own.stateDir;
+  }
+  const { bootId } = own.holder;
+  const isSameMachine = life === "alive" || (bootId !== "" && found.holder.bootId === bootId);
+  return isSameMachine && found.stateDirId === own.stateDirId;
+}
+
+async function directoryId(path: string): Promise<string | undefined> {
+  return await stat(path, { bigint: true }).then(
+    ({ dev, ino }) => `${dev}:${ino}`,
+    () => undefined,
+  );
 }
 
 function isSame(one: Found, other: Found): boolean {
@@ -290,13 +313,13 @@ function named(error: unknown, file: string): WireError {
 
 function isLeaseFacts(value: unknown): value is LeaseFacts {
   if (!isRecordObject(value)) return false;
-  const { lease, id, holder, daemonId, stateDir, generation, at, childId } = value;
+  const { lease, id, holder, daemonId, stateDir, generation, at, childId, stateDirId } = value;
   return (
     lease === 1 &&
     [id, daemonId, stateDir].every((text) => typeof text === "string") &&
     isLeaseHolder(holder) &&
     [generation, at].every((number) => Number.isInteger(number)) &&
-    (childId === undefined || typeof childId === "string")
+    [childId, stateDirId].every((text) => text === undefined || typeof text === "string")
   );
 }
 

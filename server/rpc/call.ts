@@ -38,7 +38,7 @@ export interface Call {
   /** Aborted when nobody waits for the answer any more: the peer has gone, or cancelled the call. */
   readonly signal: AbortSignal;
   /** Calls this when the answer has been given to the peer: what it sends then comes behind the answer. */
-  whenAnswered?(then: () => void): void;
+  readonly whenAnswered?: ((then: () => void) => void) | undefined;
 }
 
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>> | Result<M>;

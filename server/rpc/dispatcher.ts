@@ -151,22 +151,36 @@ class DispatcherConversation implements Conversation {
       return await this.#all(value, hasRoom, answered);
     } finally {
       if (hasRoom) this.#bytesInFlight -= text.length;
-      // The answer is sent in this turn of the event loop.
-      if (answered.length > 0) {
-        setImmediate(() => {
-          for (const then of answered) then();
-        });
-      }
+      this.#afterwards(answered);
     }
   }
 
   async call(method: string, params: object): Promise<RpcResponse> {
-    const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true, []);
-    return answer ?? failure(1, new WireError("internal_error", "The call had no answer."));
+    const answered: (() => void)[] = [];
+    try {
+      const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true, answered);
+      return answer ?? failure(1, new WireError("internal_error", "The call had no answer."));
+    } finally {
+      this.#afterwards(answered);
+    }
   }
 
   end(): void {
     for (const call of this.#open.values()) call.cancel("The connection has gone.");
+  }
+
+  /** The answer is sent in this turn of the event loop. One that fails keeps nothing from the others. */
+  #afterwards(answered: readonly (() => void)[]): void {
+    if (answered.length === 0) return;
+    setImmediate(() => {
+      for (const then of answered) {
+        try {
+          then();
+        } catch (error) {
+          this.#options.log.error({ err: error }, "what was to follow an answer has failed");
+        }
+      }
+    });
   }
 
   /** `answered` gets what is to be done when the answer is given. */

@@ -83,4 +83,9 @@ class SignedCall implements Call {
   get signal(): AbortSignal {
     return this.#call.signal;
   }
+
+  /** Where the call underneath cannot say when it is answered, there is nothing to wait for. */
+  get whenAnswered(): Call["whenAnswered"] {
+    return this.#call.whenAnswered?.bind(this.#call);
+  }
 }

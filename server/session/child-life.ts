@@ -41,6 +41,8 @@ export class ChildLife {
   readonly #given = new WeakSet<Child>();
   /** Resolves when the last child that was to hibernate has ended. */
   #left: Promise<unknown> = Promise.resolve();
+  /** How many such ends are under way. */
+  #leaving = 0;
   #asleep: Child | undefined;
   #hadRun = false;
   #uses = 0;
@@ -108,7 +110,11 @@ export class ChildLife {
   runStarted(starter?: RunStarter): string {
     if (this.#state.kind === "running") return this.#state.runId;
     const runId = uuidv7();
-    if (this.#asleep !== undefined && this.#state.kind === "hibernated") this.#hadRun = true;
+    if (this.#asleep !== undefined && this.#state.kind === "hibernated" && !this.#hadRun) {
+      // In the moment between pi's last answer and the end of its stdin: the end of the child is that of the run.
+      this.#hadRun = true;
+      this.#runs.begin(runId, starter);
+    }
     if (this.#state.kind !== "idle") return runId;
     this.#used();
     this.#hadRun = true;
@@ -162,7 +168,12 @@ export class ChildLife {
     }
     this.#asleep = child;
     this.#become({ kind: "hibernated" });
-    const left = this.#options.leave(() => endAll(child));
+    this.#leaving += 1;
+    const left = this.#options
+      .leave(() => endAll(child))
+      .finally(() => {
+        this.#leaving -= 1;
+      });
     this.#left = left.catch(() => {});
     return await left;
   }
@@ -195,7 +206,9 @@ export class ChildLife {
 
   /** Whether a child of another session can be taken over. */
   get canTake(): boolean {
-    return this.#ending === undefined && (this.#state.kind === "hibernated" || this.#state.kind === "crashed");
+    const isAsleep = this.#state.kind === "hibernated" || this.#state.kind === "crashed";
+    // The former child may write the file until it is gone.
+    return this.#ending === undefined && isAsleep && this.#asleep === undefined && this.#leaving === 0;
   }
 
   /** Takes over a child of another session. Only where {@link canTake} says so. */
@@ -255,6 +268,12 @@ export class ChildLife {
 
   #ended(child: Child, exit: ChildExit): void {
     if (this.#given.has(child)) return;
+    const { child: current } = this;
+    if (current !== undefined && current !== child) {
+      // What is on now is that one's.
+      if (this.#asleep === child) this.#asleep = undefined;
+      return;
+    }
     const kind = exit.expected ? "hibernated" : "crashed";
     if (this.child === child || (this.#asleep === child && this.#state.kind === "hibernated")) {
       this.#become({ kind: this.#asleep === child ? "hibernated" : kind, exit });

@@ -9,6 +9,7 @@ import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiCommand } from "../pi/records.ts";
+import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
@@ -129,8 +130,8 @@ export class ChildSource {
     const { sessionId, cwd } = stored;
     const isNew = stored.ephemeral === true || (await ensureSessionFile(stored.file, { sessionId, cwd, now }));
     // A file that has entries has the session's name.
-    const isNamed = (isNew || stored.generation === 1) && stored.name !== undefined;
-    const options = isNamed ? { ...stored.options, name: stored.name } : withoutName(stored.options);
+    const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
+    const options = { ...withoutName(stored.options), ...(name === undefined ? {} : { name }) };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     if (stored.ephemeral === true) return await this.#cold(kind, stored, sinks, log);
     const started = (await this.#adopted(kind, stored.file, sinks)) ?? (await this.#cold(kind, stored, sinks, log));
@@ -147,9 +148,14 @@ export class ChildSource {
     sinks.signal.addEventListener("abort", abandon, { once: true });
     try {
       if (sinks.signal.aborted) abandon();
-      return { child, ready: await adopt(child, { sessionFile, model, thinking, name, sinks }) };
+      const adoption = adopt(child, { sessionFile, model, thinking, name, sinks });
+      const adopted = await within(adoption, this.#options.limits.child.startTimeoutMs);
+      if (adopted.kind === "done") return { child, ready: adopted.value };
+      throw new WireError("start_failed", "A warm pi did not take the session in time.");
     } catch (error) {
       this.#options.log.info({ err: error }, "a warm child could not be used; another one is started");
+      // What it says while it ends is nothing that the session's own child has said.
+      child.rebind(nobody);
       await child.stop();
       await child.cleaned;
       return undefined;

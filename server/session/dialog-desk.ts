@@ -56,6 +56,9 @@ interface Ended {
   readonly order: number;
 }
 
+/** What is kept of a title, and of pi's id, when a dialog has ended. */
+const maxShown = 200;
+
 /** Finds the session of a dialog, keeps the bounds that all sessions share, and remembers what has ended. */
 export class DialogDesk {
   readonly limits: DialogLimits;
@@ -105,8 +108,9 @@ export class DialogDesk {
   }
 
   /** Notes how a dialog has ended, without what it was about. One that never was open is remembered in memory alone. */
-  ended({ message: _m, options: _o, placeholder: _p, prefill: _f, ...dialog }: Dialog, wasOpen: boolean): void {
-    const { dialogId } = dialog;
+  ended({ message: _m, options: _o, placeholder: _p, prefill: _f, ...rest }: Dialog, wasOpen: boolean): void {
+    const { dialogId, title, requestId } = rest;
+    const dialog: Dialog = { ...rest, title: title.slice(0, maxShown), requestId: requestId.slice(0, maxShown) };
     const { bytes = 0, order = this.#opened } = this.#open.get(dialogId) ?? {};
     this.#open.delete(dialogId);
     this.#openBytes -= bytes;

@@ -64,6 +64,8 @@ interface Ending {
 
 const dismissed: DialogAnswer = { cancelled: true };
 const maxSummaryTitle = 200;
+/** pi's own ids have 36 characters. */
+const maxRequestId = 200;
 
 /**
  * The questions of a session's extensions. Each is open until the first of: a valid answer, its deadline, the end of its
@@ -106,7 +108,9 @@ export class Dialogs implements DialogOwner {
   look(event: PiEvent): void {
     const question = questionOf(event);
     if (question === undefined) return;
-    const asked = { ...question, at: this.#options.clock.now() };
+    const isLarge = question.bytes > this.#options.desk.limits.maxDialogBytes;
+    // Of what will be refused for its size nothing is kept until then.
+    const asked = { ...(isLarge ? outlineOf(question) : question), at: this.#options.clock.now() };
     if (this.#options.child() !== undefined) this.#ask(asked);
     else if (this.#early.length < this.#options.desk.limits.maxDialogsPerSession) this.#early.push(asked);
   }
@@ -222,14 +226,15 @@ export class Dialogs implements DialogOwner {
   }
 
   /** Why a question is not offered to anybody. */
-  #refusal({ options = [] }: Dialog, bytes: number, endsAt: number): Ending | undefined {
+  #refusal({ requestId, options = [] }: Dialog, bytes: number, endsAt: number): Ending | undefined {
     const { desk, clock, policy, responders } = this.#options;
     const { limits } = desk;
     // pi gives its default by itself in a moment.
     if (endsAt <= clock.now()) return { how: "ended", by: "pi" };
     const cancelled = (by: DialogEnder): Ending => ({ how: "cancelled", by, answer: dismissed });
     if (this.#aborts > 0) return cancelled("abort");
-    if (bytes > limits.maxDialogBytes || options.length > limits.maxDialogOptions) return cancelled("too_large");
+    if (bytes > limits.maxDialogBytes || options.length > limits.maxDialogOptions || requestId.length > maxRequestId)
+      return cancelled("too_large");
     if (this.#open.size >= limits.maxDialogsPerSession || !desk.hasRoom(bytes)) return cancelled("too_many");
     if (responders() === 0 && unattendedFor(policy, "opened", limits) === 0) return cancelled("no_responder");
     return undefined;
@@ -283,7 +288,7 @@ export class Dialogs implements DialogOwner {
     const { at: _at, ...end } = resolution;
     this.#options.say("dialog/resolved", {
       dialogId,
-      requestId,
+      requestId: requestId.slice(0, maxRequestId),
       method,
       title: title.slice(0, maxSummaryTitle),
       ...end,
@@ -294,4 +299,9 @@ export class Dialogs implements DialogOwner {
   #all(): readonly OpenDialog[] {
     return [...this.#open.values()];
   }
+}
+
+/** What is told of a question that is too large. */
+function outlineOf({ question: { requestId, method, title }, ...asked }: AskedQuestion): AskedQuestion {
+  return { ...asked, question: { requestId, method, title: title.slice(0, maxSummaryTitle) } };
 }

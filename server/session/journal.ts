@@ -31,6 +31,8 @@ export interface JournalOptions {
   /** Names the log: numbers of another one say nothing about this. */
   readonly epoch: string;
   readonly log: EventLog;
+  /** A subscriber threw, and gets nothing more. */
+  readonly onFault?: (error: unknown, subscriberId: string) => void;
 }
 
 /** What a session tells: numbered, kept for those who come back, and sent to those who are there. */
@@ -41,11 +43,11 @@ export class Journal {
   readonly #subscriptions: Subscriptions;
   #hasPending = false;
 
-  constructor({ sessionId, epoch, log }: JournalOptions) {
+  constructor({ sessionId, epoch, log, onFault }: JournalOptions) {
     this.epoch = epoch;
     this.sessionId = sessionId;
     this.#log = log;
-    this.#subscriptions = new Subscriptions(sessionId, log);
+    this.#subscriptions = new Subscriptions(sessionId, log, onFault);
   }
 
   get cursor(): number {

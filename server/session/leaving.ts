@@ -32,6 +32,8 @@ export interface LeavingParts {
 export class Leaving {
   readonly #parts: LeavingParts;
   #closed: Promise<ChildExit | undefined> | undefined;
+  /** Whether that deletes the file, whatever is in it. */
+  #deletes = false;
 
   constructor(parts: LeavingParts) {
     this.#parts = parts;
@@ -60,7 +62,14 @@ export class Leaving {
 
   /** As {@link Session.close}. */
   close(how: "close" | "delete"): Promise<ChildExit | undefined> {
-    this.#closed ??= this.#close(how);
+    if (how === "delete" && this.#closed !== undefined && !this.#deletes) {
+      this.#deletes = true;
+      const closing = this.#closed;
+      this.#closed = this.#close(how, () => closing);
+    } else {
+      this.#deletes ||= this.#closed === undefined && how === "delete";
+      this.#closed ??= this.#close(how, () => this.#end());
+    }
     return this.#closed;
   }
 
@@ -75,15 +84,17 @@ export class Leaving {
     });
   }
 
-  async #close(how: "close" | "delete"): Promise<ChildExit | undefined> {
-    if (how === "close") return await this.#end();
+  async #close(how: "close" | "delete", end: () => Promise<ChildExit | undefined>): Promise<ChildExit | undefined> {
+    if (how === "close") return await end();
     const { custody, record } = this.#parts;
+    const before = this.#closed;
     const remove = await custody.toRemove(record.stored.generation).catch((error: unknown) => {
-      this.#closed = undefined;
+      this.#closed = before;
+      this.#deletes = false;
       throw error;
     });
     try {
-      return await this.#end();
+      return await end();
     } finally {
       await remove();
     }

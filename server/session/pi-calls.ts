@@ -66,6 +66,7 @@ export class PiCalls {
 
   /** pi's data. Throws what starting can throw, `refused_by_pi`, `unsupported_by_pi`, `child_exited`, `overloaded`. */
   async send(command: PiCommand, signal: AbortSignal): Promise<unknown> {
+    if (command.type === "compact") return await this.compact(instructionsOf(command), signal);
     // What only asks runs nothing in a file that a stranger may have written to. To look for that costs more than the rest.
     const purpose = command.type.startsWith("get_") ? "reading" : "work";
     const answer = async (): Promise<unknown> => {
@@ -184,6 +185,13 @@ export function objectOf(data: unknown, type: string): Data {
   throw new WireError("unsupported_by_pi", `This pi answers "${type}" in another way than its documents say.`, {
     command: type,
   });
+}
+
+/** Throws `invalid_params`. */
+function instructionsOf({ customInstructions }: PiCommand): string | undefined {
+  if (customInstructions === undefined || typeof customInstructions === "string") return customInstructions;
+  const findings = [{ path: "/command/customInstructions", message: "must be a string" }];
+  throw new WireError("invalid_params", 'pi\'s "compact" takes customInstructions, a string.', { findings });
 }
 
 /** The helper's own command is nobody else's: its name would let a client write frames. */

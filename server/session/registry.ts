@@ -6,18 +6,12 @@ import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import {
-  agentDirectoryOf,
-  createSessionFile,
-  removeIfEmpty,
-  type SessionFileRequest,
-  sessionFilePath,
-} from "../pi/session-file.ts";
+import { agentDirectoryOf, removeIfEmpty, sessionFilePath } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
-import { CreatedFiles } from "./created-files.ts";
+import { CreatedFiles, createFile } from "./created-files.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -62,6 +56,8 @@ export class Registry {
   readonly #catalogue: ModelCatalogue;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
+  /** The same, by their ids, from the first step of their creation on. */
+  readonly #making = new Map<string, Promise<Session>>();
   /** Creations and closings that have not ended. */
   readonly #underWay = new Set<Promise<unknown>>();
   #shuttingDown: Promise<void> | undefined;
@@ -110,8 +106,7 @@ export class Registry {
   async create(params: Params<"session/create">, sessionId: string = uuidv7()): Promise<Session> {
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
-    this.#refuseMore();
-    return await this.#track(this.#create(params, sessionId));
+    return await this.#make(sessionId, () => this.#create(params, sessionId));
   }
 
   /** Throws `session_not_found`. */
@@ -186,6 +181,16 @@ export class Registry {
     }
   }
 
+  /** One id is that of one session: who wants it while it is being made gets that very one. */
+  #make(sessionId: string, work: () => Promise<Session>): Promise<Session> {
+    const making = this.#making.get(sessionId);
+    if (making !== undefined) return making;
+    this.#refuseMore();
+    const made = this.#track(work()).finally(() => this.#making.delete(sessionId));
+    this.#making.set(sessionId, made);
+    return made;
+  }
+
   #house(): SessionHouse {
     return {
       find: (sessionId) => this.find(sessionId),
@@ -193,18 +198,21 @@ export class Registry {
       all: () => this.all(),
       add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
-      begin: async (stored) => {
-        this.#refuseMore();
-        return await this.#track(this.#begin(stored));
-      },
+      making: (sessionId) => this.#making.get(sessionId),
+      begin: async (stored) => await this.#make(stored.sessionId, () => this.#begin(stored)),
       end: (session, how) => this.#track(this.#close(session, how)),
     };
   }
 
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
-    this.#sessions.delete(session.sessionId);
-    this.watch.note(session.sessionId, "closed");
+    if (this.#sessions.delete(session.sessionId)) this.watch.note(session.sessionId, "closed");
+    await this.#forget(session);
+    return exit;
+  }
+
+  /** Nothing is kept of a session that has ended for good, or that never came to be. */
+  async #forget(session: Session): Promise<void> {
     const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     session.journal.close();
@@ -215,7 +223,6 @@ export class Registry {
       dialogs.forget(sessionId),
       logs.delete(sessionId),
     ]);
-    return exit;
   }
 
   async #create(params: Params<"session/create">, sessionId: string): Promise<Session> {
@@ -268,7 +275,7 @@ export class Registry {
     } catch (error) {
       await session.close();
       if (stored.isOpened !== true) await removeIfEmpty(file);
-      await this.#options.sessions.delete(sessionId).catch(() => {});
+      await this.#forget(session);
       throw error;
     } finally {
       this.#creating.delete(session);
@@ -320,7 +327,7 @@ export class Registry {
   #refuseMore(): void {
     this.#refuseWhenEnding();
     const { maxSessions } = this.#options.limits;
-    if (this.#sessions.size + this.#creating.size >= maxSessions) {
+    if (this.#sessions.size + this.#making.size >= maxSessions) {
       throw new WireError("overloaded", `There are ${maxSessions} sessions, which is the limit. Close some.`, {
         retryAfterMs: 10_000,
       });
@@ -336,11 +343,4 @@ export class Registry {
     if (this.#shuttingDown === undefined) return undefined;
     return new WireError("shutting_down", "The daemon is about to end.");
   }
-}
-
-async function createFile(request: SessionFileRequest): Promise<string> {
-  return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
-    const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-    throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-  });
 }

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, sep } from "node:path";
 import type { Logger } from "pino";
@@ -12,6 +12,7 @@ import { checkFile, unusable } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import { isRecordObject, type PiCommand } from "../pi/records.ts";
 import { sessionRoot } from "../pi/session-file.ts";
+import { isSameFile, requireOwnPath } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import { readStoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
@@ -26,6 +27,8 @@ export interface SessionHouse {
   /** Throws `session_not_found`. */
   get(sessionId: string): Session;
   all(): readonly Session[];
+  /** The session of that id that is being created or opened. */
+  making(sessionId: string): Promise<Session> | undefined;
   /** A session that is there from now on, without a child. */
   add(stored: StoredSession): Session;
   /** A session that is there when its first child is ready. Throws what starting can throw; nothing is left then. */
@@ -60,7 +63,6 @@ export interface Branched {
 /** The sessions as pi's session files: which are taken in, and which come of others. */
 export class SessionFiles {
   readonly #options: SessionFilesOptions;
-  readonly #opening = new Map<string, Promise<Session>>();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
@@ -77,11 +79,10 @@ export class SessionFiles {
     if (params.sessionId !== undefined && params.sessionId !== id) {
       throw unusable(file, "other_session", `is that of the session ${id}`);
     }
+    // One that cannot be made leaves the file to this call.
+    await house.making(id)?.catch(() => {});
     const same = house.find(id);
-    if (same !== undefined) {
-      if ((await realpath(same.file).catch(() => same.file)) === file) return same;
-      throw unusable(file, "copied", `has the id of the session ${id}, whose file is ${same.file}`);
-    }
+    if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const stored: StoredSession = {
       sessionId: id,
@@ -96,9 +97,7 @@ export class SessionFiles {
       createdAt,
       updatedAt: Date.now(),
     };
-    const opening = this.#opening.get(id) ?? house.begin(stored).finally(() => this.#opening.delete(id));
-    this.#opening.set(id, opening);
-    return await opening;
+    return await requireSameFile(await house.begin(stored), file);
   }
 
   /** pi's stored sessions that are none of the daemon's: a page of them. */
@@ -159,9 +158,18 @@ export class SessionFiles {
   }
 
   #successor(from: Session, sessionId: string, file: string): Session | undefined {
+    const { house, log, env } = this.#options;
+    try {
+      house.requireRoom();
+      requireOwnPath(file, [sessionRoot(env), dirname(from.file), from.stored.options.sessionDir]);
+    } catch (error) {
+      log.warn({ err: error, from: from.sessionId }, "no session is made of what was put into a pi");
+      return undefined;
+    }
+    if (house.making(sessionId) !== undefined) return undefined;
     if (!/^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
     const isOpened = existsSync(file);
-    return this.#options.house.add({
+    return house.add({
       ...heir(from, new Date()),
       sessionId,
       file,
@@ -246,19 +254,16 @@ export class SessionFiles {
   }
 }
 
-/** One file may have several paths. */
-function isSameFile(one: string, other: string): boolean {
-  if (one === other) return true;
-  try {
-    return realpathSync(one) === realpathSync(other);
-  } catch {
-    return false;
-  }
+/** Gives the session. Throws `session_file_unusable` where the file is a copy of its own. */
+async function requireSameFile(session: Session, file: string): Promise<Session> {
+  if ((await realpath(session.file).catch(() => session.file)) === file) return session;
+  const { sessionId, file: own } = session;
+  throw unusable(file, "copied", `has the id of the session ${sessionId}, whose file is ${own}`);
 }
 
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control } = from.stored;
+  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control, profile, labels } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -269,6 +274,8 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
     ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
     ...(control === undefined ? {} : { control }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(labels === undefined ? {} : { labels }),
     createdAt: at,
     updatedAt: at,
   };

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
+import { isSpawnValue, shownName } from "../pi/safe-values.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { SeqNumbers, type SeqReserve } from "./seq-numbers.ts";
 
@@ -109,14 +110,15 @@ export class SessionRecord {
     if ("model" in said) this.#model = said.model;
     if ("thinkingLevel" in said) this.#thinkingLevel = said.thinkingLevel;
     const { name: before, options, ...rest } = this.#stored;
-    const name = "sessionName" in said ? said.sessionName : before;
+    const name = "sessionName" in said ? shownName(said.sessionName ?? "") : before;
+    const model = this.#model === undefined ? "" : `${this.#model.provider}/${this.#model.id}`;
     this.#stored = {
       ...rest,
       ...(name === undefined ? {} : { name }),
       options: {
         ...options,
-        ...(this.#model === undefined ? {} : { model: `${this.#model.provider}/${this.#model.id}` }),
-        ...(this.#thinkingLevel === undefined ? {} : { thinking: this.#thinkingLevel }),
+        ...(isSpawnValue(model) ? { model } : {}),
+        ...(isSpawnValue(this.#thinkingLevel ?? "") ? { thinking: this.#thinkingLevel as string } : {}),
       },
       updatedAt: Date.now(),
     };

@@ -67,7 +67,9 @@ export class Session implements SessionCore {
     this.#record = new SessionRecord(options.stored, options.save);
     this.#firstGeneration = generation + 1;
     const eventLog = options.logs.open(sessionId, this.#record.numbers(options.flush));
-    this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog });
+    const onFault = (err: unknown, subscriberId: string): void =>
+      options.log.error({ err, subscriberId }, "a subscriber has failed, and gets nothing more");
+    this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog, onFault });
     const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
     const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
     this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });

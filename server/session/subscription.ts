@@ -25,6 +25,15 @@ export interface ReadableLog {
   read(after: number, maxBytes: number): LogChunk;
 }
 
+export interface SubscriptionOptions {
+  readonly subscriber: Subscriber;
+  readonly sessionId: string;
+  readonly log: ReadableLog;
+  readonly wishes: Wishes;
+  /** Called with what was thrown where nobody waits: behind a timer, or on the way through the log. */
+  readonly onFault: (error: unknown) => void;
+}
+
 /** What is read from the log and sent at a time, when much lies ready. */
 const chunkBytes = 1024 * 1024;
 /** What waits to be merged is sent when there is so much of it. */
@@ -49,14 +58,16 @@ export class Subscription {
   #held: Frame[] = [];
   #heldBytes = 0;
   #timer: NodeJS.Timeout | undefined;
+  readonly #onFault: (error: unknown) => void;
 
-  constructor(subscriber: Subscriber, sessionId: string, log: ReadableLog, wishes: Wishes) {
+  constructor({ subscriber, sessionId, log, wishes, onFault }: SubscriptionOptions) {
     this.subscriber = subscriber;
     this.#sessionId = sessionId;
     this.#log = log;
     this.#position = log.cursor;
     this.#wishes = wishes;
     this.#filter = new EventFilter(wishes);
+    this.#onFault = onFault;
   }
 
   /** Changes what it wants from here on. What is not given stays as it is. */
@@ -127,7 +138,7 @@ export class Subscription {
       this.#held.push(frame);
       this.#heldBytes += frame.bytes.length;
       if (this.#heldBytes > maxHeldBytes) this.flush();
-      else this.#timer ??= setTimeout(() => this.flush(), coalesceMs);
+      else this.#timer ??= setTimeout(() => this.#flushLate(), coalesceMs);
       return;
     }
     if (this.#held.length > 0) this.flush();
@@ -147,7 +158,15 @@ export class Subscription {
       return;
     }
     // A long log takes many turns of the event loop, also for a peer that takes everything at once.
-    void (this.subscriber.drained?.() ?? nextTurn()).then(() => this.#read(begun));
+    void (this.subscriber.drained?.() ?? nextTurn()).then(() => this.#read(begun)).catch(this.#onFault);
+  }
+
+  #flushLate(): void {
+    try {
+      this.flush();
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 }
 

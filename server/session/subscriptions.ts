@@ -27,10 +27,13 @@ export class Subscriptions {
   #onLevel: () => void = () => {};
   #answerers = 0;
   #onAnswerers: () => void = () => {};
+  readonly #onFault: (error: unknown, subscriberId: string) => void;
 
-  constructor(sessionId: string, log: ReadableLog) {
+  /** `onFault`: a subscriber threw. It gets nothing more, since there would be a hole in what it gets. */
+  constructor(sessionId: string, log: ReadableLog, onFault: (error: unknown, subscriberId: string) => void = () => {}) {
     this.#sessionId = sessionId;
     this.#log = log;
+    this.#onFault = onFault;
   }
 
   has(subscriberId: string): boolean {
@@ -67,7 +70,7 @@ export class Subscriptions {
     if (subscriber.gone.aborted) return undefined;
     const known = this.#orders.get(subscriber.id);
     const onGone = known?.onGone ?? ((): void => void this.remove(subscriber.id));
-    const subscription = known?.subscription ?? new Subscription(subscriber, this.#sessionId, this.#log, orders);
+    const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
     this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
@@ -88,12 +91,12 @@ export class Subscriptions {
   }
 
   publish(frame: Frame): void {
-    for (const { subscription } of this.#orders.values()) subscription.publish(frame);
+    for (const [id, { subscription }] of this.#orders) this.#guard(id, () => subscription.publish(frame));
   }
 
   /** The numbers have jumped. */
   publishGap(gap: Gap): void {
-    for (const { subscription } of this.#orders.values()) subscription.publishGap(gap);
+    for (const [id, { subscription }] of this.#orders) this.#guard(id, () => subscription.publishGap(gap));
   }
 
   /**
@@ -107,10 +110,30 @@ export class Subscriptions {
       if (provider === "off" || only?.has(id) === false) continue;
       const frame = frames.get(provider) ?? unnumberedFrame(frameOf(provider), this.#sessionId);
       frames.set(provider, frame);
-      subscription.tell(frame);
-      told.add(id);
+      if (this.#guard(id, () => subscription.tell(frame))) told.add(id);
     }
     return told;
+  }
+
+  #subscription(subscriber: Subscriber, wishes: Wishes): Subscription {
+    const onFault = (error: unknown): void => this.#fault(subscriber.id, error);
+    return new Subscription({ subscriber, sessionId: this.#sessionId, log: this.#log, wishes, onFault });
+  }
+
+  /** What goes wrong with one subscriber keeps nothing from the others, nor from whoever has something to tell. */
+  #guard(subscriberId: string, send: () => void): boolean {
+    try {
+      send();
+      return true;
+    } catch (error) {
+      this.#fault(subscriberId, error);
+      return false;
+    }
+  }
+
+  #fault(subscriberId: string, error: unknown): void {
+    this.remove(subscriberId);
+    this.#onFault(error, subscriberId);
   }
 
   #note(): void {

@@ -1,6 +1,11 @@
 import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
 import type { ChildExit } from "../../protocol/session.ts";
+import { within } from "../lib/deadline.ts";
+import type { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child, ChildSinks } from "../pi/child.ts";
+import { isRecordObject } from "../pi/records.ts";
+import { isSameFile } from "../pi/session-paths.ts";
 import type { ChildLife } from "./child-life.ts";
 import type { Custody } from "./custody.ts";
 import type { Journal } from "./journal.ts";
@@ -11,6 +16,7 @@ export interface SuccessionParts {
   readonly journal: Journal;
   readonly life: ChildLife;
   readonly custody: Custody;
+  readonly scope: SerialQueue;
   /** Where a child of this generation reports. */
   readonly sinks: (generation: number) => ChildSinks;
   /** Nothing is to be expected of the child any more, as far as this session goes. */
@@ -23,6 +29,9 @@ export interface SuccessionParts {
   readonly wake: () => void;
   readonly log: Logger;
 }
+
+/** What pi may take to say what session is in it. */
+const answerTimeoutMs = 5_000;
 
 /** How a child goes from one session to another, when pi itself has gone from one session to another. */
 export class Succession {
@@ -66,11 +75,13 @@ export class Succession {
 
   /** Takes over a child of another session, in which this one's session is by now. */
   takeOver(child: Child): void {
-    const { record, life, custody, sinks, resume } = this.#parts;
+    const { record, life, custody, sinks, resume, scope } = this.#parts;
     const generation = record.nextGeneration();
     child.rebind(sinks(generation));
     life.take(child);
-    this.#taken = this.#takeFile(child, custody.tookOver(child, generation));
+    // Before the prompts that come now: they are for the session, and no other may have them.
+    const verified = scope.overtake(() => this.#verify(child));
+    this.#taken = this.#takeFile(child, Promise.all([custody.tookOver(child, generation), verified]));
     this.#taken.catch(() => {});
     resume(child);
   }
@@ -80,12 +91,29 @@ export class Succession {
     return this.#taken;
   }
 
-  async #takeFile(child: Child, taken: Promise<void>): Promise<void> {
+  /**
+   * Whoever runs in the pi could write a hello: pi itself is asked what session is in it. One that has another, or does
+   * not answer, is ended. Throws `link_failed`.
+   */
+  async #verify(child: Child): Promise<void> {
+    const { sessionId, file } = this.#parts.record.stored;
+    const asked = await within(child.send({ type: "get_state" }), answerTimeoutMs).catch(() => undefined);
+    const data = asked === undefined || asked.kind === "timeout" ? undefined : asked.value.data;
+    const state = isRecordObject(data) ? data : {};
+    const { sessionId: id, sessionFile } = state;
+    if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) return;
+    await child.stop();
+    throw new WireError("link_failed", `pi was said to have the session ${sessionId}, and has not; it is ended.`, {
+      reason: "false_hello",
+    });
+  }
+
+  async #takeFile(child: Child, taken: Promise<unknown>): Promise<void> {
     const { refresh, log } = this.#parts;
     try {
       await taken;
     } catch (error) {
-      log.error({ err: error }, "the file of a session that was put into a pi cannot be had; the pi is ended");
+      log.error({ err: error }, "a session that was put into a pi cannot have the pi or its file; the pi is ended");
       void child.stop();
       throw error;
     }

@@ -1,12 +1,18 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
+import type { Validator } from "../../../protocol/validation.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { changesSession, checkCommand } from "../../session/client-command.ts";
+import { checkFields } from "../../session/command-fields.ts";
 import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
-export function commandHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof commandMethods> {
+export function commandHandlers(
+  registry: Registry,
+  tracker: DeliveryTracker,
+  validator: Validator,
+): HandlersOf<typeof commandMethods> {
   const callsOf = (sessionId: string) => registry.get(sessionId).calls;
 
   /** pi's data. What changes the session is told as its caller's doing. */
@@ -72,6 +78,7 @@ export function commandHandlers(registry: Registry, tracker: DeliveryTracker): H
     "session/export": async ({ sessionId }, { signal }) => ({ html: await callsOf(sessionId).exportHtml(signal) }),
     "session/command": async ({ sessionId, command, confirmShared }, call) => {
       checkCommand(command, confirmShared === true);
+      checkFields(command, validator);
       const underWay = tracker.underWay(sessionId);
       const data = await sent(sessionId, command, call);
       const result = data === undefined ? {} : { data };

@@ -84,6 +84,19 @@ test("a compaction is refused during a run, and an answer that is too large is s
   expect(await kindOf(session.calls.send({ type: "giant" }, never))).toBe("too_large");
   await session.prompting.prompt({ text: "go on", ifRunning: "refuse" });
   expect(await kindOf(session.calls.compact(undefined, never))).toBe("session_busy");
+  // Also as a command like any other.
+  expect(await kindOf(session.calls.send({ type: "compact" }, never))).toBe("session_busy");
   await session.prompting.abort();
+  expect(await kindOf(session.calls.send({ type: "compact", customInstructions: 1 }, never))).toBe("invalid_params");
   expect(await session.calls.compact("keep the names", never)).toEqual({});
+});
+
+test("a name that no command line could have does not keep the session from its next start", async () => {
+  await using core = await startCore();
+  core.behave("odd-names");
+  const session = await core.registry.create({ cwd: core.cwd });
+  expect(session.info().name).toBe(`--help ${"😀".repeat(193)}`);
+  await session.upkeep.hibernate(true);
+  expect(session.state.kind).toBe("hibernated");
+  expect(await session.calls.send({ type: "get_state" }, never)).toMatchObject({ thinkingLevel: "--thinking" });
 });

@@ -163,6 +163,26 @@ describe("a lease", () => {
     expect(names()).toEqual([]);
   });
 
+  test("left in a container that is gone is taken over by who has its state directory, and by no path alone", async () => {
+    const own = await thisHolder();
+    const [stateDir, other] = [join(root, "state"), join(root, "other")];
+    for (const directory of [stateDir, other]) mkdirSync(directory);
+    const idOf = (path: string) => `${statSync(path).dev}:${statSync(path).ino}`;
+    const inContainer = { ...own, host: "c0ffee", pidSpace: "pid:[1]", pid: 1 };
+    const attempt = (holder: LeaseHolder, of: string): Promise<Lease> => {
+      const facts = { lease: 1, id: "left-behind", holder, daemonId: "former", generation: 3, at: 1 };
+      writeFileSync(leasePath(file), JSON.stringify({ ...facts, stateDir, stateDirId: idOf(of) }));
+      return Lease.take({ file, daemonId: "next", stateDir, generation: 4 });
+    };
+    await (await attempt(inContainer, stateDir)).release();
+    await (await attempt(own, stateDir)).release();
+    // The same path, seen from a process that has another directory there; and the same numbers on another machine.
+    expect(await refusal(attempt(own, other))).toMatchObject({ kind: "session_in_use" });
+    expect(await refusal(attempt(inContainer, other))).toMatchObject({ kind: "session_in_use" });
+    const elsewhere = { ...inContainer, bootId: "another" };
+    expect(await refusal(attempt(elsewhere, stateDir))).toMatchObject({ kind: "session_in_use" });
+  });
+
   test("that says nothing keeps others out, unless the machine has been started since", async () => {
     writeFileSync(leasePath(file), "");
     expect(await refusal(take("one"))).toMatchObject({ kind: "session_in_use", data: { reason: "unreadable_lease" } });

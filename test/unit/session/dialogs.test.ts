@@ -71,6 +71,23 @@ describe("a dialog", () => {
     expect(room.refusal(dialogId, { cancelled: true })).toBe("none");
   });
 
+  it("is kept and told in short when it has ended, or was too large to be one", () => {
+    const room = new DialogRoom();
+    const long = "x".repeat(1_000);
+    room.ask({ title: long });
+    const { dialogId } = room.only;
+    room.respond(dialogId, { confirmed: true });
+    expect(room.stored.get(dialogId)?.title).toBe(long.slice(0, 200));
+    room.dialogs.look({ type: "extension_ui_request", id: long, method: "confirm", title: long });
+    expect(room.endings).toEqual(["answered by client", "cancelled by too_large"]);
+    expect(room.said.at(-1)?.params).toMatchObject({ title: long.slice(0, 200), requestId: long.slice(0, 200) });
+    // pi waits for the answer to the very id that it gave.
+    expect(room.posted.at(-1)).toEqual({ type: "extension_ui_response", id: long, cancelled: true });
+    expect(() => room.respond(room.said.at(-1)?.params.dialogId, { cancelled: true })).toThrow(
+      expect.objectContaining({ kind: "stale" }),
+    );
+  });
+
   it("says to a late answer who has answered, also when only the store knows", () => {
     const room = new DialogRoom({ kind: "wait" }, { maxEndedDialogsInMemory: 1 });
     room.ask();

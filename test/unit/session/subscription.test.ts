@@ -63,6 +63,38 @@ describe("a subscription", () => {
     expect(all.seqs()).toHaveLength(5);
   });
 
+  test("that throws is ended and reported, and keeps nothing from the others nor from whoever tells", async () => {
+    const faults: unknown[] = [];
+    const onFault = (error: unknown, id: string) => void faults.push([id, (error as Error).message]);
+    const journal = new Journal({ sessionId: "s-1", epoch: "e-1", log: memoryLog(), onFault });
+    const throwing = (id: string): Subscriber => ({
+      id,
+      gone: new AbortController().signal,
+      send: () => {
+        throw new Error("broken");
+      },
+    });
+    const [first, last] = [ear("first"), ear("last")];
+    journal.subscribe(first);
+    journal.subscribe(throwing("live"));
+    journal.subscribe(throwing("merging"), { coalesceMs: 1 });
+    journal.subscribe(last);
+    delta(journal, "x");
+    expect(faults).toEqual([["live", "broken"]]);
+    await vi.waitFor(() =>
+      expect(faults).toEqual([
+        ["live", "broken"],
+        ["merging", "broken"],
+      ]),
+    );
+    event(journal, "x");
+    expect([first.seqs(), last.seqs()]).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+    expect(["live", "merging"].map((id) => journal.unsubscribe(id))).toEqual([false, false]);
+  });
+
   test("waits for its answer, and misses nothing that happens meanwhile", () => {
     const journal = journalOf();
     event(journal, "x");

@@ -1,0 +1,47 @@
+import { WireError } from "../../protocol/errors.ts";
+import { type MethodName, methods } from "../../protocol/methods.ts";
+import { routeOf } from "../../protocol/pi-commands.ts";
+import type { Validator } from "../../protocol/validation.ts";
+import type { PiCommand } from "../pi/records.ts";
+
+interface ObjectSchema {
+  readonly type: "object";
+  readonly properties: Readonly<Record<string, object>>;
+  readonly required: readonly string[];
+}
+
+/** Params of methods that are none of pi's. */
+const daemonsOwn: ReadonlySet<string> = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
+
+/** By the type of a command: each schema is made once, since a validator knows it by its identity. */
+const schemas = new Map<string, ObjectSchema>();
+
+/**
+ * Holds a command's fields to what the method for it asks of the params of the same names. Fields that the method does not
+ * know are left to pi, which may be a later one. Throws `invalid_params`.
+ */
+export function checkFields(command: PiCommand, validator: Validator): void {
+  const { type } = command;
+  const schema = schemaOf(type);
+  if (schema === undefined) return;
+  const findings = validator.schema(schema, command).map(({ path, message }) => ({ path: `/command${path}`, message }));
+  if (findings.length === 0) return;
+  const list = findings.map(({ path, message }) => `${path} ${message}`).join("; ");
+  throw new WireError("invalid_params", `The fields of pi's "${type}" are wrong: ${list}.`, { findings });
+}
+
+function schemaOf(type: string): ObjectSchema | undefined {
+  const known = schemas.get(type);
+  if (known !== undefined) return known;
+  const { asItIs, method } = routeOf(type) ?? {};
+  if (asItIs !== true || method === undefined) return undefined;
+  const { properties = {}, required = [] } = methods[method as MethodName].params as Partial<ObjectSchema>;
+  const isPis = (name: string): boolean => !daemonsOwn.has(name);
+  const schema: ObjectSchema = {
+    type: "object",
+    properties: Object.fromEntries(Object.entries(properties).filter(([name]) => isPis(name))),
+    required: required.filter(isPis),
+  };
+  schemas.set(type, schema);
+  return schema;
+}

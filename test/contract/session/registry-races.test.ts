@@ -1,0 +1,60 @@
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { limits } from "../../../server/config.ts";
+import { findSessionFile } from "../../../server/pi/session-search.ts";
+import { recorder, startCore } from "../../helpers/core.ts";
+
+const prompt = { text: "hello", ifRunning: "refuse" } as const;
+
+test("a session that is opened or created again while it is being created is the one that is being created", async () => {
+  await using core = await startCore();
+  const { registry } = core;
+  const creating = registry.create({ cwd: core.cwd }, "one");
+  const again = registry.create({ cwd: core.cwd }, "one");
+  // Its file is there before its pi is.
+  await expect
+    .poll(() => findSessionFile("one", { ...process.env, PI_CODING_AGENT_DIR: `${core.root}/agent` }))
+    .toBeDefined();
+  const opened = await registry.files.open({ sessionId: "one" });
+  const created = await creating;
+  expect(opened).toBe(created);
+  expect(await again).toBe(created);
+  expect(registry.all()).toEqual([created]);
+});
+
+test("sessions that are being created count among those that may be there, from their first step on", async () => {
+  await using core = await startCore({ limits: { maxSessions: 2 } });
+  const attempts = await Promise.allSettled(
+    ["one", "two", "three"].map((id) => core.registry.create({ cwd: core.cwd }, id)),
+  );
+  expect(attempts.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
+});
+
+test("a session that is deleted while it is being closed has no file afterwards", async () => {
+  await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
+  core.behave("write", "ignore-eof");
+  const session = await core.registry.create({ cwd: core.cwd }, "one");
+  await session.prompting.prompt(prompt);
+  await session.settled();
+  expect(readFileSync(session.file, "utf8")).toContain("hello");
+  const closing = core.registry.close("one");
+  const deleting = core.registry.files.delete("one");
+  await Promise.all([closing, deleting]);
+  expect([existsSync(session.file), existsSync(`${session.file}.lease`), core.registry.all()]).toEqual([
+    false,
+    false,
+    [],
+  ]);
+});
+
+test("a run that begins in the last moment of a pi that hibernates is told as interrupted", async () => {
+  await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
+  core.behave("ignore-eof", "run-at-eof");
+  const session = await core.registry.create({ cwd: core.cwd });
+  const heard = recorder();
+  session.subscribe(heard);
+  await session.upkeep.hibernate(false);
+  const { params } = await heard.until(({ params: { outcome } }) => outcome !== undefined);
+  expect(params).toMatchObject({ outcome: "interrupted" });
+  expect(session.state.kind).toBe("hibernated");
+});

@@ -1,0 +1,54 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { expect, test, vi } from "vitest";
+import { lifeLimits, limits } from "../../../server/config.ts";
+import { locatePi } from "../../../server/pi/locate.ts";
+import { ChildSource } from "../../../server/session/child-source.ts";
+import type { StoredSession } from "../../../server/store/sessions.ts";
+
+const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
+const logged: string[] = [];
+const log = pino({ level: "info" }, { write: (line) => void logged.push(line) });
+
+test("a warm pi that falls silent while it takes a session is ended, and the session gets another", async () => {
+  const root = mkdtempSync(join(tmpdir(), "warm-"));
+  const { startTimeoutMs } = limits.child;
+  // Of the waits that begin from then on, the first is over at once.
+  const patience: number[] = [];
+  const child = {
+    ...limits.child,
+    get startTimeoutMs() {
+      return patience.shift() ?? startTimeoutMs;
+    },
+  };
+  const source = new ChildSource({
+    locate: () => locatePi({ option: fakePi, env: {} }),
+    ...{ helper: "unused", runDirectory: root, env: { ...process.env, FAKE_PI: "silent-switch" }, log },
+    limits: {
+      ...{ ...limits, ...lifeLimits({}), child },
+      warm: { perKind: 1, maxWarm: 1, recentMs: 1_000_000, minFreeBytes: 0 },
+    },
+    sessions: () => [],
+    refusal: () => undefined,
+  });
+  mkdirSync(join(root, "cwd"));
+  const started = (name: string) => {
+    const stored = { sessionId: name, cwd: join(root, "cwd"), file: join(root, `${name}.jsonl`), generation: 1 };
+    const sinks = {
+      signal: new AbortController().signal,
+      ...{ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} },
+    };
+    return source.start({ ...stored, createdAt: 0, updatedAt: 0, options: {} } as StoredSession, sinks, log);
+  };
+  const children = [await started("one"), await started("two")];
+  await vi.waitFor(() => expect(source.warm).toBe(1), { timeout: 60_000 });
+  patience.push(20);
+  children.push(await started("three"));
+  expect(logged.filter((line) => line.includes("did not take the session in time"))).toHaveLength(1);
+  expect(children.at(-1)?.child.state.kind).toBe("ready");
+  await Promise.all(children.map(async (one) => [await one.child.stop(), await one.child.cleaned]));
+  await source.close();
+  rmSync(root, { recursive: true });
+});

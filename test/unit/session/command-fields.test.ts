@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import type { MethodRow } from "../../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { piCommands, routeOf } from "../../../protocol/pi-commands.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+import { checkCommand } from "../../../server/session/client-command.ts";
+import { checkFields } from "../../../server/session/command-fields.ts";
+
+const validator = createValidator();
+
+function paths(command: { readonly type: string }): string[] {
+  try {
+    checkCommand(command, true);
+    checkFields(command, validator);
+    return [];
+  } catch (error) {
+    return (error as { data: { findings: { path: string }[] } }).data.findings.map(({ path }) => path);
+  }
+}
+
+test.each([
+  ["/command/name", { type: "set_session_name", name: "--help" }],
+  ["/command/name", { type: "set_session_name", name: "x".repeat(201) }],
+  ["/command/name", { type: "set_session_name", name: "a\nb" }],
+  ["/command/provider", { type: "set_model", provider: "", modelId: "m" }],
+  ["/command/modelId", { type: "set_model", provider: "p", modelId: "m".repeat(257) }],
+  ["/command/customInstructions", { type: "compact", customInstructions: "x".repeat(65_537) }],
+  ["/command/customInstructions", { type: "compact", customInstructions: { toString: 1 } }],
+])("a field that the method refuses is refused in the command, too: %s", (path, command) => {
+  expect(paths(command)).toEqual([path]);
+});
+
+test("what no method knows is left to pi", () => {
+  expect(paths({ type: "set_session_name", name: "x", later: { any: 1 } } as never)).toEqual([]);
+  expect(paths({ type: "a_later_command", name: "--x" } as never)).toEqual([]);
+});
+
+test("every command that is taken as it is is held to the params of its method", () => {
+  const own = new Set(["sessionId", "idempotencyKey", "confirmShared"]);
+  const refusals = Object.keys(piCommands).flatMap((type) => {
+    const { asItIs, method } = routeOf(type) ?? {};
+    if (asItIs !== true) return [];
+    const { properties = {} } = (methods[method as MethodName] as MethodRow).params as { properties?: object };
+    const fields = Object.keys(properties).filter((name) => !own.has(name));
+    // No param of a method is an array of arrays.
+    return fields.map((name) => {
+      const others = { name: "x", provider: "p", modelId: "m", level: "off", mode: "all", enabled: true };
+      return [type, paths({ type, ...others, [name]: [[]] }).includes(`/command/${name}`)];
+    });
+  });
+  expect(refusals.length).toBeGreaterThan(6);
+  expect(refusals.filter(([, isRefused]) => isRefused !== true)).toEqual([]);
+});
