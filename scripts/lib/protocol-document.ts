@@ -9,7 +9,7 @@ import { Dialog, DialogAnswer, DialogId, DialogMethod, DialogPolicy, DialogResol
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { Envelope, Gap } from "../../protocol/event.ts";
 import { DeliveryId, PromptId, SessionId } from "../../protocol/ids.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
+import { type MethodRow, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
 import { PendingItem } from "../../protocol/pending.ts";
@@ -131,16 +131,22 @@ function markers(name: string): readonly [begin: string, end: string] {
 }
 
 function method(name: string, row: MethodRow): string {
-  const { summary, params: taken, result, scope, capability, since, errors, http } = row;
-  const query = http?.ifQuery === undefined ? "" : `?${http.ifQuery}=…`;
-  const route = http === undefined ? "" : ` HTTP: \`${http.verb} ${http.path}${query}\`.`;
+  const { summary, params: taken, result, scope, capability, since, errors } = row;
   const named = errors.length === 0 ? "none of its own" : errors.map((error) => `\`${error}\``).join(", ");
   return section(name, [
     summary,
     params(taken),
     resultText(result),
-    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}.${route}`,
+    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}. ${httpText(row)}`,
   ]);
+}
+
+function httpText(row: MethodRow): string {
+  const route = routeOf(row);
+  if (route === undefined) return `HTTP: none (${"none" in row.http ? row.http.none : ""}).`;
+  const query = route.ifQuery === undefined ? "" : `?${route.ifQuery}=…`;
+  const stream = route.stream === true ? ", as [server-sent events](#server-sent-events)" : "";
+  return `HTTP: \`${route.verb} ${route.path}${query}\`${stream}.`;
 }
 
 function params(schema: TSchema): string {

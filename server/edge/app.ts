@@ -2,6 +2,8 @@ import type { Logger } from "pino";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { Admission, type Transport } from "./admission.ts";
+import { BufferBudget } from "./buffer-budget.ts";
+import { EventStreams } from "./event-streams.ts";
 import { createHttp } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
@@ -18,7 +20,7 @@ export interface EdgeOptions {
 }
 
 export interface Edge {
-  /** How many WebSocket connections there are. */
+  /** How many WebSocket connections and streams of events there are. */
   readonly connections: number;
   /** Listens on both transports. Throws a StartError; what was opened is closed again by {@link close}. */
   listen(where: { readonly socketPath: string; readonly port: number }): Promise<{ readonly url: string }>;
@@ -39,8 +41,10 @@ export function createEdge(options: EdgeOptions): Edge {
     allowedOrigins: options.allowedOrigins ?? [],
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
-  const app = createHttp({ dispatcher, limits, log });
-  const webSockets = new WebSockets({ dispatcher, limits, log });
+  const budget = new BufferBudget(limits.maxBufferedBytesAllConnections);
+  const streams = new EventStreams({ limits, budget, log });
+  const app = createHttp({ dispatcher, streams, limits, log });
+  const webSockets = new WebSockets({ dispatcher, limits, budget, log });
   const tcp = server("tcp");
   const unix = server("unix");
   let socketFile: SocketFile | undefined;
@@ -59,7 +63,7 @@ export function createEdge(options: EdgeOptions): Edge {
 
   return {
     get connections() {
-      return webSockets.count;
+      return webSockets.count + streams.count;
     },
     listen: async ({ socketPath, port }) => {
       await app.ready();
@@ -75,7 +79,7 @@ export function createEdge(options: EdgeOptions): Edge {
   };
 
   async function close(drainMs: number): Promise<void> {
-    const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop()]);
+    const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop(), streams.stop()]);
     await socketFile?.remove();
     const ended = await within(all, drainMs);
     if (ended.kind === "timeout") {

@@ -2,24 +2,27 @@ import type { ServerResponse } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
+import { fixedRoutes } from "../../protocol/fixed-routes.ts";
 import { HEALTH_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
+import { accepted } from "./accept.ts";
 import { answerText } from "./answer.ts";
+import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, written } from "./refusal.ts";
 import { addRest, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
+  readonly streams: EventStreams;
   readonly limits: EdgeLimits;
   readonly log: Logger;
 }
 
-const methodsByPath: Readonly<Record<string, string>> = {
-  [HEALTH_PATH]: "GET, HEAD",
-  [RPC_PATH]: "POST",
-  [WEBSOCKET_PATH]: "GET, HEAD",
-};
+const paths = restPaths();
+const verbsByPath = new Map(
+  fixedRoutes.map(({ verb, path }) => [path as string, verb === "GET" ? "GET, HEAD" : verb] as const),
+);
 
 const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCatalogue.invalid_request.code];
 
@@ -27,7 +30,7 @@ const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCat
  * The HTTP routes, for requests that were admitted. They have no logic of their own: a body goes to the dispatcher as
  * it came. What can be said from the head alone is said before the body is read.
  */
-export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyInstance {
+export function createHttp({ dispatcher, streams, limits, log }: HttpOptions): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: limits.maxBodyBytes,
@@ -64,6 +67,7 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
 
   addRest(app, {
     dispatcher,
+    streams,
     maxNestingDepth: defaultDispatcherLimits.maxNestingDepth,
     answerTimeoutMs: limits.requestTimeoutMs,
     log,
@@ -91,15 +95,20 @@ function refuse(reply: FastifyReply, refused: Refusal): FastifyReply {
 
 function refusePath(request: FastifyRequest): Refusal {
   const path = pathOf(request.raw.url);
-  const allowed = methodsByPath[path] ?? restPaths.find((rest) => rest.path.test(path))?.verbs;
+  const allowed = verbsByPath.get(path) ?? paths.find((rest) => rest.path.test(path))?.verbs;
   return allowed === undefined
     ? httpRefusal(404, "There is nothing at this path.")
     : httpRefusal(405, `This path takes ${allowed}.`, { allow: allowed });
 }
 
-/** The content type makes a browser ask first, and nobody answers it. */
-function refuseContent({ method, headers }: FastifyRequest): Refusal | undefined {
-  if (method !== "POST") return undefined;
+/** The content type makes a browser ask first, and nobody answers it. A body that is not there needs none. */
+function refuseContent({ method, headers, url }: FastifyRequest): Refusal | undefined {
+  if (method === "GET" || method === "HEAD") return undefined;
+  const isEmpty = headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
+  const isRpc = pathOf(url) === RPC_PATH;
+  if (isRpc && accepted(headers.accept, ["application/json"]) === undefined)
+    return httpRefusal(406, "This path answers with application/json.");
+  if (isEmpty && headers["content-type"] === undefined && !isRpc) return undefined;
   const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (type === "application/json" && encoding === "identity") return undefined;

@@ -151,17 +151,14 @@ class DispatcherConversation implements Conversation {
       return await this.#all(value, hasRoom, answered);
     } finally {
       if (hasRoom) this.#bytesInFlight -= text.length;
-      // The answer is sent in this turn of the event loop.
-      if (answered.length > 0) {
-        setImmediate(() => {
-          for (const then of answered) then();
-        });
-      }
+      afterThisTurn(answered);
     }
   }
 
   async call(method: string, params: object): Promise<RpcResponse> {
-    const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true, []);
+    const answered: (() => void)[] = [];
+    const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true, answered);
+    afterThisTurn(answered);
     return answer ?? failure(1, new WireError("internal_error", "The call had no answer."));
   }
 
@@ -218,6 +215,14 @@ class DispatcherConversation implements Conversation {
     if (typeof params !== "object" || params === null || !("id" in params)) return;
     this.#open.get(params.id)?.cancel("The call was cancelled.");
   }
+}
+
+/** The answer is sent in this turn of the event loop. */
+function afterThisTurn(answered: readonly (() => void)[]): void {
+  if (answered.length === 0) return;
+  setImmediate(() => {
+    for (const then of answered) then();
+  });
 }
 
 /** The request, undefined for a response (which nobody here has asked for), or why it is none. */

@@ -83,4 +83,9 @@ class SignedCall implements Call {
   get signal(): AbortSignal {
     return this.#call.signal;
   }
+
+  whenAnswered(then: () => void): void {
+    if (this.#call.whenAnswered === undefined) then();
+    else this.#call.whenAnswered(then);
+  }
 }
