@@ -1,4 +1,4 @@
-import { DaemonInfo } from "./daemon.ts";
+import { DaemonInfo, Readiness } from "./daemon.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { empty } from "./params.ts";
@@ -14,6 +14,16 @@ export const daemonMethods = {
     capability: "observe",
     since: "0.1.0",
     errors: [],
+  },
+  "daemon/ready": {
+    summary: "Whether the daemon can do its work: its store takes writes, pi is there, its event loop turns.",
+    params: empty,
+    result: Readiness,
+    http: { verb: "GET", path: "/readyz" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["not_ready"],
   },
   "daemon/subscribe": {
     summary:

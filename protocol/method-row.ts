@@ -42,6 +42,9 @@ export interface MethodRow {
   readonly errors: readonly ErrorName[];
 }
 
+/** Rows by their methods' names. */
+export type MethodTable = Readonly<Record<string, MethodRow>>;
+
 /** The path of a row, if it has one. */
 export function routeOf({ http }: MethodRow): HttpRoute | undefined {
   return "path" in http ? http : undefined;

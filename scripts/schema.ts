@@ -1,14 +1,16 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { openApiDocument } from "../protocol/openapi.ts";
 import { openRpcDocument } from "../protocol/openrpc.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
 
-// Writes what derives from the method table: protocol/schema/openrpc.json and parts of PROTOCOL.md. With --check it only compares.
+// Writes what derives from the method table: protocol/schema/openrpc.json, openapi.json and parts of PROTOCOL.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/schema/openrpc.json": `${JSON.stringify(openRpcDocument(version), null, 2)}\n`,
+  "protocol/schema/openapi.json": `${JSON.stringify(openApiDocument(version), null, 2)}\n`,
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
 };
 

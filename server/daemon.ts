@@ -185,7 +185,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
+      createEdge({
+        dispatcher,
+        token,
+        version: facts.version,
+        log,
+        limits: options.edgeLimits,
+        allowedOrigins: options.allowedOrigins,
+      }),
       (listening) => listening.close(),
     );
     edges.edge = edge;

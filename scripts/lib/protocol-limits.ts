@@ -90,6 +90,7 @@ const daemon: Readonly<
   controlGraceMs: "How long a session's controller may be without a connection. Then its lease ends.",
   sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
+  maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
 };
 

@@ -13,6 +13,8 @@ import { WebSockets } from "./web-sockets.ts";
 export interface EdgeOptions {
   readonly dispatcher: Dispatcher;
   readonly token: string;
+  /** Of the package, for documents. Default: 0. */
+  readonly version?: string | undefined;
   readonly log: Logger;
   readonly limits?: Partial<EdgeLimits> | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
@@ -43,7 +45,7 @@ export function createEdge(options: EdgeOptions): Edge {
   });
   const budget = new BufferBudget(limits.maxBufferedBytesAllConnections);
   const streams = new EventStreams({ limits, budget, log });
-  const app = createHttp({ dispatcher, streams, limits, log });
+  const app = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
   const webSockets = new WebSockets({ dispatcher, limits, budget, log });
   const tcp = server("tcp");
   const unix = server("unix");

@@ -3,18 +3,22 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { fixedRoutes } from "../../protocol/fixed-routes.ts";
+import { openApiDocument } from "../../protocol/openapi.ts";
 import { HEALTH_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
 import { answerText } from "./answer.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
+import { referenceHeaders, referencePage } from "./reference-page.ts";
 import { httpRefusal, pathOf, type Refusal, written } from "./refusal.ts";
 import { addRest, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
   readonly streams: EventStreams;
+  /** Of the package, for documents. */
+  readonly version: string;
   readonly limits: EdgeLimits;
   readonly log: Logger;
 }
@@ -30,7 +34,7 @@ const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCat
  * The HTTP routes, for requests that were admitted. They have no logic of their own: a body goes to the dispatcher as
  * it came. What can be said from the head alone is said before the body is read.
  */
-export function createHttp({ dispatcher, streams, limits, log }: HttpOptions): FastifyInstance {
+export function createHttp({ dispatcher, streams, version, limits, log }: HttpOptions): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: limits.maxBodyBytes,
@@ -54,6 +58,22 @@ export function createHttp({ dispatcher, streams, limits, log }: HttpOptions): F
   app.get(HEALTH_PATH, () => ({ ok: true }));
   app.get(WEBSOCKET_PATH, (_request, reply) =>
     refuse(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
+  );
+  // Made when they are first asked for.
+  const made = new Map<string, string>();
+  const once = (name: string, make: () => string): string => {
+    const text = made.get(name) ?? make();
+    made.set(name, text);
+    return text;
+  };
+  app.get("/openapi.json", (_request, reply) =>
+    reply.type("application/json").send(once("openapi", () => JSON.stringify(openApiDocument(version)))),
+  );
+  app.get("/docs", (_request, reply) =>
+    reply
+      .type("text/html; charset=utf-8")
+      .headers(referenceHeaders)
+      .send(once("docs", () => referencePage(version))),
   );
   app.post(RPC_PATH, async (request, reply) => {
     const conversation = dispatcher.converse(undefined);

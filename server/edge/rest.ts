@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { type HttpRoute, type MethodRow, routeOf } from "../../protocol/method-row.ts";
+import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
@@ -37,7 +37,7 @@ const json = "application/json";
 const eventStream = "text/event-stream";
 
 /** The methods of a table that have a path, by the path as fastify writes it and the verb. */
-function targetsOf(table: Readonly<Record<string, MethodRow>>): ReadonlyMap<string, readonly Target[]> {
+function targetsOf(table: MethodTable): ReadonlyMap<string, readonly Target[]> {
   const targets = Object.entries(table).flatMap(([method, row]): Target[] => {
     const route = routeOf(row);
     return route === undefined ? [] : [{ method, row, route }];
@@ -46,7 +46,7 @@ function targetsOf(table: Readonly<Record<string, MethodRow>>): ReadonlyMap<stri
 }
 
 /** The paths of a table. `{names}` stand for one segment each. */
-export function restPaths(table: Readonly<Record<string, MethodRow>> = methods): readonly RestPath[] {
+export function restPaths(table: MethodTable = methods): readonly RestPath[] {
   const routes = [...targetsOf(table).values()].flatMap(([first]) => (first === undefined ? [] : [first.route]));
   return [...Map.groupBy(routes, ({ path }) => path)].map(([path, found]) => ({
     path: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
@@ -55,11 +55,7 @@ export function restPaths(table: Readonly<Record<string, MethodRow>> = methods):
 }
 
 /** Puts the paths of the method table into an app. A route is a row of the table and a call of the dispatcher. */
-export function addRest(
-  app: FastifyInstance,
-  options: RestOptions,
-  table: Readonly<Record<string, MethodRow>> = methods,
-): void {
+export function addRest(app: FastifyInstance, options: RestOptions, table: MethodTable = methods): void {
   for (const rows of targetsOf(table).values()) {
     const [first] = rows;
     if (first === undefined) continue;

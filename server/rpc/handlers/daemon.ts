@@ -5,6 +5,7 @@ import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";
+import { readiness } from "./readiness.ts";
 
 export interface DaemonFacts {
   readonly version: string;
@@ -19,6 +20,7 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
   let document: { openrpc: string } | undefined;
   return {
     "daemon/info": () => daemonInfo(facts, registry),
+    "daemon/ready": () => readiness(facts),
     "daemon/subscribe": (_params, call) => {
       registry.watch.add(peerOf(call));
       return {};
