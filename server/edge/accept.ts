@@ -3,7 +3,7 @@
  * header it takes all. What cannot be read in it counts as not said.
  */
 export function accepted<T extends string>(accept: string | undefined, offered: readonly T[]): T | undefined {
-  if (accept === undefined || accept.trim() === "") return offered[0];
+  if (accept === undefined || accept === "*/*" || accept.trim() === "") return offered[0];
   const ranges = accept.toLowerCase().split(",").map(readRange);
   let best: T | undefined;
   let bestQuality = 0;

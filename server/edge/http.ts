@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { fixedRoutes } from "../../protocol/fixed-routes.ts";
@@ -12,6 +12,7 @@ import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { referenceHeaders, referencePage } from "./reference-page.ts";
 import { httpRefusal, pathOf, type Refusal, written } from "./refusal.ts";
+import { expectReading, sendJson, sendRefusal } from "./reply.ts";
 import { addRest, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
@@ -45,19 +46,20 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     onConstructorPoisoning: "error",
     // A path that cannot be decoded comes before all hooks.
     frameworkErrors: (_error, _request, reply) => {
-      void refuse(reply, httpRefusal(400, "The request's path cannot be read."));
+      sendRefusal(reply, httpRefusal(400, "The request's path cannot be read."));
     },
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     const refused = request.is404 ? refusePath(request) : refuseContent(request);
-    return refused === undefined ? undefined : await refuse(reply, refused);
+    if (refused === undefined) done();
+    else sendRefusal(reply, refused);
   });
 
   app.get(HEALTH_PATH, () => ({ ok: true }));
   app.get(WEBSOCKET_PATH, (_request, reply) =>
-    refuse(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
+    sendRefusal(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
   );
   // Made when they are first asked for.
   const made = new Map<string, string>();
@@ -79,10 +81,9 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     const conversation = dispatcher.converse(undefined);
     reply.raw.once("close", () => conversation.end());
     const answer = await conversation.receive((request.body as Buffer | undefined) ?? Buffer.alloc(0));
-    // Who does not read the answer is not waited for.
-    reply.raw.setTimeout(limits.requestTimeoutMs);
-    if (answer === undefined) return await reply.code(204).send();
-    return await reply.code(statusOf(answer)).type("application/json").send(answerText(answer, log));
+    if (answer === undefined) void reply.code(204).send();
+    else sendJson(reply, statusOf(answer), answerText(answer, log));
+    expectReading(reply, limits.requestTimeoutMs);
   });
 
   addRest(app, {
@@ -95,9 +96,12 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
 
   app.setErrorHandler((error: Error & { readonly statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
-    if (status < 500) return refuse(reply, httpRefusal(status, error.message));
+    if (status < 500) {
+      sendRefusal(reply, httpRefusal(status, error.message));
+      return;
+    }
     log.error({ err: error }, "an HTTP request failed");
-    return refuse(reply, httpRefusal(status, "The daemon failed; its log has the cause."));
+    sendRefusal(reply, httpRefusal(status, "The daemon failed; its log has the cause."));
   });
   return app;
 }
@@ -106,11 +110,6 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
 export function refuseRequest(response: ServerResponse, refused: Refusal): void {
   const { status, headers, body } = written(refused);
   response.writeHead(status, headers).end(body);
-}
-
-function refuse(reply: FastifyReply, refused: Refusal): FastifyReply {
-  const { status, headers, body } = written(refused);
-  return reply.code(status).headers(headers).send(body);
 }
 
 function refusePath(request: FastifyRequest): Refusal {

@@ -27,8 +27,10 @@ export function fromBody(body: Buffer | undefined, maxDepth: number): Params {
 /** Query values are text: those of numbers, booleans and lists are read as such. Others go on as they are. */
 export function fromQuery(query: Params, row: MethodRow): Params {
   const properties = propertiesOf(row);
+  const given = Object.entries(query);
+  if (given.length === 0) return query;
   return Object.fromEntries(
-    Object.entries(query).map(([name, value]) => {
+    given.map(([name, value]) => {
       const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
       return [name, readValue(value, schema?.type)];
     }),
@@ -64,7 +66,10 @@ export function withLastEventId(params: Params, headers: IncomingHttpHeaders): P
 
 /** A param may be given once: in the path, in the query, in a header or in the body. */
 export function merged(...parts: readonly Params[]): Params {
-  const entries = parts.flatMap((part) => Object.entries(part));
+  const given = parts.filter((part) => Object.keys(part).length > 0);
+  const [only] = given;
+  if (given.length < 2) return only ?? {};
+  const entries = given.flatMap((part) => Object.entries(part));
   const names = new Set<string>();
   for (const [name] of entries) {
     if (names.has(name)) {

@@ -7,7 +7,8 @@ import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
 import type { EventStreams } from "./event-streams.ts";
-import { httpRefusal, type Refusal, refusal, written } from "./refusal.ts";
+import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
+import { expectReading, sendJson, sendRefusal } from "./reply.ts";
 import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId } from "./request-params.ts";
 
 export interface RestOptions {
@@ -59,37 +60,38 @@ export function addRest(app: FastifyInstance, options: RestOptions, table: Metho
   for (const rows of targetsOf(table).values()) {
     const [first] = rows;
     if (first === undefined) continue;
+    const place = placeOf(rows);
     app.route({
       method: first.route.verb,
       url: first.route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
-      handler: async (request, reply) => await answer(rows, request, reply, options),
+      handler: (request, reply) => answer(place, request, reply, options),
     });
   }
 }
 
-async function answer(
-  rows: readonly Target[],
-  request: FastifyRequest,
-  reply: FastifyReply,
-  options: RestOptions,
-): Promise<FastifyReply> {
+async function answer(place: Place, request: FastifyRequest, reply: FastifyReply, options: RestOptions): Promise<void> {
   const { dispatcher, streams, answerTimeoutMs, log } = options;
   const converse = (peer?: Peer): Conversation => dispatcher.converse(peer);
   try {
-    const target = targetOf(rows, request);
-    if ("status" in target) return await refuse(reply, target);
+    const target = targetOf(place, request);
+    if ("status" in target) {
+      sendRefusal(reply, target);
+      return;
+    }
     const params = paramsOf(target, request, options.maxNestingDepth);
-    if (target.route.stream === true) return await stream(request, reply, streams, converse, target.method, params);
+    if (target.route.stream === true) {
+      await stream(request, reply, streams, converse, target.method, params);
+      return;
+    }
     const conversation = converse();
     reply.raw.once("close", () => conversation.end());
     const response = await conversation.call(target.method, params);
-    // Who does not read the answer is not waited for.
-    reply.raw.setTimeout(answerTimeoutMs);
-    if ("error" in response) return await refuse(reply, refusal(errorOf(response.error)));
-    return await reply.type(json).send(textOf(response.result, log));
+    if ("error" in response) sendRefusal(reply, refusal(errorOf(response.error)));
+    else sendJson(reply, 200, textOf(response.result, log));
+    expectReading(reply, answerTimeoutMs);
   } catch (error) {
-    if (error instanceof WireError) return await refuse(reply, refusal(error));
-    throw error;
+    if (!(error instanceof WireError)) throw error;
+    sendRefusal(reply, refusal(error));
   }
 }
 
@@ -100,20 +102,31 @@ async function stream(
   converse: (peer: Peer) => Conversation,
   method: string,
   params: Params,
-): Promise<FastifyReply> {
+): Promise<void> {
   // A subscription is not begun for its head alone.
-  if (verb === "HEAD") return await reply.type(eventStream).send();
-  await streams.open(reply, converse, method, params);
-  return reply;
+  if (verb === "HEAD") void reply.type(eventStream).send();
+  else await streams.open(reply, converse, method, params);
+}
+
+/** The methods behind a path and a verb, with what each answers with. */
+interface Place {
+  readonly rows: readonly Target[];
+  readonly types: readonly string[];
+  /** All of these, those first that are given to who takes any: events, where there are some. */
+  readonly offered: readonly string[];
+}
+
+function placeOf(rows: readonly Target[]): Place {
+  const types = rows.map(({ route }) => (route.stream === true ? eventStream : json));
+  return { rows, types, offered: [...new Set(types)].sort((a, b) => b.localeCompare(a)) };
 }
 
 /** Of the methods behind a path the one that a request is for, by its query and by what it accepts. */
-function targetOf(rows: readonly Target[], { query, headers }: FastifyRequest): Target | Refusal {
-  const types = rows.map(({ route }) => (route.stream === true ? eventStream : json));
-  // Who says nothing, or takes anything, gets events where there are some.
-  const offered = [...new Set(types)].sort((a, b) => b.localeCompare(a));
+function targetOf({ rows, types, offered }: Place, { query, headers }: FastifyRequest): Target | Refusal {
   const type = accepted(headers.accept, offered);
   if (type === undefined) return httpRefusal(406, `This path answers with ${offered.join(" or ")}.`);
+  const [first] = rows;
+  if (rows.length === 1 && first?.route.ifQuery === undefined) return first as Target;
   const fitting = rows.filter((_row, i) => types[i] === type);
   return (
     fitting.find(({ route }) => route.ifQuery !== undefined && Object.hasOwn(query as Params, route.ifQuery)) ??
@@ -146,9 +159,4 @@ function textOf(result: unknown, log: Logger): string {
 function errorOf({ message, data }: { readonly message: string; readonly data?: unknown }): WireError {
   const { name, retryable: _derived, ...details } = data as WireError["data"];
   return new WireError(name, message, details);
-}
-
-function refuse(reply: FastifyReply, refused: Refusal): FastifyReply {
-  const { status, headers, body } = written(refused);
-  return reply.code(status).headers(headers).send(body);
 }

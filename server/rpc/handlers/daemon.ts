@@ -2,6 +2,7 @@ import type { DaemonInfo, PiInfo, StoreInfo } from "../../../protocol/daemon.ts"
 import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
+import { keptFor } from "../../lib/kept-for.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";
@@ -33,6 +34,9 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
   };
 }
 
+/** The system is not asked more often. */
+const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
+
 function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
   const { path, version, source, capabilities } = facts.pi;
   const sessions: Record<string, number> = {};
@@ -47,7 +51,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     sessions,
     warmChildren: registry.warmChildren,
     connections: facts.connections(),
-    residentBytes: process.memoryUsage.rss(),
+    residentBytes: residentBytes(),
     store: facts.store(),
   };
 }
