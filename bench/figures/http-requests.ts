@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { nodeFlags } from "../../cli/daemon-process.ts";
 import { startDaemonUnderTest } from "../lib/daemon-under-test.ts";
 import { echoPi } from "../lib/echo-sources.ts";
 import type { Figure, Resources, Row, Setting } from "../lib/figure.ts";
@@ -28,7 +29,12 @@ export const httpRequests: Figure = {
     const rows: Row[] = [];
     for (const name of Object.keys(questions) as (keyof typeof questions)[])
       rows.push(...(await measure(name, setting, resources)));
-    return { rows, notes: [`${requests} requests for each value, over 8 connections on loopback`] };
+    return {
+      rows,
+      notes: [
+        `${requests} requests for each value, over 8 connections on loopback; all servers run with the daemon's flags of Node`,
+      ],
+    };
   },
 };
 
@@ -77,7 +83,9 @@ async function startBare(
   payload: string,
   resources: Resources,
 ): Promise<{ readonly load: HttpLoad; readonly pid: number }> {
-  const child: ChildProcess = spawn(process.execPath, [bare, kind, payload], { stdio: ["pipe", "pipe", "inherit"] });
+  const child: ChildProcess = spawn(process.execPath, [...nodeFlags, bare, kind, payload], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   resources.add(child, async ({ stdin }) => {
     const gone = once(child, "exit");
     stdin?.end();
