@@ -2,9 +2,11 @@ import { attach } from "./figures/attach.ts";
 import { coldCreate } from "./figures/cold-create.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { eventLog } from "./figures/event-log.ts";
+import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { hibernation } from "./figures/hibernation.ts";
+import { httpRequests } from "./figures/http-requests.ts";
 import { manySessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
@@ -31,6 +33,8 @@ export const figures = {
   neighbours,
   "fan-out": fanOut,
   "many-sessions": manySessions,
+  http: httpRequests,
+  "event-streams": eventStreams,
   attach,
   "cold-create": coldCreate,
   "warm-create": warmCreate,

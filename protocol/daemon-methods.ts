@@ -1,4 +1,4 @@
-import { DaemonInfo } from "./daemon.ts";
+import { DaemonInfo, Readiness } from "./daemon.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { empty } from "./params.ts";
@@ -9,16 +9,28 @@ export const daemonMethods = {
     summary: "What runs here: versions, which pi, how many sessions.",
     params: empty,
     result: DaemonInfo,
+    http: { verb: "GET", path: "/v1/daemon" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",
     errors: [],
+  },
+  "daemon/ready": {
+    summary: "Whether the daemon can do its work: its store takes writes, pi is there, its event loop turns.",
+    params: empty,
+    result: Readiness,
+    http: { verb: "GET", path: "/readyz" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["not_ready"],
   },
   "daemon/subscribe": {
     summary:
       "Tells this connection of every session that is created, changes or is closed, from now on. Subscribe first and list then: what lies between is told.",
     params: empty,
     result: Type.Object({}, { additionalProperties: false }),
+    http: { verb: "GET", path: "/v1/events", stream: true },
     scope: "none",
     capability: "observe",
     since: "0.1.0",
@@ -28,6 +40,7 @@ export const daemonMethods = {
     summary: "Ends that. Not being subscribed is no error.",
     params: empty,
     result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
+    http: { none: "a stream is ended by closing it" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",
@@ -37,6 +50,7 @@ export const daemonMethods = {
     summary: "This protocol as an OpenRPC document.",
     params: empty,
     result: Type.Object({ openrpc: Type.String() }, { additionalProperties: true }),
+    http: { verb: "GET", path: "/openrpc.json" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",

@@ -98,3 +98,15 @@ export const DaemonInfo = Type.Object(
   { additionalProperties: false },
 );
 export type DaemonInfo = Static<typeof DaemonInfo>;
+
+/** What the daemon's work needs, and how that is. */
+export const Readiness = Type.Object(
+  {
+    ready: Type.Boolean(),
+    store: Type.Enum(["open", "failing"], { description: "Whether the store takes writes." }),
+    pi: Type.Enum(["found", "missing"], { description: "Whether the pi that the daemon was started with is there." }),
+    eventLoopDelayMs: Type.Integer({ minimum: 0, description: "How late a timer of the daemon's was just now." }),
+  },
+  { additionalProperties: false },
+);
+export type Readiness = Static<typeof Readiness>;

@@ -78,6 +78,12 @@ export const errorCatalogue = {
   stale: row(-32061, 409, false, "The dialog has ended already; data.resolution says how, and who has answered."),
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
   store_failed: row(-32042, 503, true, "The store could not be written; nothing was accepted."),
+  not_ready: row(
+    -32043,
+    503,
+    true,
+    "The daemon cannot do its work now; data.reasons says why, and data.checks how everything is.",
+  ),
   shutting_down: row(-32041, 503, true, "The daemon is about to end."),
   session_in_use: row(-32050, 409, true, "Another daemon has the session's file; data.owner says which."),
   session_file_unusable: row(-32051, 409, false, "pi's session file cannot be used; data.reason says why."),

@@ -6,10 +6,20 @@ import type { ErrorName } from "./errors.ts";
  * answer is the result alone, or the error as `application/problem+json`.
  */
 export interface HttpRoute {
-  readonly verb: "GET" | "POST" | "DELETE";
-  readonly path: `/v1/${string}`;
+  readonly verb: "GET" | "POST" | "PUT" | "DELETE";
+  readonly path: `/${string}`;
   /** It takes only requests that have this name in their query. Another row has the path without it. */
   readonly ifQuery?: string;
+  /**
+   * The answer is a stream of server-sent events: the result first, then the notifications of this subscription. Of two
+   * rows with the same path this one takes the requests that accept `text/event-stream`.
+   */
+  readonly stream?: true;
+}
+
+/** Why a method has no path: it can be called by JSON-RPC alone. */
+export interface NoRoute {
+  readonly none: string;
 }
 
 /** One row of the method table. */
@@ -22,12 +32,20 @@ export interface MethodRow {
    * `none` for those that may run at any time.
    */
   readonly scope: "none" | "session";
-  /** Where it is found over HTTP, beside JSON-RPC. */
-  readonly http?: HttpRoute;
+  /** Where it is found over HTTP, beside JSON-RPC, or why it is not. */
+  readonly http: HttpRoute | NoRoute;
   /** What a token must allow. */
   readonly capability: "observe" | "prompt" | "admin";
   /** The first version of the package that had it. */
   readonly since: string;
   /** Errors beyond those that every method can give. */
   readonly errors: readonly ErrorName[];
+}
+
+/** Rows by their methods' names. */
+export type MethodTable = Readonly<Record<string, MethodRow>>;
+
+/** The path of a row, if it has one. */
+export function routeOf({ http }: MethodRow): HttpRoute | undefined {
+  return "path" in http ? http : undefined;
 }

@@ -37,6 +37,7 @@ export const metricsMethods = {
     summary: "What the daemon measures of itself. `GET /metrics` has the same as Prometheus reads it.",
     params: empty,
     result: Type.Object({ metrics: Type.Array(Metric) }, { additionalProperties: false }),
+    http: { verb: "GET", path: "/v1/metrics" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",

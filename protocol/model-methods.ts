@@ -36,6 +36,7 @@ export const modelMethods = {
       },
       { additionalProperties: false },
     ),
+    http: { verb: "GET", path: "/v1/models" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",

@@ -34,22 +34,26 @@ export const settingsMethods = {
   "session/setSteeringMode": {
     summary: "Sets how many steering messages enter one request. Rewrites the user's shared settings.",
     params: params({ sessionId: SessionId, mode: QueueMode, confirmShared, idempotencyKey }),
+    http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/steering-mode" },
     ...row,
   },
   "session/setFollowUpMode": {
     summary:
       "Sets how many follow-up messages are taken when the agent would stop. Rewrites the user's shared settings.",
     params: params({ sessionId: SessionId, mode: QueueMode, confirmShared, idempotencyKey }),
+    http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/follow-up-mode" },
     ...row,
   },
   "session/setAutoCompaction": {
     summary: "Turns pi's own compaction of a full context on or off. Rewrites the user's shared settings.",
     params: params({ sessionId: SessionId, enabled: Type.Boolean(), confirmShared, idempotencyKey }),
+    http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/auto-compaction" },
     ...row,
   },
   "session/setAutoRetry": {
     summary: "Turns pi's own retries of failed requests on or off. Rewrites the user's shared settings.",
     params: params({ sessionId: SessionId, enabled: Type.Boolean(), confirmShared, idempotencyKey }),
+    http: { verb: "PUT", path: "/v1/sessions/{sessionId}/settings/auto-retry" },
     ...row,
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

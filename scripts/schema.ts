@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { openApiDocument } from "../protocol/openapi.ts";
 import { openRpcDocument } from "../protocol/openrpc.ts";
 import { configurationSchema } from "../server/configuration/settings.ts";
 import { withSettings } from "./lib/configuration-document.ts";
@@ -14,6 +15,7 @@ const wanted: Readonly<Record<string, string>> = {
   "protocol/schema/openrpc.json": `${JSON.stringify(openRpcDocument(version), null, 2)}\n`,
   "protocol/schema/config.schema.json": `${JSON.stringify(configurationSchema(), null, 2)}\n`,
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
+  "protocol/schema/openapi.json": `${JSON.stringify(openApiDocument(version), null, 2)}\n`,
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
 };
 

@@ -115,6 +115,8 @@ export const limits = {
     /** How long the last one who can answer may be away. */
     maxAwayMs: 30_000,
   },
+  /** How late the daemon's event loop may be before it says that it is not ready. */
+  maxLoopDelayMs: 1_000,
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   child: {

@@ -198,7 +198,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: configured.allowedOrigins }),
+      createEdge({
+        dispatcher,
+        token,
+        version: facts.version,
+        log,
+        limits: options.edgeLimits,
+        allowedOrigins: configured.allowedOrigins,
+      }),
       (listening) => listening.close(),
     );
     edges.edge = edge;

@@ -1,87 +1,42 @@
 import type { TSchema } from "typebox";
-import { By, ClientId } from "../../protocol/client-identity.ts";
-import { Content, ImageBlock, TextBlock } from "../../protocol/content.ts";
-import { Control, ControlChange, ControlPolicy } from "../../protocol/control.ts";
-import { ForeignWrite, ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../protocol/custody.ts";
-import { DaemonInfo, PiInfo } from "../../protocol/daemon.ts";
-import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "../../protocol/delivery.ts";
-import { Dialog, DialogAnswer, DialogId, DialogMethod, DialogPolicy, DialogResolution } from "../../protocol/dialog.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
-import { Envelope, Gap } from "../../protocol/event.ts";
-import { DeliveryId, PromptId, SessionId } from "../../protocol/ids.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
+import { fixedRoutes } from "../../protocol/fixed-routes.ts";
+import { type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
+import { namedObjects as objects, namedTypes as others } from "../../protocol/named-schemas.ts";
 import { type NotificationRow, notifications } from "../../protocol/notifications.ts";
-import { PendingItem } from "../../protocol/pending.ts";
 import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
-import { Disposition, Prompt, PromptResult, PromptState, RunOutcome } from "../../protocol/prompt.ts";
-import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "../../protocol/session.ts";
-import { StoredSessionInfo } from "../../protocol/stored-session.ts";
+import { SchemaText, table } from "../../protocol/schema-text.ts";
 import { filled } from "./generated-parts.ts";
 import { protocolLimits } from "./protocol-limits.ts";
-import { SchemaText, table } from "./schema-text.ts";
 
 // The parts of PROTOCOL.md that derive from the code. Each stands between two markers.
 
-const objects: Readonly<Record<string, TSchema>> = {
-  SessionInfo,
-  PromptResult,
-  Prompt,
-  By,
-  Control,
-  StoredSessionInfo,
-  ForeignWrite,
-  LostPrompt,
-  Dialog,
-  DialogResolution,
-  PendingItem,
-  ChildExit,
-  ModelRef,
-  Delivery,
-  Attempt,
-  HistoryStep,
-  Reason,
-  Envelope,
-  Gap,
-  DaemonInfo,
-  PiInfo,
-  TextBlock,
-  ImageBlock,
-};
-const others: Readonly<Record<string, TSchema>> = {
-  SessionId,
-  DeliveryId,
-  PromptId,
-  ClientId,
-  SessionState,
-  PromptState,
-  Disposition,
-  RunOutcome,
-  ControlPolicy,
-  ControlChange,
-  OnForeignWrite,
-  ForeignWriteAction,
-  SessionFileReason,
-  DialogId,
-  DialogMethod,
-  DialogAnswer,
-  DialogPolicy,
-  DeliveryState,
-  Evidence,
-  Content,
-};
 const text = new SchemaText({ ...others, ...objects });
 
-const parts: Readonly<Record<string, () => string>> = {
+const parts: Readonly<Record<string, (table: MethodTable) => string>> = {
   limits: () =>
     table(
       ["limit", "value", "what it bounds, and what happens then"],
       protocolLimits.map(({ name, value, meaning }) => [`\`${name}\``, value, meaning]),
     ),
-  methods: () =>
-    Object.entries<MethodRow>(methods)
+  methods: (rows) =>
+    Object.entries(rows)
       .map(([name, row]) => method(name, row))
       .join("\n\n"),
+  routes: (rows) =>
+    table(
+      ["request", "does", "method"],
+      [
+        ...fixedRoutes.map(({ verb, path, summary }) => [`\`${verb} ${path}\``, summary, ""]),
+        ...Object.entries(rows).flatMap(([name, row]) => {
+          const path = pathText(row);
+          return path === undefined
+            ? []
+            : [[`\`${path}\``, row.summary, `[${name}](#${name.replace(/[/.]/, "").toLowerCase()})`]];
+        }),
+      ],
+    ),
   commands: () =>
     table(
       ["pi's command", "method", "by `session/command`"],
@@ -110,21 +65,34 @@ const parts: Readonly<Record<string, () => string>> = {
 };
 
 /** PROTOCOL.md with every generated part as the code says it. Throws if a part's markers are missing. */
-export function withGeneratedParts(document: string): string {
-  return filled(document, parts);
+export function withGeneratedParts(document: string, rows: MethodTable = methods): string {
+  return filled(
+    document,
+    Object.fromEntries(Object.entries(parts).map(([name, render]) => [name, () => render(rows)])),
+  );
 }
 
 function method(name: string, row: MethodRow): string {
-  const { summary, params: taken, result, scope, capability, since, errors, http } = row;
-  const query = http?.ifQuery === undefined ? "" : `?${http.ifQuery}=…`;
-  const route = http === undefined ? "" : ` HTTP: \`${http.verb} ${http.path}${query}\`.`;
+  const { summary, params: taken, result, scope, capability, since, errors } = row;
   const named = errors.length === 0 ? "none of its own" : errors.map((error) => `\`${error}\``).join(", ");
   return section(name, [
     summary,
     params(taken),
     resultText(result),
-    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}.${route}`,
+    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}. ${httpText(row)}`,
   ]);
+}
+
+function httpText(row: MethodRow): string {
+  const path = pathText(row);
+  if (path === undefined) return `HTTP: none (${"none" in row.http ? row.http.none : ""}).`;
+  return `HTTP: \`${path}\`${routeOf(row)?.stream === true ? ", as [server-sent events](#server-sent-events)" : ""}.`;
+}
+
+function pathText(row: MethodRow): string | undefined {
+  const route = routeOf(row);
+  if (route === undefined) return undefined;
+  return `${route.verb} ${route.path}${route.ifQuery === undefined ? "" : `?${route.ifQuery}=…`}`;
 }
 
 function params(schema: TSchema): string {

@@ -17,6 +17,7 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxHeaderBytes: "The head of an HTTP request. A larger one is answered with 431.",
   maxSockets: "Sockets of each transport. Further ones are closed as they come.",
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
+  maxEventStreams: "Streams of server-sent events. Further ones are answered with 503.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
@@ -31,8 +32,9 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   headersTimeoutMs: "Until the head of a request has come. Then 408.",
   requestTimeoutMs: "Until a whole request has come. Then 408. Also how long an HTTP answer may stay unread.",
   keepAliveTimeoutMs: "How long an HTTP socket may be idle between two requests. Then it is closed.",
+  eventRetryMs: "How long a client waits before it asks for a stream of events again: its `retry:`.",
   pingIntervalMs:
-    "How often each connection gets a ping. One from which nothing has come since the last ping is ended.",
+    "How often each connection gets a ping, and each silent stream of events a comment. One from which nothing has come since the last ping is ended.",
   maxRefusedTokensPerMinute:
     "Refused tokens a minute that are answered with 401. Beyond, the socket is closed. A right token is let in all the same.",
   closeTimeoutMs: "How long a peer may take to answer a close. Then its socket is cut off.",
@@ -88,6 +90,7 @@ const daemon: Readonly<
   controlGraceMs: "How long a session's controller may be without a connection. Then its lease ends.",
   sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
+  maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
 };
 

@@ -76,9 +76,9 @@ export class Admission {
     );
   }
 
-  #knowsHost({ headersDistinct }: IncomingMessage, transport: Transport): boolean {
-    const [host, second] = headersDistinct["host"] ?? [];
-    if (host === undefined || second !== undefined) return false;
+  #knowsHost({ headers, rawHeaders }: IncomingMessage, transport: Transport): boolean {
+    const { host } = headers;
+    if (host === undefined || hostsIn(rawHeaders) !== 1) return false;
     const named = host.toLowerCase();
     return this.#hosts[transport].has(transport === "unix" ? withoutPort(named) : named);
   }
@@ -99,6 +99,16 @@ function subprotocolToken(request: IncomingMessage): string | undefined {
   if (!isUpgrade(request)) return undefined;
   const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
   return offered.find((name) => name.startsWith(TOKEN_SUBPROTOCOL_PREFIX))?.slice(TOKEN_SUBPROTOCOL_PREFIX.length);
+}
+
+/** How often the header is there: Node joins those of a name, or passes over further ones. */
+function hostsIn(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts;
 }
 
 function withoutPort(host: string): string {

@@ -2,6 +2,8 @@ import type { Logger } from "pino";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { Admission, type Transport } from "./admission.ts";
+import { BufferBudget } from "./buffer-budget.ts";
+import { EventStreams } from "./event-streams.ts";
 import { createHttp } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
@@ -11,6 +13,8 @@ import { WebSockets } from "./web-sockets.ts";
 export interface EdgeOptions {
   readonly dispatcher: Dispatcher;
   readonly token: string;
+  /** Of the package, for documents. Default: 0. */
+  readonly version?: string | undefined;
   readonly log: Logger;
   readonly limits?: Partial<EdgeLimits> | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
@@ -18,7 +22,7 @@ export interface EdgeOptions {
 }
 
 export interface Edge {
-  /** How many WebSocket connections there are. */
+  /** How many WebSocket connections and streams of events there are. */
   readonly connections: number;
   /** Deltas that slow readers did not get, ever. */
   readonly droppedDeltas: number;
@@ -41,8 +45,10 @@ export function createEdge(options: EdgeOptions): Edge {
     allowedOrigins: options.allowedOrigins ?? [],
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
-  const app = createHttp({ dispatcher, limits, log });
-  const webSockets = new WebSockets({ dispatcher, limits, log });
+  const budget = new BufferBudget(limits.maxBufferedBytesAllConnections);
+  const streams = new EventStreams({ limits, budget, log });
+  const app = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
+  const webSockets = new WebSockets({ dispatcher, limits, budget, log });
   const tcp = server("tcp");
   const unix = server("unix");
   let socketFile: SocketFile | undefined;
@@ -61,7 +67,7 @@ export function createEdge(options: EdgeOptions): Edge {
 
   return {
     get connections() {
-      return webSockets.count;
+      return webSockets.count + streams.count;
     },
     get droppedDeltas() {
       return webSockets.droppedDeltas;
@@ -80,7 +86,7 @@ export function createEdge(options: EdgeOptions): Edge {
   };
 
   async function close(drainMs: number): Promise<void> {
-    const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop()]);
+    const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop(), streams.stop()]);
     await socketFile?.remove();
     const ended = await within(all, drainMs);
     if (ended.kind === "timeout") {

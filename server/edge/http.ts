@@ -1,28 +1,35 @@
 import type { ServerResponse } from "node:http";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
+import { fixedRoutes } from "../../protocol/fixed-routes.ts";
 import type { Result } from "../../protocol/methods.ts";
+import { openApiDocument } from "../../protocol/openapi.ts";
 import { HEALTH_PATH, METRICS_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
+import { accepted } from "./accept.ts";
 import { answerText } from "./answer.ts";
+import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { metricsContentType, metricsText } from "./metrics-text.ts";
+import { referenceHeaders, referencePage } from "./reference-page.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, written } from "./refusal.ts";
+import { expectReading, sendJson, sendRefusal } from "./reply.ts";
 import { addRest, errorOf, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
+  readonly streams: EventStreams;
+  /** Of the package, for documents. */
+  readonly version: string;
   readonly limits: EdgeLimits;
   readonly log: Logger;
 }
 
-const methodsByPath: Readonly<Record<string, string>> = {
-  [HEALTH_PATH]: "GET, HEAD",
-  [METRICS_PATH]: "GET, HEAD",
-  [RPC_PATH]: "POST",
-  [WEBSOCKET_PATH]: "GET, HEAD",
-};
+const paths = restPaths();
+const verbsByPath = new Map(
+  fixedRoutes.map(({ verb, path }) => [path as string, verb === "GET" ? "GET, HEAD" : verb] as const),
+);
 
 const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCatalogue.invalid_request.code];
 
@@ -30,7 +37,7 @@ const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCat
  * The HTTP routes, for requests that were admitted. They have no logic of their own: a body goes to the dispatcher as
  * it came. What can be said from the head alone is said before the body is read.
  */
-export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyInstance {
+export function createHttp({ dispatcher, streams, version, limits, log }: HttpOptions): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: limits.maxBodyBytes,
@@ -41,39 +48,59 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
     onConstructorPoisoning: "error",
     // A path that cannot be decoded comes before all hooks.
     frameworkErrors: (_error, _request, reply) => {
-      void refuse(reply, httpRefusal(400, "The request's path cannot be read."));
+      sendRefusal(reply, httpRefusal(400, "The request's path cannot be read."));
     },
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     const refused = request.is404 ? refusePath(request) : refuseContent(request);
-    return refused === undefined ? undefined : await refuse(reply, refused);
+    if (refused === undefined) done();
+    else sendRefusal(reply, refused);
   });
 
   app.get(HEALTH_PATH, () => ({ ok: true }));
   app.get(WEBSOCKET_PATH, (_request, reply) =>
-    refuse(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
+    sendRefusal(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
+  );
+  // Made when they are first asked for.
+  const made = new Map<string, string>();
+  const once = (name: string, make: () => string): string => {
+    const text = made.get(name) ?? make();
+    made.set(name, text);
+    return text;
+  };
+  app.get("/openapi.json", (_request, reply) =>
+    reply.type("application/json").send(once("openapi", () => JSON.stringify(openApiDocument(version)))),
+  );
+  app.get("/docs", (_request, reply) =>
+    reply
+      .type("text/html; charset=utf-8")
+      .headers(referenceHeaders)
+      .send(once("docs", () => referencePage(version))),
   );
   app.post(RPC_PATH, async (request, reply) => {
     const conversation = dispatcher.converse(undefined);
     reply.raw.once("close", () => conversation.end());
     const answer = await conversation.receive((request.body as Buffer | undefined) ?? Buffer.alloc(0));
-    // Who does not read the answer is not waited for.
-    reply.raw.setTimeout(limits.requestTimeoutMs);
-    if (answer === undefined) return await reply.code(204).send();
-    return await reply.code(statusOf(answer)).type("application/json").send(answerText(answer, log));
+    if (answer === undefined) void reply.code(204).send();
+    else sendJson(reply, statusOf(answer), answerText(answer, log));
+    expectReading(reply, limits.requestTimeoutMs);
   });
 
   app.get(METRICS_PATH, async (_request, reply) => {
     const answer = await dispatcher.converse(undefined).call("daemon/metrics", {});
-    if ("error" in answer) return await refuse(reply, refusal(errorOf(answer.error)));
-    const { metrics } = answer.result as Result<"daemon/metrics">;
-    return await reply.type(metricsContentType).send(metricsText(metrics));
+    if ("error" in answer) sendRefusal(reply, refusal(errorOf(answer.error)));
+    else {
+      const { metrics } = answer.result as Result<"daemon/metrics">;
+      void reply.type(metricsContentType).send(metricsText(metrics));
+    }
+    expectReading(reply, limits.requestTimeoutMs);
   });
 
   addRest(app, {
     dispatcher,
+    streams,
     maxNestingDepth: defaultDispatcherLimits.maxNestingDepth,
     answerTimeoutMs: limits.requestTimeoutMs,
     log,
@@ -81,9 +108,12 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
 
   app.setErrorHandler((error: Error & { readonly statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
-    if (status < 500) return refuse(reply, httpRefusal(status, error.message));
+    if (status < 500) {
+      sendRefusal(reply, httpRefusal(status, error.message));
+      return;
+    }
     log.error({ err: error }, "an HTTP request failed");
-    return refuse(reply, httpRefusal(status, "The daemon failed; its log has the cause."));
+    sendRefusal(reply, httpRefusal(status, "The daemon failed; its log has the cause."));
   });
   return app;
 }
@@ -94,22 +124,22 @@ export function refuseRequest(response: ServerResponse, refused: Refusal): void 
   response.writeHead(status, headers).end(body);
 }
 
-function refuse(reply: FastifyReply, refused: Refusal): FastifyReply {
-  const { status, headers, body } = written(refused);
-  return reply.code(status).headers(headers).send(body);
-}
-
 function refusePath(request: FastifyRequest): Refusal {
   const path = pathOf(request.raw.url);
-  const allowed = methodsByPath[path] ?? restPaths.find((rest) => rest.path.test(path))?.verbs;
+  const allowed = verbsByPath.get(path) ?? paths.find((rest) => rest.path.test(path))?.verbs;
   return allowed === undefined
     ? httpRefusal(404, "There is nothing at this path.")
     : httpRefusal(405, `This path takes ${allowed}.`, { allow: allowed });
 }
 
-/** The content type makes a browser ask first, and nobody answers it. */
-function refuseContent({ method, headers }: FastifyRequest): Refusal | undefined {
-  if (method !== "POST") return undefined;
+/** The content type makes a browser ask first, and nobody answers it. A body that is not there needs none. */
+function refuseContent({ method, headers, url }: FastifyRequest): Refusal | undefined {
+  if (method === "GET" || method === "HEAD") return undefined;
+  const isEmpty = headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
+  const isRpc = pathOf(url) === RPC_PATH;
+  if (isRpc && accepted(headers.accept, ["application/json"]) === undefined)
+    return httpRefusal(406, "This path answers with application/json.");
+  if (isEmpty && headers["content-type"] === undefined && !isRpc) return undefined;
   const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (type === "application/json" && encoding === "identity") return undefined;

@@ -10,6 +10,8 @@ export interface EdgeLimits {
   readonly maxSockets: number;
   /** WebSocket connections; further upgrades are answered with 503. */
   readonly maxConnections: number;
+  /** Streams of server-sent events; further ones are answered with 503. */
+  readonly maxEventStreams: number;
   /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
   /**
@@ -33,6 +35,8 @@ export interface EdgeLimits {
   readonly requestTimeoutMs: number;
   /** Between two requests on one socket. */
   readonly keepAliveTimeoutMs: number;
+  /** What a stream of server-sent events tells its client to wait before it connects again. */
+  readonly eventRetryMs: number;
   /** A connection from which nothing has come when the second ping is due is ended. */
   readonly pingIntervalMs: number;
   /** Refused tokens a minute that still get an answer; beyond, the socket is closed. */
@@ -47,6 +51,7 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxHeaderBytes: 16 * 1024,
   maxSockets: 2_048,
   maxConnections: 1_024,
+  maxEventStreams: 256,
   maxRequestsPerSocket: 64,
   socketWindowBytes: 256 * 1024,
   mergeDeltasAboveBytes: 4 * 1024 * 1024,
@@ -57,6 +62,7 @@ export const defaultEdgeLimits: EdgeLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 60_000,
+  eventRetryMs: 2_000,
   pingIntervalMs: 15_000,
   maxRefusedTokensPerMinute: 60,
   closeTimeoutMs: 2_000,

@@ -4,6 +4,12 @@ import { Backlog } from "./backlog.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { MessageWriter, messageOf } from "./message-writer.ts";
 
+/** What frames are written by. */
+export type FrameWriter = Pick<
+  MessageWriter,
+  "abandon" | "flush" | "frame" | "goOn" | "isWithin" | "waitingBytes" | "within" | "withinBytes"
+>;
+
 export interface OutboxLimits {
   /** What the socket is given at a time; more waits here, where it can be merged, left out, and overtaken. */
   readonly socketWindowBytes: number;
@@ -21,6 +27,8 @@ export interface OutboxOptions {
   readonly isOpen: () => boolean;
   readonly limits: OutboxLimits;
   readonly budget: BufferBudget;
+  /** Default: as WebSocket messages. */
+  readonly writer?: FrameWriter;
   /** The peer reads too slowly; what waited is given up. Called once. */
   readonly onOverflow: (why: SlowReader) => void;
 }
@@ -45,7 +53,7 @@ const enforceEveryBytes = 1024 * 1024;
  */
 export class Outbox {
   readonly #options: OutboxOptions;
-  readonly #writer: MessageWriter;
+  readonly #writer: FrameWriter;
   readonly #window: number;
   readonly #backlog = new Backlog();
   readonly #flush = (): void => {
@@ -73,7 +81,7 @@ export class Outbox {
   constructor(options: OutboxOptions) {
     this.#options = options;
     this.#window = options.limits.socketWindowBytes;
-    this.#writer = new MessageWriter(options.socket, this.#window);
+    this.#writer = options.writer ?? new MessageWriter(options.socket, this.#window);
     options.socket.on("drain", () => this.#drain());
   }
 

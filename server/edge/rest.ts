@@ -1,22 +1,25 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import type { HttpRoute, MethodRow } from "../../protocol/method-row.ts";
+import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
-import type { Dispatcher } from "../rpc/dispatcher.ts";
-import { parseJson } from "../rpc/parse.ts";
-import { refusal, written } from "./refusal.ts";
+import type { Peer } from "../rpc/call.ts";
+import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
+import { accepted } from "./accept.ts";
+import type { EventStreams } from "./event-streams.ts";
+import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
+import { expectReading, sendJson, sendRefusal } from "./reply.ts";
+import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId } from "./request-params.ts";
 
 export interface RestOptions {
   readonly dispatcher: Dispatcher;
+  readonly streams: EventStreams;
   /** How deep a body may be nested. */
   readonly maxNestingDepth: number;
   /** How long somebody may take to read an answer. */
   readonly answerTimeoutMs: number;
   readonly log: Logger;
 }
-
-type Params = Record<string, unknown>;
 
 /** A method behind a path and a verb. */
 interface Target {
@@ -25,116 +28,122 @@ interface Target {
   readonly route: HttpRoute;
 }
 
-/** The methods that have a path, by the path as fastify writes it and the verb. */
-const targets: ReadonlyMap<string, readonly Target[]> = Map.groupBy(
-  Object.entries<MethodRow>(methods).flatMap(([method, row]): Target[] =>
-    row.http === undefined ? [] : [{ method, row, route: row.http }],
-  ),
-  ({ route }) => `${route.verb} ${route.path}`,
-);
+/** A path of a table, with the verbs that it takes. */
+export interface RestPath {
+  readonly path: RegExp;
+  readonly verbs: string;
+}
 
-/** The paths of the method table, with the verbs that each takes. `{names}` stand for one segment each. */
-export const restPaths: readonly { readonly path: RegExp; readonly verbs: string }[] = [
-  ...Map.groupBy(
-    [...targets.values()].flatMap(([first]) => (first === undefined ? [] : [first.route])),
-    ({ path }) => path,
-  ),
-].map(([path, routes]) => ({
-  path: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
-  verbs: routes.map(({ verb }) => (verb === "GET" ? "GET, HEAD" : verb)).join(", "),
-}));
+const json = "application/json";
+const eventStream = "text/event-stream";
+
+/** The methods of a table that have a path, by the path as fastify writes it and the verb. */
+function targetsOf(table: MethodTable): ReadonlyMap<string, readonly Target[]> {
+  const targets = Object.entries(table).flatMap(([method, row]): Target[] => {
+    const route = routeOf(row);
+    return route === undefined ? [] : [{ method, row, route }];
+  });
+  return Map.groupBy(targets, ({ route }) => `${route.verb} ${route.path}`);
+}
+
+/** The paths of a table. `{names}` stand for one segment each. */
+export function restPaths(table: MethodTable = methods): readonly RestPath[] {
+  const routes = [...targetsOf(table).values()].flatMap(([first]) => (first === undefined ? [] : [first.route]));
+  return [...Map.groupBy(routes, ({ path }) => path)].map(([path, found]) => ({
+    path: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+    verbs: found.map(({ verb }) => (verb === "GET" ? "GET, HEAD" : verb)).join(", "),
+  }));
+}
 
 /** Puts the paths of the method table into an app. A route is a row of the table and a call of the dispatcher. */
-export function addRest(app: FastifyInstance, options: RestOptions): void {
-  for (const [, rows] of targets) {
+export function addRest(app: FastifyInstance, options: RestOptions, table: MethodTable = methods): void {
+  for (const rows of targetsOf(table).values()) {
     const [first] = rows;
     if (first === undefined) continue;
+    const place = placeOf(rows);
     app.route({
       method: first.route.verb,
       url: first.route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
-      handler: async (request, reply) => await answer(rows, request, reply, options),
+      handler: (request, reply) => answer(place, request, reply, options),
     });
   }
 }
 
-async function answer(
-  rows: readonly Target[],
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { dispatcher, maxNestingDepth, answerTimeoutMs, log }: RestOptions,
-): Promise<FastifyReply> {
+async function answer(place: Place, request: FastifyRequest, reply: FastifyReply, options: RestOptions): Promise<void> {
+  const { dispatcher, streams, answerTimeoutMs, log } = options;
+  const converse = (peer?: Peer): Conversation => dispatcher.converse(peer);
   try {
-    const query = request.query as Params;
-    const { method, row } = targetOf(rows, query);
-    const conversation = dispatcher.converse(undefined);
-    reply.raw.once("close", () => conversation.end());
-    const body = bodyOf(request.body as Buffer | undefined, maxNestingDepth);
-    const params = merged(request.params as Params, fromQuery(query, row), body);
-    const response = await conversation.call(method, params);
-    // Who does not read the answer is not waited for.
-    reply.raw.setTimeout(answerTimeoutMs);
-    if ("error" in response) return await refuse(reply, errorOf(response.error));
-    return await reply.type("application/json").send(textOf(response.result, log));
-  } catch (error) {
-    if (error instanceof WireError) return await refuse(reply, error);
-    throw error;
-  }
-}
-
-function targetOf(rows: readonly Target[], query: Params): Target {
-  const chosen =
-    rows.find(({ route }) => route.ifQuery !== undefined && Object.hasOwn(query, route.ifQuery)) ??
-    rows.find(({ route }) => route.ifQuery === undefined);
-  if (chosen === undefined) throw new WireError("invalid_params", "The query lacks a name that this path needs.");
-  return chosen;
-}
-
-function bodyOf(body: Buffer | undefined, maxDepth: number): Params {
-  if (body === undefined || body.length === 0) return {};
-  const value = parseJson(body, maxDepth);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Params;
-  throw new WireError("invalid_params", "The body is not a JSON object.", {
-    findings: [{ path: "", message: "must be an object" }],
-  });
-}
-
-/** A param may be given once: in the path, in the query, or in the body. */
-function merged(...parts: readonly Params[]): Params {
-  const entries = parts.flatMap((part) => Object.entries(part));
-  const names = new Set<string>();
-  for (const [name] of entries) {
-    if (names.has(name)) {
-      throw new WireError("invalid_params", `"${name.slice(0, 200)}" is given twice.`, {
-        findings: [{ path: `/${name.slice(0, 200)}`, message: "is given twice" }],
-      });
+    const target = targetOf(place, request);
+    if ("status" in target) {
+      sendRefusal(reply, target);
+      return;
     }
-    names.add(name);
+    const params = paramsOf(target, request, options.maxNestingDepth);
+    if (target.route.stream === true) {
+      await stream(request, reply, streams, converse, target.method, params);
+      return;
+    }
+    const conversation = converse();
+    reply.raw.once("close", () => conversation.end());
+    const response = await conversation.call(target.method, params);
+    if ("error" in response) sendRefusal(reply, refusal(errorOf(response.error)));
+    else sendJson(reply, 200, textOf(response.result, log));
+    expectReading(reply, answerTimeoutMs);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    sendRefusal(reply, refusal(error));
   }
-  // Each becomes a property of its own, `__proto__` too, which the params' check then refuses.
-  return Object.fromEntries(entries);
 }
 
-interface PropertySchema {
-  readonly type?: string;
+async function stream(
+  { method: verb }: FastifyRequest,
+  reply: FastifyReply,
+  streams: EventStreams,
+  converse: (peer: Peer) => Conversation,
+  method: string,
+  params: Params,
+): Promise<void> {
+  // A subscription is not begun for its head alone.
+  if (verb === "HEAD") void reply.type(eventStream).send();
+  else await streams.open(reply, converse, method, params);
 }
 
-/** Query values are text: those of numbers, booleans and lists are read as such. Others go on as they are. */
-function fromQuery(query: Params, { params }: MethodRow): Params {
-  const { properties } = params as { readonly properties?: Readonly<Record<string, PropertySchema>> };
-  return Object.fromEntries(
-    Object.entries(query).map(([name, value]) => {
-      const schema = properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
-      return [name, readValue(value, schema?.type)];
-    }),
+/** The methods behind a path and a verb, with what each answers with. */
+interface Place {
+  readonly rows: readonly Target[];
+  readonly types: readonly string[];
+  /** All of these, those first that are given to who takes any: events, where there are some. */
+  readonly offered: readonly string[];
+}
+
+function placeOf(rows: readonly Target[]): Place {
+  const types = rows.map(({ route }) => (route.stream === true ? eventStream : json));
+  return { rows, types, offered: [...new Set(types)].sort((a, b) => b.localeCompare(a)) };
+}
+
+/** Of the methods behind a path the one that a request is for, by its query and by what it accepts. */
+function targetOf({ rows, types, offered }: Place, { query, headers }: FastifyRequest): Target | Refusal {
+  const type = accepted(headers.accept, offered);
+  if (type === undefined) return httpRefusal(406, `This path answers with ${offered.join(" or ")}.`);
+  const [first] = rows;
+  if (rows.length === 1 && first?.route.ifQuery === undefined) return first as Target;
+  const fitting = rows.filter((_row, i) => types[i] === type);
+  return (
+    fitting.find(({ route }) => route.ifQuery !== undefined && Object.hasOwn(query as Params, route.ifQuery)) ??
+    fitting.find(({ route }) => route.ifQuery === undefined) ??
+    refusal(new WireError("invalid_params", "The query lacks a name that this path needs."))
   );
 }
 
-function readValue(value: unknown, type: string | undefined): unknown {
-  if (type === "array") return Array.isArray(value) ? value : String(value).split(",");
-  if (typeof value !== "string") return value;
-  if (type === "integer" && /^-?\d{1,15}$/.test(value)) return Number(value);
-  if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
-  return value;
+function paramsOf({ method, row, route }: Target, request: FastifyRequest, maxDepth: number): Params {
+  const { headers } = request;
+  const query = fromQuery(request.query as Params, row);
+  return merged(
+    request.params as Params,
+    route.stream === true ? withLastEventId(query, headers) : query,
+    fromHeaders(headers, method, row),
+    fromBody(request.body as Buffer | undefined, maxDepth),
+  );
 }
 
 function textOf(result: unknown, log: Logger): string {
@@ -146,13 +155,8 @@ function textOf(result: unknown, log: Logger): string {
   }
 }
 
-/** The error of an answer. */
+/** An error of the wire as one that can be thrown. */
 export function errorOf({ message, data }: { readonly message: string; readonly data?: unknown }): WireError {
   const { name, retryable: _derived, ...details } = data as WireError["data"];
   return new WireError(name, message, details);
-}
-
-function refuse(reply: FastifyReply, error: WireError): FastifyReply {
-  const { status, headers, body } = written(refusal(error));
-  return reply.code(status).headers(headers).send(body);
 }

@@ -6,7 +6,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
-import { BufferBudget } from "./buffer-budget.ts";
+import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refusal.ts";
@@ -14,6 +14,8 @@ import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refu
 export interface WebSocketsOptions {
   readonly dispatcher: Dispatcher;
   readonly limits: EdgeLimits;
+  /** What waits for all connections. */
+  readonly budget: BufferBudget;
   readonly log: Logger;
 }
 
@@ -22,7 +24,6 @@ export class WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<Connection>();
-  readonly #budget: BufferBudget;
   readonly #pings: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
@@ -30,7 +31,6 @@ export class WebSockets {
   constructor(options: WebSocketsOptions) {
     this.#options = options;
     const { limits } = options;
-    this.#budget = new BufferBudget(limits.maxBufferedBytesAllConnections);
     // A variable, since ws's published types lack `closeTimeout`: what ends a peer that does not answer a close frame.
     const serverOptions = {
       noServer: true,
@@ -70,11 +70,11 @@ export class WebSockets {
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      const { dispatcher: everybodys, limits, log } = this.#options;
+      const { dispatcher: everybodys, limits, budget, log } = this.#options;
       const sessionId = compatSession(request);
       const dispatcher =
         sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
-      const connection = new Connection({ webSocket, socket, budget: this.#budget, dispatcher, limits, log });
+      const connection = new Connection({ webSocket, socket, budget, dispatcher, limits, log });
       this.#connections.add(connection);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);

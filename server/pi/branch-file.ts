@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { allHeads, headOf } from "./file-mark.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { allHeads, headOf } from "./file-mark.ts";
 
 export interface BranchRequest {
   /** The session file that has the branch. */

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
@@ -8,7 +9,6 @@ import { TextRing } from "../lib/text-ring.ts";
 import type { ChildBook } from "./child-book.ts";
 import { advance, type ChildState } from "./child-state.ts";
 import { Commands, type SendOptions } from "./commands.ts";
-import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { Link } from "./link.ts";
 import type { PiProgram } from "./locate.ts";
 import { descendants, endMarked, type ProcessIdentity } from "./processes.ts";

@@ -2,8 +2,8 @@ import { createReadStream, readFileSync } from "node:fs";
 import { mkdir, open, stat, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import { DELIVERY_MARK } from "../../protocol/link.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { DELIVERY_MARK } from "../../protocol/link.ts";
 import { isRecordObject } from "./records.ts";
 
 /** Session files are pi's: they lie where a terminal pi looks for them. */

@@ -2,6 +2,7 @@ import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, stat
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import type { StoreDamage, StoreInfo } from "../../protocol/daemon.ts";
+import { keptFor } from "../lib/kept-for.ts";
 import { CommitMark } from "./commit-mark.ts";
 import { findDamage } from "./damage.ts";
 import { Database } from "./database.ts";
@@ -50,10 +51,12 @@ export function openStore(options: OpenStoreOptions): OpenStore {
     });
     const list = new SessionList(listFile, (error) => log.warn({ err: error }, "the list of sessions was not written"));
     const sessions = new SessionStore(database, list);
+    // They are looked at once a second at most: whoever asks often pays for what seldom changes.
+    const files = keptFor(1_000, () => filesOf(path));
     return {
       database,
       sessions,
-      info: () => storeInfo(path, database),
+      info: () => ({ ...database.health, unwritten: database.unwritten, ...files() }),
       close: () => {
         database.close();
         list.close();
@@ -93,9 +96,9 @@ function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
 }
 
-function storeInfo(path: string, database: Database): StoreInfo {
+function filesOf(path: string): Pick<StoreInfo, "bytes" | "damaged"> {
   const bytes = ["", "-wal"].reduce((sum, part) => sum + sizeOf(`${path}${part}`), 0);
-  return { ...database.health, unwritten: database.unwritten, bytes, damaged: [...damagedStores(path)] };
+  return { bytes, damaged: [...damagedStores(path)] };
 }
 
 function sizeOf(file: string): number {

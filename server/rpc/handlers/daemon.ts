@@ -2,9 +2,11 @@ import type { DaemonInfo, PiInfo, StoreInfo } from "../../../protocol/daemon.ts"
 import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
+import { keptFor } from "../../lib/kept-for.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";
+import { readiness } from "./readiness.ts";
 
 export interface DaemonFacts {
   readonly version: string;
@@ -19,6 +21,7 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
   let document: { openrpc: string } | undefined;
   return {
     "daemon/info": () => daemonInfo(facts, registry),
+    "daemon/ready": () => readiness(facts),
     "daemon/subscribe": (_params, call) => {
       registry.watch.add(peerOf(call));
       return {};
@@ -30,6 +33,9 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
     },
   };
 }
+
+/** The system is not asked more often. */
+const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
 function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
   const { path, version, source, capabilities } = facts.pi;
@@ -45,7 +51,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     sessions,
     warmChildren: registry.children.warm,
     connections: facts.connections(),
-    residentBytes: process.memoryUsage.rss(),
+    residentBytes: residentBytes(),
     store: facts.store(),
   };
 }

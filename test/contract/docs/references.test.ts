@@ -104,10 +104,10 @@ describe("the code in README.md", () => {
     expect(firstMissing(lines, read("examples/extensions/tell.ts"))).toBeUndefined();
   });
 
-  test("with curl is that of the example", () => {
+  test("with curl begins as the example does", () => {
     const [block] = fences.filter(({ text }) => text.includes("curl"));
     const lines = linesOf(block?.text ?? "");
-    expect(lines.length).toBeGreaterThan(8);
+    expect(lines.length).toBeGreaterThan(4);
     expect(firstMissing(lines, read("examples/curl.sh"))).toBeUndefined();
   });
 });

@@ -81,7 +81,7 @@ test("the log is read page by page over HTTP, with the same cursor", async () =>
   let after = 0;
   for (let cursor = 1; after < cursor; ) {
     const response = await fetch(`${url}/v1/sessions/${session.id}/events?after=${after}&limit=7&deltas=false`, {
-      headers: { authorization: `Bearer ${token}` },
+      headers: { accept: "application/json", authorization: `Bearer ${token}` },
     });
     expect(response.status).toBe(200);
     const page = (await response.json()) as { events: { params: { seq: number } }[]; after: number; cursor: number };

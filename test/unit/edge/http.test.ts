@@ -60,6 +60,55 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
     });
   });
 
+  it.each([
+    ["OPTIONS", "/v1/rpc", {}, 405, "POST"],
+    ["OPTIONS", `/v1/sessions/s`, {}, 405, "GET, HEAD, DELETE"],
+    ["DELETE", "/v1/sessions", {}, 405, "POST, GET, HEAD"],
+    ["POST", "/docs", { "content-type": "application/json" }, 405, "GET, HEAD"],
+    ["PUT", "/v1/sessions/s/name", { "content-type": "text/plain", "content-length": "1" }, 415, undefined],
+    ["DELETE", "/v1/sessions/s/queue", { "content-type": "text/plain" }, 415, undefined],
+    ["POST", "/v1/sessions/s/abort", { "transfer-encoding": "chunked" }, 415, undefined],
+    ["GET", "/v1/sessions", { accept: "text/html" }, 406, undefined],
+    ["GET", "/v1/sessions", { accept: "application/json;q=0, */*" }, 406, undefined],
+    ["POST", "/v1/rpc", { "content-type": "application/json", accept: "text/html" }, 406, undefined],
+  ])("refuses %s %s with %o by %i", async (method, path, headers, status, allow) => {
+    await using edge = await startEdge();
+    const answer = await http(edge, { transport, method, path, headers: { ...authorization, ...headers } });
+    expect(answer).toMatchObject({ status, body: { status, name: expect.any(String) } });
+    expect(answer.headers.allow?.split(", ").sort()).toEqual(allow?.split(", ").sort());
+    expect(await isUsable(edge)).toBe(true);
+  });
+
+  it.each(["application/json", "*/*", "application/*;q=0.1, text/html", "text/html, */*;q=0.1", ""])(
+    "answers who accepts %j, and HEAD as GET",
+    async (accept) => {
+      await using edge = await startEdge();
+      const headers = { ...authorization, accept };
+      expect(await http(edge, { transport, path: "/v1/sessions", headers })).toMatchObject({
+        status: 200,
+        body: { sessions: [] },
+      });
+      const head = await http(edge, { transport, method: "HEAD", path: "/v1/sessions", headers });
+      expect(head).toMatchObject({ status: 200, text: "", headers: { "content-length": "15" } });
+    },
+  );
+
+  it("has its documents for those with a token alone", async () => {
+    await using edge = await startEdge();
+    for (const path of ["/openapi.json", "/openrpc.json", "/docs", "/readyz"]) {
+      expect((await http(edge, { transport, path })).status).toBe(401);
+    }
+    const ask = (path: string) => http(edge, { transport, path, headers: authorization });
+    expect((await ask("/openapi.json")).body).toMatchObject({ openapi: "3.1.0" });
+    expect((await ask("/openrpc.json")).body).toMatchObject({ openrpc: "1.3.2" });
+    const page = await ask("/docs");
+    expect(page.text).toMatch(/^<!doctype html>/);
+    expect(page.headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": expect.stringMatching(/^default-src 'none'/),
+    });
+  });
+
   it("names the methods that a path takes, and the protocol to upgrade to", async () => {
     await using edge = await startEdge();
     const headers = authorization;

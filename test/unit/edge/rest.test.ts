@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
 import { WireError } from "../../../protocol/errors.ts";
-import type { MethodRow } from "../../../protocol/method-row.ts";
+import { type MethodRow, routeOf } from "../../../protocol/method-row.ts";
 import { methods } from "../../../protocol/methods.ts";
 import type { Transport } from "../../../server/edge/admission.ts";
 import { authorization, deliveryId, http, isUsable, json, startEdge } from "../../helpers/edge.ts";
@@ -149,11 +149,13 @@ test("a caller that goes away ends its wait", async () => {
 });
 
 test("every name in a path is a param of its method, and no two rows claim the same requests", () => {
-  const claims = Object.entries<MethodRow>(methods).flatMap(([method, { http: route, params }]) => {
+  const claims = Object.entries<MethodRow>(methods).flatMap(([method, row]) => {
+    const { params } = row;
+    const route = routeOf(row);
     if (route === undefined) return [];
     const { properties } = params as unknown as { readonly properties: object };
     for (const [, name] of route.path.matchAll(/\{(\w+)\}/g)) expect([method, properties]).toHaveProperty(`1.${name}`);
-    return [`${route.verb} ${route.path.replaceAll(/\{\w+\}/g, "{}")} ${route.ifQuery ?? ""}`];
+    return [`${route.verb} ${route.path.replaceAll(/\{\w+\}/g, "{}")} ${route.ifQuery ?? ""} ${route.stream ?? false}`];
   });
   expect(new Set(claims).size).toBe(claims.length);
   expect(claims.length).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Transport } from "../../../server/edge/admission.ts";
-import { http, json, openWebSocket, startEdge, type TestEdge } from "../../helpers/edge.ts";
-import { type Example, type Expected, further, specification } from "./examples.ts";
+import { deliveryId, http, json, openWebSocket, startEdge, type TestEdge } from "../../helpers/edge.ts";
+import { type Example, expectAnswer, further, specification } from "../../helpers/json-rpc-examples.ts";
 
 /** Says one text to an edge; resolves with the answer, or undefined when there is none. */
 type Say = (edge: TestEdge, example: Example) => Promise<unknown>;
@@ -25,6 +25,31 @@ describe.each(Object.entries(transports))("JSON-RPC 2.0 over %s", (_name, say) =
     await using edge = await startEdge();
     expectAnswer(await say(edge, example), example);
   });
+});
+
+describe.each<Transport>(["tcp", "unix"])("a WebSocket over %s", (transport) => {
+  it("is usable behind a text that is no JSON, and cancels a call that waits", async () => {
+    await using edge = await startEdge();
+    await using webSocket = await openWebSocket(edge, transport);
+    webSocket.raw.send("{");
+    expect(await webSocket.next()).toMatchObject({ id: null, error: { code: -32700 } });
+    const waiting = edge.nextWait();
+    webSocket.send({ jsonrpc: "2.0", id: "w", method: "delivery/wait", params: { deliveryId } });
+    await waiting;
+    webSocket.send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id: "w" } });
+    expect(await webSocket.next()).toMatchObject({ id: "w", error: { code: -32034, data: { name: "cancelled" } } });
+    expect(await webSocket.call("session/list", {}, "after")).toMatchObject({ id: "after", result: { sessions: [] } });
+  });
+});
+
+it("a call that waits is cancelled by another of its batch, over HTTP too", async () => {
+  await using edge = await startEdge();
+  const batch = [
+    { jsonrpc: "2.0", id: 1, method: "delivery/wait", params: { deliveryId } },
+    { jsonrpc: "2.0", method: "$/cancelRequest", params: { id: 1 } },
+  ];
+  const answer = await http(edge, { method: "POST", path: "/v1/rpc", headers: json, body: JSON.stringify(batch) });
+  expect(answer).toMatchObject({ status: 200, body: [{ id: 1, error: { data: { name: "cancelled" } } }] });
 });
 
 async function overHttp(edge: TestEdge, transport: Transport, example: Example): Promise<unknown> {
@@ -52,31 +77,4 @@ async function overWebSocket(edge: TestEdge, transport: Transport, text: string)
 
 function through(answer: unknown): unknown {
   return answer === undefined ? undefined : JSON.parse(JSON.stringify(answer));
-}
-
-function expectAnswer(given: unknown, { answer }: Example): void {
-  if (answer === undefined) {
-    expect(given).toBeUndefined();
-  } else if (Array.isArray(answer)) {
-    expect(sorted(given as readonly unknown[])).toEqual(sorted(answer.map(shape)));
-  } else {
-    expect(given).toEqual(shape(answer as Expected));
-  }
-}
-
-/** A batch is answered in any order. */
-function sorted(answers: readonly unknown[]): readonly unknown[] {
-  const key = (answer: unknown): string => String((answer as { id: unknown }).id);
-  return answers.toSorted((a, b) => key(a).localeCompare(key(b)));
-}
-
-function shape(expected: Expected): unknown {
-  if ("result" in expected) return { jsonrpc: "2.0", ...expected };
-  const { code, name } = expected.error;
-  const error = {
-    code,
-    message: expect.any(String),
-    data: expect.objectContaining({ name, retryable: expect.any(Boolean) }),
-  };
-  return { jsonrpc: "2.0", id: expected.id, error };
 }

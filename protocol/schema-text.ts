@@ -19,6 +19,8 @@ interface Schema {
   readonly required?: readonly string[];
 }
 
+export const fieldHead = ["field", "type", "required", "meaning"] as const;
+
 /** Says schemas in words. Schemas that have a name are said by it, with a link to where they are explained. */
 export class SchemaText {
   readonly #names: ReadonlyMap<string, string>;
@@ -29,14 +31,19 @@ export class SchemaText {
 
   /** A table of an object's fields; undefined if it has none. */
   fields(schema: TSchema): string | undefined {
+    const rows = this.rows(schema);
+    return rows.length === 0 ? undefined : table(fieldHead, rows);
+  }
+
+  /** An object's fields, with what {@link fieldHead} says in each. */
+  rows(schema: TSchema): readonly (readonly string[])[] {
     const { properties = {}, required = [] } = schema as Schema;
-    const rows = Object.entries(properties).map(([name, field]) => [
+    return Object.entries(properties).map(([name, field]) => [
       `\`${name}\``,
       this.type(field),
       required.includes(name) ? "yes" : "no",
       field.description ?? "",
     ]);
-    return rows.length === 0 ? undefined : table(["field", "type", "required", "meaning"], rows);
   }
 
   type(schema: TSchema): string {
@@ -104,6 +111,6 @@ function integer({ minimum, maximum }: Schema): string {
 }
 
 /** A schema without its own description: the same thing may be said in other words where it is used. */
-function shapeOf(schema: object): string {
+export function shapeOf(schema: object): string {
   return JSON.stringify({ ...schema, description: undefined });
 }

@@ -1,6 +1,12 @@
-import { deliveryId } from "../../helpers/edge.ts";
+import { expect } from "vitest";
+import { deliveryId } from "./edge.ts";
 
-/** A text, and what must come back: nothing, one answer, or a batch in any order. */
+// What JSON-RPC 2.0 says, as one table for every transport. The handlers behind it are those of startEdge().
+
+/**
+ * A text, and what must come back: nothing, one answer, or a batch in any order. Few texts have a line end in them: a
+ * transport that frames by lines leaves these out.
+ */
 export interface Example {
   readonly title: string;
   readonly text: string;
@@ -81,11 +87,14 @@ export const specification: readonly Example[] = [
   { title: "a batch of three that are no requests", text: "[1,2,3]", answer: [invalid(), invalid(), invalid()] },
   {
     title: "a batch of calls, notifications and others",
-    text: `[
-      ${list("1")}, {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}, ${list("2")}, {"foo": "boo"},
-      {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
-      {"jsonrpc": "2.0", "method": "rpc.discover", "id": "9"}
-    ]`,
+    text: `[${[
+      list("1"),
+      '{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}',
+      list("2"),
+      '{"foo": "boo"}',
+      '{"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"}',
+      '{"jsonrpc": "2.0", "method": "rpc.discover", "id": "9"}',
+    ].join(", ")}]`,
     answer: [noSessions("1"), noSessions("2"), invalid(), notFound("5"), { id: "9", result: { openrpc: "1.3.2" } }],
   },
   {
@@ -216,3 +225,31 @@ export const further: readonly Example[] = [
     }),
   ),
 ];
+
+/** Fails unless an answer, as it was parsed, is the example's; `undefined` is none. */
+export function expectAnswer(given: unknown, { answer }: Example): void {
+  if (answer === undefined) {
+    expect(given).toBeUndefined();
+  } else if (Array.isArray(answer)) {
+    expect(sorted(given as readonly unknown[])).toEqual(sorted(answer.map(shape)));
+  } else {
+    expect(given).toEqual(shape(answer as Expected));
+  }
+}
+
+/** A batch is answered in any order. */
+function sorted(answers: readonly unknown[]): readonly unknown[] {
+  const key = (answer: unknown): string => String((answer as { id: unknown }).id);
+  return answers.toSorted((a, b) => key(a).localeCompare(key(b)));
+}
+
+function shape(expected: Expected): unknown {
+  if ("result" in expected) return { jsonrpc: "2.0", ...expected };
+  const { code, name } = expected.error;
+  const error = {
+    code,
+    message: expect.any(String),
+    data: expect.objectContaining({ name, retryable: expect.any(Boolean) }),
+  };
+  return { jsonrpc: "2.0", id: expected.id, error };
+}

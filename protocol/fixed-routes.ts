@@ -1,0 +1,53 @@
+import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "./wire.ts";
+
+/** A path over HTTP that is no method's. */
+export interface FixedRoute {
+  readonly verb: "GET" | "POST";
+  readonly path: string;
+  readonly summary: string;
+  /** The media type of its answer. */
+  readonly answers: string;
+  /** It needs no token. */
+  readonly isOpen?: true;
+}
+
+/** What there is over HTTP beside the paths of the method table. */
+export const fixedRoutes: readonly FixedRoute[] = [
+  {
+    verb: "GET",
+    path: HEALTH_PATH,
+    summary: "Says that the daemon is there, and nothing else. Needs no token.",
+    answers: "application/json",
+    isOpen: true,
+  },
+  {
+    verb: "POST",
+    path: RPC_PATH,
+    summary: "One JSON-RPC text, its answer in the response: every method that needs no connection, and batches.",
+    answers: "application/json",
+  },
+  {
+    verb: "GET",
+    path: WEBSOCKET_PATH,
+    summary: "Opens a WebSocket: JSON-RPC in both directions. Without an upgrade it is 426.",
+    answers: "application/problem+json",
+  },
+  {
+    verb: "GET",
+    path: METRICS_PATH,
+    summary: "What `daemon/metrics` says, as Prometheus reads it.",
+    answers: "text/plain; version=0.0.4; charset=utf-8",
+  },
+  {
+    verb: "GET",
+    path: "/openapi.json",
+    summary: "These paths as an OpenAPI 3.1 document.",
+    answers: "application/json",
+  },
+  {
+    verb: "GET",
+    path: "/docs",
+    summary: "The reference of this protocol as one page.",
+    answers: "text/html; charset=utf-8",
+  },
+];

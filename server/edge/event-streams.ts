@@ -1,0 +1,83 @@
+import type { FastifyReply } from "fastify";
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import type { Peer } from "../rpc/call.ts";
+import type { Conversation } from "../rpc/dispatcher.ts";
+import type { BufferBudget } from "./buffer-budget.ts";
+import { EventStream } from "./event-stream.ts";
+import type { EdgeLimits } from "./limits.ts";
+import type { Params } from "./request-params.ts";
+
+export interface EventStreamsOptions {
+  readonly limits: EdgeLimits;
+  readonly budget: BufferBudget;
+  readonly log: Logger;
+}
+
+/** All streams of server-sent events, of both transports. */
+export class EventStreams {
+  readonly #options: EventStreamsOptions;
+  readonly #streams = new Set<EventStream>();
+  readonly #beats: NodeJS.Timeout;
+  readonly #stopped = Promise.withResolvers<void>();
+  #stopping = false;
+
+  constructor(options: EventStreamsOptions) {
+    this.#options = options;
+    this.#beats = setInterval(() => {
+      for (const stream of this.#streams) stream.beat();
+    }, options.limits.pingIntervalMs).unref();
+  }
+
+  get count(): number {
+    return this.#streams.size;
+  }
+
+  /** Answers a request with a stream: resolves when that has begun. Throws the error of the call, or `overloaded`. */
+  async open(
+    reply: FastifyReply,
+    converse: (peer: Peer) => Conversation,
+    method: string,
+    params: Params,
+  ): Promise<void> {
+    const { limits } = this.#options;
+    const { raw: response } = reply;
+    const { socket } = response;
+    if (this.#stopping) throw new WireError("shutting_down", "The daemon is about to end.");
+    if (socket === null) {
+      throw new WireError(
+        "invalid_request",
+        "A stream cannot wait behind other requests: ask for it on its own socket.",
+      );
+    }
+    if (this.#streams.size >= limits.maxEventStreams) {
+      const message = `There are ${limits.maxEventStreams} streams of events, which is the limit.`;
+      throw new WireError("overloaded", message, { retryAfterMs: 1_000 });
+    }
+    const stream = new EventStream({ ...this.#options, converse, response, socket });
+    this.#streams.add(stream);
+    stream.gone.addEventListener("abort", () => this.#remove(stream));
+    const answer = await stream.call(method, params);
+    if ("error" in answer) {
+      stream.end("shutting_down");
+      const { name, retryable: _derived, ...details } = answer.error.data as WireError["data"];
+      throw new WireError(name, answer.error.message, details);
+    }
+    reply.hijack();
+    stream.open(answer.result as Readonly<Record<string, unknown>>, params["after"] !== undefined);
+  }
+
+  /** Ends all streams. Resolves when the last has gone. */
+  stop(): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#beats);
+    for (const stream of this.#streams) stream.end("shutting_down");
+    if (this.#streams.size === 0) this.#stopped.resolve();
+    return this.#stopped.promise;
+  }
+
+  #remove(stream: EventStream): void {
+    this.#streams.delete(stream);
+    if (this.#stopping && this.#streams.size === 0) this.#stopped.resolve();
+  }
+}

@@ -1,0 +1,20 @@
+import type { FastifyReply } from "fastify";
+import { type Refusal, written } from "./refusal.ts";
+
+// A reply must not be awaited: it would be for its end, by half a dozen listeners of its own.
+
+const json = "application/json; charset=utf-8";
+
+export function sendJson(reply: FastifyReply, status: number, text: string): void {
+  void reply.code(status).header("content-type", json).send(text);
+}
+
+export function sendRefusal(reply: FastifyReply, refused: Refusal): void {
+  const { status, headers, body } = written(refused);
+  void reply.code(status).headers(headers).send(body);
+}
+
+/** Ends the socket of who does not read an answer that was sent. Most are taken by the system at once. */
+export function expectReading({ raw }: FastifyReply, withinMs: number): void {
+  if (raw.socket === null || raw.socket.writableLength > 0) raw.setTimeout(withinMs);
+}

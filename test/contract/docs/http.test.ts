@@ -1,0 +1,333 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import Fastify from "fastify";
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import { fixedRoutes } from "../../../protocol/fixed-routes.ts";
+import { type MethodTable, routeOf } from "../../../protocol/method-row.ts";
+import { methods } from "../../../protocol/methods.ts";
+import { openApiDocument } from "../../../protocol/openapi.ts";
+import { withGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
+import { BufferBudget } from "../../../server/edge/buffer-budget.ts";
+import { EventStreams } from "../../../server/edge/event-streams.ts";
+import { defaultEdgeLimits } from "../../../server/edge/limits.ts";
+import { referenceHeaders, referencePage } from "../../../server/edge/reference-page.ts";
+import { addRest, restPaths } from "../../../server/edge/rest.ts";
+import type { Conversation, Dispatcher } from "../../../server/rpc/dispatcher.ts";
+import { read } from "./documents.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is looked at as whoever reads it does
+type Any = any;
+
+const table: MethodTable = methods;
+const document = JSON.parse(JSON.stringify(openApiDocument("0.0.0"))) as Any;
+const operations = Object.entries<Any>(document.paths).flatMap(([path, verbs]) =>
+  Object.entries<Any>(verbs).map(([verb, operation]) => ({ path, verb, operation })),
+);
+
+/** A dispatcher that answers each call with itself. */
+const echo: Dispatcher = {
+  converse: (): Conversation => ({
+    receive: () => Promise.resolve(undefined),
+    call: (method, params) => Promise.resolve({ jsonrpc: "2.0", id: 1, result: { method, params } }),
+    end: () => {},
+  }),
+};
+
+interface Asked {
+  readonly method: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** The paths of a table on a port, over the dispatcher that answers with the call. */
+async function appOver(rows: MethodTable) {
+  const app = Fastify({ logger: false });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  const log = pino({ level: "silent" });
+  const streams = new EventStreams({ limits: defaultEdgeLimits, budget: new BufferBudget(1), log });
+  addRest(app, { dispatcher: echo, streams, maxNestingDepth: 10, answerTimeoutMs: 60_000, log }, rows);
+  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  return {
+    ask: async (path: string, { headers, ...asked }: Asked): Promise<Any> =>
+      (await fetch(`${url}${path}`, { ...asked, headers: { connection: "close", ...headers } })).json(),
+    [Symbol.asyncDispose]: async () => {
+      await streams.stop();
+      await app.close();
+    },
+  };
+}
+
+describe("a row of the method table", () => {
+  const rows: MethodTable = {
+    ...table,
+    "moon/phase": {
+      ...table["session/get"],
+      summary: "How much of the moon is seen.",
+      http: { verb: "GET", path: "/v1/moons/{sessionId}/phase" },
+    } as MethodTable[string],
+  };
+
+  test("with a path has its route, its OpenAPI entry, and its headings in the documents", async () => {
+    await using app = await appOver(rows);
+    expect(await app.ask("/v1/moons/s-1/phase", { method: "GET" })).toEqual({
+      method: "moon/phase",
+      params: { sessionId: "s-1" },
+    });
+    expect(restPaths(rows).find(({ path }) => path.test("/v1/moons/s-1/phase"))?.verbs).toBe("GET, HEAD");
+    const { paths } = openApiDocument("0", rows) as Any;
+    expect(paths["/v1/moons/{sessionId}/phase"].get).toMatchObject({ operationId: "moon/phase" });
+    const markdown = withGeneratedParts(read("PROTOCOL.md"), rows);
+    expect(markdown).toContain("\n### moon/phase\n\nHow much of the moon is seen.\n");
+    expect(markdown).toContain("HTTP: `GET /v1/moons/{sessionId}/phase`.");
+    expect(referencePage("0", rows)).toContain('<h3 id="moonphase">moon/phase</h3>');
+  });
+
+  test.each(Object.entries(table).filter(([, row]) => routeOf(row) === undefined))(
+    "%s has no path, and says why",
+    (name, { http }) => {
+      expect("none" in http && http.none.length).toBeGreaterThan(10);
+      expect(read("PROTOCOL.md")).toContain(`HTTP: none (${"none" in http ? http.none : ""}).`);
+      expect(operations.filter(({ operation }) => operation["x-method"] === name)).toEqual([]);
+    },
+  );
+
+  const routed = Object.entries(table).flatMap(([name, row]) => {
+    const route = routeOf(row);
+    return route === undefined || route.stream === true ? [] : [{ name, row, route }];
+  });
+
+  test.each(routed)("$name is called by $route.verb $route.path", async ({ name, row, route }) => {
+    await using app = await appOver(table);
+    const names = Array.from(route.path.matchAll(/\{(\w+)\}/g), ([, one = ""]) => one);
+    const url =
+      route.path.replaceAll(/\{(\w+)\}/g, "$1-1") + (route.ifQuery === undefined ? "" : `?${route.ifQuery}=x`);
+    const answer = await app.ask(url, { method: route.verb, headers: { accept: "application/json" } });
+    const fromPath = Object.fromEntries(names.map((one) => [one, `${one}-1`]));
+    const fromQuery = route.ifQuery === undefined ? {} : { [route.ifQuery]: "x" };
+    expect(answer).toEqual({ method: name, params: { ...fromPath, ...fromQuery } });
+    expect(Object.keys((row.params as Any).properties)).toEqual(expect.arrayContaining(names));
+    // What may change something is not asked for by following a link.
+    if (route.verb === "GET") expect(row.capability).toBe("observe");
+  });
+
+  test("with a key takes it from the header Idempotency-Key, once; others refuse it", async () => {
+    await using app = await appOver(table);
+    const ask = (path: string, key: string, body = {}) =>
+      app.ask(path, {
+        method: "POST",
+        headers: { "idempotency-key": key, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const prompts = "/v1/sessions/s/prompts";
+    for (const key of ["k-1", '"k-1"'])
+      expect((await ask(prompts, key, { text: "x" })).params).toEqual({
+        sessionId: "s",
+        text: "x",
+        idempotencyKey: "k-1",
+      });
+    expect(await ask(prompts, "k", { idempotencyKey: "k" })).toMatchObject({ name: "invalid_params" });
+    expect(await ask("/v1/sessions/s/deliveries", "k")).toMatchObject({ name: "invalid_params" });
+  });
+});
+
+describe("the OpenAPI document", () => {
+  test("is what is checked in", () => {
+    const { version } = JSON.parse(read("package.json")) as { readonly version: string };
+    const pinned = JSON.parse(read("protocol/schema/openapi.json"));
+    expect(pinned, "run: npm run schema").toEqual(JSON.parse(JSON.stringify(openApiDocument(version))));
+  });
+
+  test("has the parts that the specification demands, and no others", () => {
+    const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
+    expect(ajv.validate(openApiSubset, document), JSON.stringify(ajv.errors?.slice(0, 5))).toBe(true);
+  });
+
+  test("has every operation under an id of its own, with all params of its path", () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { path, operation } of operations) {
+      const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name);
+      const declared = (operation.parameters ?? []).filter((one: Any) => one.in === "path");
+      expect(declared.map((one: Any) => one.name).sort()).toEqual(inPath.sort());
+      expect(declared.every((one: Any) => one.required)).toBe(true);
+      const places = (operation.parameters ?? []).map((one: Any) => `${one.in} ${one.name}`);
+      expect(new Set(places).size).toBe(places.length);
+    }
+  });
+
+  test("has schemas that are JSON Schema 2020-12, each of whose references leads to one", () => {
+    const ajv = new Ajv2020({ strict: false });
+    ajv.addSchema({ $id: "pi-rpcd", ...document }, "document");
+    const refs = new Set(Array.from(JSON.stringify(document).matchAll(/"\$ref":"(#[^"]+)"/g), ([, ref = ""]) => ref));
+    expect(refs.size).toBeGreaterThan(10);
+    for (const ref of refs) {
+      const at = ref
+        .slice(2)
+        .split("/")
+        .reduce((value: Any, key) => value?.[key], document);
+      expect(at, ref).toBeTypeOf("object");
+    }
+    const schemas = [
+      ...Object.values<Any>(document.components.schemas),
+      ...operations.flatMap(({ operation }) => [
+        ...(operation.parameters ?? []).map((one: Any) => one.schema),
+        ...Object.values<Any>(operation.requestBody?.content ?? {}).map((one) => one.schema),
+        ...Object.values<Any>(operation.responses["200"].content).map((one) => one.schema),
+      ]),
+    ];
+    for (const schema of schemas) expect(ajv.validateSchema(schema), JSON.stringify(ajv.errors)).toBe(true);
+  });
+
+  test("names every path, of the table and fixed", () => {
+    const wanted = [...fixedRoutes, ...Object.values(table).flatMap((row) => routeOf(row) ?? [])];
+    for (const { verb, path } of wanted) expect(document.paths[path]).toHaveProperty(verb.toLowerCase());
+    expect(document.paths["/v1/sessions/{sessionId}/events"].get.responses["200"].content).toMatchObject({
+      "application/json": {},
+      "text/event-stream": {},
+    });
+    expect(document.paths["/healthz"].get.security).toEqual([]);
+  });
+});
+
+describe("the reference page", () => {
+  const page = referencePage("1.2.3");
+
+  test("runs no script and loads nothing: its policy would not let it", () => {
+    expect(page).not.toMatch(/<script|<img|<link|<iframe|@import|url\(|\son\w+=|https?:|javascript:/i);
+    expect(referenceHeaders["content-security-policy"]).toMatch(/^default-src 'none'; style-src 'sha256-[^']+';/);
+  });
+
+  test("has a heading for each method, and no link into nowhere", () => {
+    const anchors = new Set(Array.from(page.matchAll(/ id="([^"]+)"/g), ([, id]) => id));
+    const links = Array.from(page.matchAll(/href="#([^"]+)"/g), ([, id]) => id);
+    expect(links.filter((link) => !anchors.has(link))).toEqual([]);
+    expect(anchors.size).toBeGreaterThan(Object.keys(table).length);
+  });
+});
+
+const strings = { type: "array", items: { type: "string" } };
+const content = {
+  type: "object",
+  minProperties: 1,
+  propertyNames: { pattern: "^[a-z]+/[a-z+.-]+(; charset=utf-8)?$" },
+  additionalProperties: {
+    type: "object",
+    required: ["schema"],
+    properties: { schema: { type: "object" } },
+    additionalProperties: false,
+  },
+};
+
+/** As much of OpenAPI 3.1 as the document uses, closed. */
+const openApiSubset = {
+  type: "object",
+  required: ["openapi", "info", "paths"],
+  additionalProperties: false,
+  properties: {
+    openapi: { type: "string", pattern: "^3\\.1\\.\\d+$" },
+    info: {
+      type: "object",
+      required: ["title", "version"],
+      additionalProperties: false,
+      properties: {
+        title: { type: "string" },
+        version: { type: "string" },
+        description: { type: "string" },
+        license: {
+          type: "object",
+          required: ["name"],
+          additionalProperties: false,
+          properties: { name: { type: "string" }, identifier: { type: "string" } },
+        },
+      },
+    },
+    servers: {
+      type: "array",
+      items: {
+        type: "object",
+        required: ["url"],
+        additionalProperties: false,
+        properties: { url: { type: "string" }, description: { type: "string" } },
+      },
+    },
+    security: { type: "array", items: { type: "object", additionalProperties: strings } },
+    paths: {
+      type: "object",
+      propertyNames: { pattern: "^/" },
+      additionalProperties: {
+        type: "object",
+        propertyNames: { enum: ["get", "post", "put", "delete"] },
+        additionalProperties: { $ref: "#/$defs/operation" },
+      },
+    },
+    components: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        schemas: {
+          type: "object",
+          propertyNames: { pattern: "^[a-zA-Z0-9._-]+$" },
+          additionalProperties: { type: "object" },
+        },
+        securitySchemes: {
+          type: "object",
+          additionalProperties: {
+            type: "object",
+            required: ["type", "scheme"],
+            additionalProperties: false,
+            properties: { type: { const: "http" }, scheme: { const: "bearer" }, description: { type: "string" } },
+          },
+        },
+      },
+    },
+  },
+  $defs: {
+    operation: {
+      type: "object",
+      required: ["responses", "operationId", "summary"],
+      additionalProperties: false,
+      patternProperties: { "^x-": true },
+      properties: {
+        operationId: { type: "string" },
+        summary: { type: "string" },
+        description: { type: "string" },
+        tags: strings,
+        security: { type: "array" },
+        parameters: {
+          type: "array",
+          items: {
+            type: "object",
+            required: ["name", "in", "schema"],
+            additionalProperties: false,
+            properties: {
+              name: { type: "string" },
+              in: { enum: ["path", "query", "header"] },
+              required: { type: "boolean" },
+              description: { type: "string" },
+              explode: { type: "boolean" },
+              schema: { type: "object" },
+            },
+          },
+        },
+        requestBody: {
+          type: "object",
+          required: ["content"],
+          additionalProperties: false,
+          properties: { required: { type: "boolean" }, content },
+        },
+        responses: {
+          type: "object",
+          minProperties: 1,
+          propertyNames: { pattern: "^(default|[1-5]\\d\\d)$" },
+          additionalProperties: {
+            type: "object",
+            required: ["description"],
+            additionalProperties: false,
+            properties: { description: { type: "string" }, content },
+          },
+        },
+      },
+    },
+  },
+};

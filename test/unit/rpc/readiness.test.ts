@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import type { StoreInfo } from "../../../protocol/daemon.ts";
+import { readiness } from "../../../server/rpc/handlers/readiness.ts";
+
+const open = { state: "open", unwritten: 0, bytes: 0, damaged: [] } as const satisfies StoreInfo;
+
+test("a daemon with a store that takes writes and a pi that is there is ready", async () => {
+  const found = { pi: { path: process.execPath }, store: () => open };
+  expect(await readiness(found)).toMatchObject({ ready: true, store: "open", pi: "found" });
+});
+
+test("a daemon that is not ready says every reason", async () => {
+  const store = (): StoreInfo => ({ ...open, state: "failing", since: 1, why: "ENOSPC" });
+  const failed = readiness({ pi: { path: "/nowhere/pi" }, store });
+  await expect(failed).rejects.toMatchObject({
+    kind: "not_ready",
+    httpStatus: 503,
+    data: {
+      reasons: ["The store cannot be written: ENOSPC.", "There is no pi at /nowhere/pi any more."],
+      checks: { store: "failing", pi: "missing" },
+    },
+  });
+});
