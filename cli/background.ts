@@ -1,9 +1,9 @@
 import { on } from "node:events";
 import { watch } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { DaemonProcess } from "./daemon-process.ts";
 import { CommandError } from "./errors.ts";
-import { LogFile, lastLines } from "./log-file.ts";
+import { defaultLogFile, LogFile, lastLines } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
 import { type Standing, standing } from "./standing.ts";
 import type { DaemonAddress } from "./start-report.ts";
@@ -44,11 +44,6 @@ export async function ensureDaemon(options: BackgroundOptions): Promise<Backgrou
     if (running === undefined) throw error;
     return { kind: "wasRunning", running };
   }
-}
-
-/** The file that a daemon's log goes to unless another is named. */
-export function defaultLogFile(stateDir: string): string {
-  return join(stateDir, "daemon.log");
 }
 
 async function startInBackground(options: BackgroundOptions): Promise<Background> {

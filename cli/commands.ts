@@ -2,7 +2,9 @@ import type { CommandSpec } from "./command-spec.ts";
 import { help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { dialogCommands } from "./dialog-commands.ts";
+import { hostCommands } from "./host-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
+import { watchCommands } from "./watch-commands.ts";
 
 /** Every command of the command line, once. Parsing and all help texts derive from this table. */
 export const commands = {
@@ -179,9 +181,11 @@ export const commands = {
     examples: ["pi-rpcd prompt last What does this project do?", "git diff | pi-rpcd prompt 0199c2 -"],
     exitCodes: [0, 1, 2, 3, 130],
   },
+  ...watchCommands,
   ...deliveryCommands,
   ...sessionCommands,
   ...dialogCommands,
+  ...hostCommands,
   demo: {
     summary: "Shows the whole on real pi, with a scripted model: no key, no network, no traces.",
     description:

@@ -1,10 +1,11 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { stateDirectory } from "../client/discovery.ts";
-import { type Background, defaultLogFile, ensureDaemon } from "./background.ts";
+import { type Background, ensureDaemon } from "./background.ts";
 import type { Invocation } from "./command-spec.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { defaultLogFile } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
 import { tellStarter } from "./start-report.ts";
 import { origins, port } from "./values.ts";

@@ -1,0 +1,46 @@
+import type { CommandSpec } from "./command-spec.ts";
+import { help, stateDir } from "./common-options.ts";
+
+/** The commands about this machine: what the daemon wrote, what a shell completes. */
+export const hostCommands = {
+  logs: {
+    summary: "Prints the end of the daemon's log, and with -f what is added to it.",
+    description:
+      "Also of a daemon that has ended. One that was started with --log-file writes elsewhere: name that file.",
+    arguments: [],
+    options: {
+      follow: { type: "boolean", short: "f", description: "Goes on until Ctrl-C, also over the log's rotation." },
+      lines: {
+        type: "string",
+        short: "n",
+        placeholder: "N",
+        description: "How many lines, at most 100000.",
+        default: "50",
+      },
+      file: {
+        type: "string",
+        placeholder: "FILE",
+        description: "The log.",
+        default: "daemon.log in the state directory",
+      },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the lines as they are: JSON, one document each." },
+      help,
+    },
+    examples: ["pi-rpcd logs", "pi-rpcd logs -f -n 10", "pi-rpcd logs --json -n 1000"],
+    exitCodes: [0, 1, 2, 130],
+  },
+  completion: {
+    summary: "Prints a script that completes commands, options and sessions in your shell.",
+    description:
+      "For bash: `source <(pi-rpcd completion bash)` in ~/.bashrc. For zsh: the same in ~/.zshrc behind compinit. For fish: `pi-rpcd completion fish > ~/.config/fish/completions/pi-rpcd.fish`.",
+    arguments: [{ name: "SHELL", choices: ["bash", "zsh", "fish"], description: "Whose script." }],
+    options: {
+      "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
+      json: { type: "boolean", description: "Prints one JSON document: {shell, script}." },
+      help,
+    },
+    examples: ["pi-rpcd completion bash"],
+    exitCodes: [0, 2],
+  },
+} as const satisfies Readonly<Record<string, CommandSpec>>;
