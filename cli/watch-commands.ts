@@ -6,7 +6,7 @@ export const watchCommands = {
   attach: {
     summary: "Shows a session live, and talks to it: prompts, answers, Ctrl-C to abort.",
     description:
-      "Begins with what happened last. A line that is typed is a prompt; while a run is on it enters the next request (--if-running). An extension's question is answered by the next line: a number or the text of a select, y or n, a text; an empty line takes what is in brackets, Ctrl-D dismisses it. Ctrl-C aborts the run, a second one leaves, and so does Ctrl-D; the session goes on. A daemon that ends is waited for, and what cannot be shown of the time between is named. Without a terminal it only shows.",
+      "Begins with what happened last. A line that is typed is a prompt; while a run is on it enters the next request (--if-running). An extension's question is answered by the next line: a number or the text of a select, y or n, a text; Ctrl-D dismisses it. Ctrl-C aborts the run, a second one leaves, and so does Ctrl-D; the session goes on. A daemon that ends is waited for, and what cannot be shown of the time between is named. Without a terminal it only shows.",
     arguments: [session],
     options: {
       past: {

@@ -43,7 +43,7 @@ _pi_rpcd_words() {
 _pi_rpcd_files() {
   local IFS=$'\\n'
   COMPREPLY=($(compgen "$1" -- "$cur"))
-  compopt -o filenames 2>/dev/null
+  compopt -o filenames 2>/dev/null || :
 }
 
 _pi_rpcd_sessions() {
