@@ -22,6 +22,7 @@ export const loaders: Loaders = {
   rm: async () => (await import("./rm.ts")).rm,
   dialogs: async () => (await import("./dialogs.ts")).dialogs,
   dialog: async () => (await import("./dialog.ts")).dialog,
+  doctor: async () => (await import("./doctor.ts")).doctor,
   logs: async () => (await import("./logs.ts")).logs,
   completion: async () => (await import("./completion.ts")).completion,
   demo: async () => (await import("./demo.ts")).demo,
