@@ -19,6 +19,11 @@ export const commands = {
         description:
           "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it in order, a second one at once.",
       },
+      restart: {
+        type: "boolean",
+        description:
+          "Ends a daemon that runs already, in order, and starts another: after an update. Runs that are on have their time to end; sessions stay.",
+      },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
       pi,
       config: {

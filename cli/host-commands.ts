@@ -18,6 +18,41 @@ export const hostCommands = {
     examples: ["pi-rpcd doctor", "pi-rpcd doctor --pi ~/src/pi/dist/cli.js --json"],
     exitCodes: [0, 1, 2, 130],
   },
+  service: {
+    summary: "Has the system start the daemon: by a systemd user unit, or launchd on a Mac.",
+    description:
+      "`install` writes the files and enables them. With systemd the first connection to the socket starts the daemon, which is watched and started again when it hangs or fails. A service has nothing of your shell's environment: on a terminal it is asked which variables to keep, else the usual ones are (PATH, proxies, PI_…); logins are kept only by name. They are written to a file that is yours alone. `status` exits with 1 where nothing is installed.",
+    arguments: [{ name: "ACTION", choices: ["install", "uninstall", "status"], description: "What to do." }],
+    options: {
+      keep: {
+        type: "string",
+        placeholder: "LIST",
+        description: "Names of the variables to keep, with commas between them; nothing is asked then.",
+        default: "asked on a terminal, else the usual ones",
+      },
+      platform: {
+        type: "string",
+        placeholder: "NAME",
+        choices: ["systemd", "launchd"],
+        description: "Whose files.",
+        default: "the system's own",
+      },
+      "dry-run": {
+        type: "boolean",
+        description: "Prints the files, without what variables hold, and changes nothing.",
+      },
+      "no-enable": { type: "boolean", description: "Writes or removes the files, and runs no command of the system." },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document with the files and the commands." },
+      help,
+    },
+    examples: [
+      "pi-rpcd service install",
+      "pi-rpcd service install --keep PATH,ANTHROPIC_API_KEY --dry-run",
+      "pi-rpcd service uninstall",
+    ],
+    exitCodes: [0, 1, 2, 130],
+  },
   logs: {
     summary: "Prints the end of the daemon's log, and with -f what is added to it.",
     description:

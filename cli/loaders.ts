@@ -23,6 +23,7 @@ export const loaders: Loaders = {
   dialogs: async () => (await import("./dialogs.ts")).dialogs,
   dialog: async () => (await import("./dialog.ts")).dialog,
   doctor: async () => (await import("./doctor.ts")).doctor,
+  service: async () => (await import("./service.ts")).service,
   logs: async () => (await import("./logs.ts")).logs,
   completion: async () => (await import("./completion.ts")).completion,
   demo: async () => (await import("./demo.ts")).demo,

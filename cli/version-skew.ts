@@ -1,4 +1,5 @@
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
+import { packageVersion } from "./version.ts";
 
 /** What a daemon says of itself. */
 export interface Versions {
@@ -16,8 +17,14 @@ export function skewOf(own: string, { version, protocol }: Versions): string | u
   return `it is ${order > 0 ? "older" : "newer"} than this command line (${own})`;
 }
 
+/** What to say, and to do, where the daemon is older than this command line; undefined where it is not. */
+export function olderDaemon({ version }: Versions, own: string = packageVersion()): string | undefined {
+  if (compare(own, version) <= 0) return undefined;
+  return `the daemon that runs is pi-rpcd ${version}, older than this command line (${own}); restart it with: pi-rpcd start --restart`;
+}
+
 /** Greater than 0 where `left` is the newer; what is behind a `-` counts as older than nothing. */
-export function compare(left: string, right: string): number {
+function compare(left: string, right: string): number {
   const [leftNumbers, leftRest] = parts(left);
   const [rightNumbers, rightRest] = parts(right);
   for (let i = 0; i < 3; i += 1) {

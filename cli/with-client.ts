@@ -1,6 +1,7 @@
 import { type Client, connect, type ReconnectOptions, stateDirectory } from "../client/index.ts";
 import { ensureDaemon } from "./background.ts";
 import type { Output } from "./output.ts";
+import { olderDaemon } from "./version-skew.ts";
 
 export interface ClientUse {
   readonly options: { readonly "state-dir"?: string; readonly "no-start"?: boolean };
@@ -22,6 +23,8 @@ export async function withClient<T>(
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options["no-start"] !== true) {
     const background = await ensureDaemon({ stateDir, env, signal });
+    const skew = background.kind === "wasRunning" ? olderDaemon(background.running.info) : undefined;
+    if (skew !== undefined) tell("daemon_older", skew);
     if (background.kind === "started") {
       const { pid } = background.address;
       tell("daemon_started", `no daemon was running, so one was started (process ${pid}, log ${background.log})`);

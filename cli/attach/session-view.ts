@@ -43,6 +43,7 @@ export class SessionView {
   #usage = new Usage();
   #state: string | undefined;
   #model: string | undefined;
+  #error: string | undefined;
   #isRunning = false;
 
   constructor({ canvas, thinking, asks, self }: SessionViewOptions) {
@@ -122,7 +123,10 @@ export class SessionView {
 
   /** A message that is whole. */
   message(message: PiMessage): void {
-    if (message.role === "assistant") this.#usage.add(message["usage"]);
+    if (message.role === "assistant") {
+      this.#usage.add(message["usage"]);
+      this.#error = message.errorMessage;
+    }
     this.#messages.ended(message);
   }
 
@@ -182,7 +186,8 @@ export class SessionView {
   #runEnded({ outcome, error, startedAt, at }: NotificationParams<"run/ended">): void {
     this.#isRunning = false;
     const parts = [`${outcome} after ${seconds(Math.max(0, at - startedAt))}`, ...this.#usage.describe()];
-    if (error !== undefined && outcome !== "settled") this.#note(`✘ ${error}`, "red");
+    // The message that failed has said it already, as a rule.
+    if (error !== undefined && outcome !== "settled" && error !== this.#error) this.#note(`✘ ${error}`, "red");
     this.#note(`── ${parts.join(" · ")} ──`);
   }
 

@@ -45,7 +45,9 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
     const provider = await startProvider({ otherwise: () => answer(spoken) });
     cleanup.add(() => provider.close());
     const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
-    const inherited = Object.entries(withoutScript(options.env)).filter(([name]) => !name.startsWith("PI_CODING_AGENT"));
+    const inherited = Object.entries(withoutScript(options.env)).filter(
+      ([name]) => !name.startsWith("PI_CODING_AGENT"),
+    );
     const daemon = new DemoDaemon({
       stateDir: workspace.stateDir,
       logFile: workspace.logFile,
@@ -66,7 +68,10 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
       throw new CommandError("push_unseen", "the provider's log does not have the push that was called delivered");
     }
     await session.close({ signal });
-    return [loaded, good(names.roundTrip, `prompt, answer and push (${received}) in ${took()}, without key or network`)];
+    return [
+      loaded,
+      good(names.roundTrip, `prompt, answer and push (${received}) in ${took()}, without key or network`),
+    ];
   } catch (error) {
     options.signal.throwIfAborted();
     const found = problem(error, workspace.logFile);
@@ -83,7 +88,8 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
 /** Prompts, and pushes; gives the evidence that the push was delivered by. */
 async function converse(session: SessionHandle, signal: AbortSignal): Promise<string> {
   const text = await session.promptAndWait("Say something.", { signal });
-  if (!text.includes(spoken)) throw new CommandError("wrong_answer", `the model's answer came as "${shorten(text, 80)}"`);
+  if (!text.includes(spoken))
+    throw new CommandError("wrong_answer", `the model's answer came as "${shorten(text, 80)}"`);
   const { evidence } = await session.push({ customType: "doctor", content: pushed }, { signal }).delivered;
   return `delivered by ${evidence}`;
 }

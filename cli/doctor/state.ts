@@ -18,7 +18,11 @@ export function checkStateDirectory(stateDir: string): Finding {
   const found = statOf(stateDir);
   if (found === undefined) return good(name, `${stateDir} is not there yet; the first start makes it`);
   if (!found.isDirectory()) {
-    return bad(name, `${stateDir} is no directory`, `Move it away, or choose another with --state-dir: mv ${stateDir} ${stateDir}.old`);
+    return bad(
+      name,
+      `${stateDir} is no directory`,
+      `Move it away, or choose another with --state-dir: mv ${stateDir} ${stateDir}.old`,
+    );
   }
   const foreign = ownership(found);
   if (foreign !== undefined) return bad(name, `${stateDir} ${foreign}`, "Choose another with --state-dir.");
@@ -71,7 +75,11 @@ export function checkSocket(path: string): Finding {
   const name = "socket";
   const found = statOf(path);
   if (found === undefined) {
-    return bad(name, `${path} is gone, though its daemon runs: somebody has removed it`, "pi-rpcd stop && pi-rpcd start");
+    return bad(
+      name,
+      `${path} is gone, though its daemon runs: somebody has removed it`,
+      "pi-rpcd stop && pi-rpcd start",
+    );
   }
   if (!found.isSocket()) return bad(name, `${path} is no socket`, "pi-rpcd stop && pi-rpcd start");
   const foreign = ownership(found);
