@@ -18,6 +18,47 @@ export const hostCommands = {
     examples: ["pi-rpcd doctor", "pi-rpcd doctor --pi ~/src/pi/dist/cli.js --json"],
     exitCodes: [0, 1, 2, 130],
   },
+  token: {
+    summary: "Shows the daemon's token, and makes, lists, rotates or revokes named ones with fewer rights.",
+    description:
+      "`show` prints the secret of the daemon's own token, which allows everything. `create` prints a new token's secret, this once. `rotate` gives one another secret, without NAME the daemon's own; programs that read daemon.json find it there. A token that is rotated or revoked is refused at once, and its connections are closed.",
+    arguments: [
+      {
+        name: "ACTION",
+        choices: ["show", "create", "list", "rotate", "revoke"],
+        optional: true,
+        description: "What to do, at first `show`.",
+      },
+      { name: "NAME", optional: true, description: "The token's name." },
+    ],
+    options: {
+      capabilities: {
+        type: "string",
+        placeholder: "LIST",
+        description: "What a new token allows: observe, prompt, bash, payload, admin, with commas between them.",
+        default: "observe",
+      },
+      label: {
+        type: "string",
+        placeholder: "A=B,C",
+        description: "A new token is for sessions with these labels only.",
+      },
+      cwd: {
+        type: "string",
+        placeholder: "DIR",
+        description: "A new token is for sessions in these directories only, with commas between them.",
+      },
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document: the token, or {tokens: [...]}." },
+      help,
+    },
+    examples: [
+      "pi-rpcd token",
+      "pi-rpcd token create ci --capabilities observe,prompt --label team=ci",
+      "pi-rpcd token rotate",
+    ],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
   service: {
     summary: "Has the system start the daemon: by a systemd user unit, or launchd on a Mac.",
     description:

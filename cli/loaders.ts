@@ -24,6 +24,7 @@ export const loaders: Loaders = {
   dialog: async () => (await import("./dialog.ts")).dialog,
   doctor: async () => (await import("./doctor.ts")).doctor,
   service: async () => (await import("./service.ts")).service,
+  token: async () => (await import("./token.ts")).token,
   logs: async () => (await import("./logs.ts")).logs,
   completion: async () => (await import("./completion.ts")).completion,
   demo: async () => (await import("./demo.ts")).demo,

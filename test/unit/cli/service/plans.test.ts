@@ -77,7 +77,8 @@ test("launchd has an agent that starts at login, and again when it fails", () =>
   expect(file?.text).toContain('<key>ODD</key>\n    <string>a "b" \\c $d &lt;&amp;&gt;</string>');
   expect(file?.text).toContain("<string>--foreground</string>");
   expect(file?.text).toContain("<key>SuccessfulExit</key>\n    <false/>");
-  const parse = "import plistlib,sys; p=plistlib.load(sys.stdin.buffer); print(p['EnvironmentVariables']['ODD'])";
+  const parse =
+    "import plistlib,sys; p=plistlib.loads(sys.stdin.buffer.read()); print(p['EnvironmentVariables']['ODD'])";
   const python = spawnSync("python3", ["-c", parse], { input: file?.text ?? "", encoding: "utf8" });
   expect(python.error === undefined ? python.stdout.trim() : facts.environment["ODD"]).toBe(facts.environment["ODD"]);
 });
