@@ -49,7 +49,8 @@ export function helpDocument(name: CommandName | undefined): unknown {
   return { commands: Object.keys(commands).map((each) => described(each as CommandName)), exitCodes: exitCodeMeanings };
 }
 
-function usageOf(name: CommandName): string {
+/** A command's line as its help begins with. */
+export function usageOf(name: CommandName): string {
   const specs: CommandSpec["arguments"] = commands[name].arguments;
   return ["pi-rpcd", name, "[OPTIONS]", ...specs.map(argumentLabel)].join(" ");
 }

@@ -1,21 +1,24 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { openRpcDocument } from "../protocol/openrpc.ts";
+import { withCommandReference } from "./lib/command-reference.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
 
-// Writes what derives from the method table: protocol/schema/openrpc.json and parts of PROTOCOL.md. With --check it only compares.
+// Writes what derives from the tables of methods and commands: protocol/schema/openrpc.json, and parts of PROTOCOL.md and
+// README.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/schema/openrpc.json": `${JSON.stringify(openRpcDocument(version), null, 2)}\n`,
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
+  "README.md": withCommandReference(read("README.md")),
 };
 
 for (const [file, text] of Object.entries(wanted)) {
   if (read(file) === text) continue;
   if (process.argv.includes("--check")) {
-    console.error(`${file} is not what protocol/ and the limits say. Run: npm run schema`);
+    console.error(`${file} is not what the tables and the limits say. Run: npm run schema`);
     process.exitCode = 1;
   } else {
     mkdirSync(dirname(join(root, file)), { recursive: true });
