@@ -1,5 +1,6 @@
 import { attach } from "./figures/attach.ts";
 import { coldCreate } from "./figures/cold-create.ts";
+import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
@@ -48,6 +49,7 @@ export const figures = {
   "store-size": storeSize,
   "event-log": eventLog,
   replay,
+  "command-start": commandStart,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

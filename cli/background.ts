@@ -1,10 +1,11 @@
 import { on } from "node:events";
 import { watch } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { DaemonProcess } from "./daemon-process.ts";
 import { CommandError } from "./errors.ts";
-import { LogFile, lastLines } from "./log-file.ts";
+import { defaultLogFile, LogFile, lastLines } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
+import { wakeService } from "./service/wake.ts";
 import { type Standing, standing } from "./standing.ts";
 import type { DaemonAddress } from "./start-report.ts";
 import { oneLine, shorten } from "./text.ts";
@@ -36,6 +37,11 @@ const otherTimeoutMs = 20_000;
 export async function ensureDaemon(options: BackgroundOptions): Promise<Background> {
   const found = await standing(options.stateDir, options.signal);
   if (found.kind === "running") return { kind: "wasRunning", running: found };
+  // systemd starts it for whoever connects, and would hold the socket against another.
+  if (options.logFile === undefined && (await wakeService(options))) {
+    const running = await otherDaemon(options);
+    if (running !== undefined) return { kind: "wasRunning", running };
+  }
   try {
     return await startInBackground(options);
   } catch (error) {
@@ -44,11 +50,6 @@ export async function ensureDaemon(options: BackgroundOptions): Promise<Backgrou
     if (running === undefined) throw error;
     return { kind: "wasRunning", running };
   }
-}
-
-/** The file that a daemon's log goes to unless another is named. */
-export function defaultLogFile(stateDir: string): string {
-  return join(stateDir, "daemon.log");
 }
 
 async function startInBackground(options: BackgroundOptions): Promise<Background> {

@@ -18,6 +18,8 @@ export interface ArgumentSpec {
   readonly name: string;
   readonly description: string;
   readonly optional?: boolean;
+  /** The only words there are. */
+  readonly choices?: readonly string[];
   /** Takes all that is left. */
   readonly many?: boolean;
 }

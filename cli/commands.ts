@@ -3,7 +3,9 @@ import { config, help, noStart, pi, session, stateDir } from "./common-options.t
 import { connectCommands } from "./connect/spec.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { dialogCommands } from "./dialog-commands.ts";
+import { hostCommands } from "./host-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
+import { watchCommands } from "./watch-commands.ts";
 
 /** Every command of the command line, once. Parsing and all help texts derive from this table. */
 export const commands = {
@@ -17,6 +19,11 @@ export const commands = {
         type: "boolean",
         description:
           "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it in order, a second one at once.",
+      },
+      restart: {
+        type: "boolean",
+        description:
+          "Ends a daemon that runs already, in order, and starts another: after an update. Runs that are on have their time to end; sessions stay.",
       },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
       pi,
@@ -193,10 +200,12 @@ export const commands = {
     examples: ["pi-rpcd prompt last What does this project do?", "git diff | pi-rpcd prompt 0199c2 -"],
     exitCodes: [0, 1, 2, 3, 130],
   },
+  ...watchCommands,
   ...deliveryCommands,
   ...sessionCommands,
   ...dialogCommands,
   ...connectCommands,
+  ...hostCommands,
   demo: {
     summary: "Shows the whole on real pi, with a scripted model: no key, no network, no traces.",
     description:

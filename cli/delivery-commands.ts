@@ -109,7 +109,7 @@ export const deliveryCommands = {
     description:
       "`show` prints its states with their times and its attempts with their evidence. `cancel` exits with 4 if it came too late, and says in which state the delivery is.",
     arguments: [
-      { name: "ACTION", description: "`show`, `cancel` or `resend`." },
+      { name: "ACTION", choices: ["show", "cancel", "resend"], description: "What to do." },
       { name: "ID", description: "The delivery's id." },
     ],
     options: {

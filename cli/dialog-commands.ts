@@ -19,7 +19,7 @@ export const dialogCommands = {
     description:
       "The first valid answer reaches the extension: `answer` exits with 4 when another one, or an end of the question, was first. An answer that the question does not take changes nothing.",
     arguments: [
-      { name: "ACTION", description: "`show` or `answer`." },
+      { name: "ACTION", choices: ["show", "answer"], description: "What to do." },
       { name: "ID", description: "The dialog's id, or 4 or more characters of its start." },
       { name: "TEXT", many: true, optional: true, description: "The answer to a select, an input or an editor." },
     ],

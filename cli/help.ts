@@ -17,11 +17,8 @@ export function overview(version: string): string {
     "Commands:",
     ...columns(rows),
     "",
-    "Every command has --help, --json and --state-dir DIR. The first one that needs a daemon starts it,",
-    "unless it is told --no-start. `pi-rpcd --version` prints the version.",
-    "",
-    "Exit codes:",
-    ...columns(Object.entries(exitCodeMeanings)),
+    "Every command has --help, which names its exit codes too, --json and --state-dir DIR. The first one",
+    "that needs a daemon starts it, unless it is told --no-start. `pi-rpcd --version` prints the version.",
     "",
     "Try: pi-rpcd demo",
   ].join("\n");
@@ -35,7 +32,7 @@ export function commandHelp(name: CommandName): string {
     `Usage: ${usageOf(name)}`,
     "",
     ...wrap(spec.description === undefined ? spec.summary : `${spec.summary} ${spec.description}`, width),
-    ...section("Arguments", columns(spec.arguments.map((argument) => [argument.name, argument.description]))),
+    ...section("Arguments", columns(spec.arguments.map((argument) => [argument.name, withChoices(argument)]))),
     ...section("Options", columns(options.map(([option, of]) => [optionLabel(option, of), optionText(of)]))),
     ...section(
       "Examples",
@@ -52,7 +49,8 @@ export function helpDocument(name: CommandName | undefined): unknown {
   return { commands: Object.keys(commands).map((each) => described(each as CommandName)), exitCodes: exitCodeMeanings };
 }
 
-function usageOf(name: CommandName): string {
+/** A command's line as its help begins with. */
+export function usageOf(name: CommandName): string {
   const specs: CommandSpec["arguments"] = commands[name].arguments;
   return ["pi-rpcd", name, "[OPTIONS]", ...specs.map(argumentLabel)].join(" ");
 }
@@ -67,9 +65,12 @@ function optionLabel(option: string, { placeholder, short }: OptionSpec): string
   return placeholder === undefined ? names : `${names} ${placeholder}`;
 }
 
-function optionText({ description, choices, default: byDefault }: OptionSpec): string {
-  const values = choices === undefined ? "" : ` One of ${choices.join(", ")}.`;
-  return `${description}${values}${byDefault === undefined ? "" : ` Default: ${byDefault}.`}`;
+function optionText(option: OptionSpec): string {
+  return `${withChoices(option)}${option.default === undefined ? "" : ` Default: ${option.default}.`}`;
+}
+
+function withChoices({ description, choices }: ArgumentSpec | OptionSpec): string {
+  return choices === undefined ? description : `${description} One of ${choices.join(", ")}.`;
 }
 
 function section(title: string, lines: readonly string[]): readonly string[] {

@@ -1,5 +1,10 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync, rmdirSync, rmSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+
+/** The file that a daemon's log goes to unless another is named. */
+export function defaultLogFile(stateDir: string): string {
+  return join(stateDir, "daemon.log");
+}
 
 /** A log that is opened before its daemon is there, so that nothing the daemon says is lost. */
 export class LogFile {

@@ -7,7 +7,17 @@ if (major < 22 || (major === 22 && minor < 19)) {
   );
   process.exit(1);
 }
+if (import.meta.filename.endsWith(".js")) await keepCompiled();
 const { run } = await import("./run.ts");
 await run(process.argv.slice(2));
+
+/** Has Node keep what it compiles of this program, for the next start; without it where that cannot be. */
+async function keepCompiled(): Promise<void> {
+  const { default: module } = await import("node:module");
+  const { XDG_CACHE_HOME: cacheHome, HOME: home } = process.env;
+  const folder =
+    cacheHome?.startsWith("/") === true ? cacheHome : home?.startsWith("/") === true ? `${home}/.cache` : "";
+  if (folder !== "") module.enableCompileCache(`${folder}/pi-rpcd/compiled`);
+}
 
 export {};

@@ -80,6 +80,11 @@ function checkArguments(name: CommandName, given: readonly string[]): void {
   const specs: CommandSpec["arguments"] = commands[name].arguments;
   const missing = specs.find(({ optional }, index) => optional !== true && given[index] === undefined);
   if (missing !== undefined) throw new UsageError(`${missing.name} is missing.`, name);
+  for (const [index, { name: argument, choices }] of specs.entries()) {
+    const word = given[index];
+    if (choices === undefined || word === undefined || choices.includes(word)) continue;
+    throw new UsageError(`${argument} is one of ${choices.join(", ")}, not "${word}".`, name);
+  }
   if (specs.at(-1)?.many === true || given.length <= specs.length) return;
   throw new UsageError(`${name} does not know what to do with "${given[specs.length]}".`, name);
 }

@@ -46,6 +46,31 @@ export const sessionCommands = {
     examples: ["pi-rpcd fork last", "pi-rpcd fork last --list", "pi-rpcd fork last --at 3f2a9c01"],
     exitCodes: [0, 1, 2, 3, 130],
   },
+  hibernate: {
+    summary: "Ends a session's pi and keeps the session: the next prompt or push starts another.",
+    arguments: [session],
+    options: {
+      force: { type: "boolean", description: "Also in the middle of a run, which is interrupted then." },
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the session as one JSON document." },
+      help,
+    },
+    examples: ["pi-rpcd hibernate last", "pi-rpcd hibernate 0199c2 --force"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+  close: {
+    summary: "Ends a session's pi and forgets the session; its transcript stays, for `open`.",
+    arguments: [session],
+    options: {
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints one JSON document: {closed, deliveries}, and how pi ended." },
+      help,
+    },
+    examples: ["pi-rpcd close last"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
   rm: {
     summary: "Ends a session and deletes its transcript.",
     arguments: [session],

@@ -1,15 +1,21 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { stateDirectory } from "../client/discovery.ts";
-import { type Background, defaultLogFile, ensureDaemon } from "./background.ts";
+import { type Background, ensureDaemon } from "./background.ts";
 import type { Invocation } from "./command-spec.ts";
+import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { defaultLogFile } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
+import { wantsRestart } from "./offer-restart.ts";
+import { ServiceNotifier, withoutService } from "./service/notify.ts";
 import { tellStarter } from "./start-report.ts";
 import { origins, port } from "./values.ts";
 
 type Start = Invocation<"start">;
+
+const restartTimeoutMs = 60_000;
 
 /** Starts the daemon in the background, or is it. */
 export async function start(invocation: Start): Promise<number> {
@@ -25,6 +31,8 @@ function originsOf({ "allow-origins": given }: Start["options"]): readonly strin
 
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
+  if (options.restart === true) await endDaemon(stateDir, restartTimeoutMs, signal);
+  else if (await wantsRestart({ stateDir, output, signal })) await endDaemon(stateDir, restartTimeoutMs, signal);
   const { port: asked, pi, config, "log-file": logFile, "log-level": logLevel } = options;
   const background = await ensureDaemon({
     stateDir,
@@ -108,10 +116,12 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       pi: pi === undefined ? undefined : resolve(pi),
       config: options.config,
       ...(options["allow-origins"] !== undefined && { allowedOrigins: originsOf(options) }),
-      env: withoutScript(env),
+      env: withoutService(withoutScript(env)),
       log,
     });
+    const notifier = new ServiceNotifier(env, (error) => log.warn({ err: error }, "systemd-notify failed"));
     const stop = (): void => {
+      notifier.stopping();
       log.info({ why: reportOf(signal.reason).message }, "ending");
       void daemon.stop();
     };
@@ -121,6 +131,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     const address = { pid, version, url, socketPath };
     if (output.json) output.document({ started: true, ...address, stateDir: daemon.stateDir, log: logFile ?? null });
     else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${url} and ${socketPath}. Ctrl-C ends it.`);
+    notifier.ready();
     await tellStarter({ kind: "listening", address });
     await daemon.closed;
     return exitCodes.done;

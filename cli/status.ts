@@ -4,6 +4,7 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
 import { type Standing, standing, whyNotRunning } from "./standing.ts";
 import { duration, mebibytes } from "./text.ts";
+import { olderDaemon } from "./version-skew.ts";
 
 /** Shows whether the daemon runs, and what it says of itself. */
 export async function status({ options, output, env, signal }: Invocation<"status">): Promise<number> {
@@ -18,6 +19,8 @@ export async function status({ options, output, env, signal }: Invocation<"statu
   const { url, socketPath } = found.file;
   if (output.json) output.document({ running: true, ...found.info, url, socketPath });
   else for (const line of describe(found, output)) output.print(line);
+  const older = olderDaemon(found.info);
+  if (older !== undefined) output.note("daemon_older", older);
   return exitCodes.done;
 }
 

@@ -1,6 +1,7 @@
 import { type Client, connect, type ReconnectOptions, stateDirectory } from "../client/index.ts";
 import { ensureDaemon } from "./background.ts";
 import type { Output } from "./output.ts";
+import { olderDaemon } from "./version-skew.ts";
 
 export interface ClientUse {
   readonly options: { readonly "state-dir"?: string; readonly "no-start"?: boolean };
@@ -9,28 +10,30 @@ export interface ClientUse {
   readonly signal: AbortSignal;
   /** For what a daemon's end does not undo. Default: the end of the connection ends the command. */
   readonly reconnect?: ReconnectOptions;
+  /** Hears what else goes to stderr: that the daemon was started, has gone, is there again. */
+  readonly note?: (text: string) => void;
 }
 
 /** Runs `use` with a client of the daemon, which is started if none runs and the options do not forbid it. */
 export async function withClient<T>(
-  { options, output, env, signal, reconnect }: ClientUse,
+  { options, output, env, signal, reconnect, note }: ClientUse,
   use: (client: Client) => Promise<T>,
 ): Promise<T> {
+  const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options["no-start"] !== true) {
     const background = await ensureDaemon({ stateDir, env, signal });
+    const skew = background.kind === "wasRunning" ? olderDaemon(background.running.info) : undefined;
+    if (skew !== undefined) tell("daemon_older", skew);
     if (background.kind === "started") {
       const { pid } = background.address;
-      output.note(
-        "daemon_started",
-        `no daemon was running, so one was started (process ${pid}, log ${background.log})`,
-      );
+      tell("daemon_started", `no daemon was running, so one was started (process ${pid}, log ${background.log})`);
     }
   }
   const client = await connect({ stateDir, signal, name: "pi-rpcd", reconnect: reconnect ?? false });
   client.onConnection((event) => {
-    if (event.kind === "lost" && event.attempt === 1)
-      output.note("connection_lost", "the daemon has gone; waiting for it");
+    if (event.kind === "lost" && event.attempt === 1) tell("connection_lost", "the daemon has gone; waiting for it");
+    if (event.kind === "connected" && note !== undefined) note("the daemon is there again");
   });
   try {
     return await use(client);

@@ -1,5 +1,4 @@
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
-import { request as httpsRequest } from "node:https";
+import type { IncomingMessage, RequestOptions } from "node:http";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import { RPC_PATH } from "../protocol/wire.ts";
 import { nameOf, rpcUrl } from "./address.ts";
@@ -66,6 +65,10 @@ function post({ address, token }: Candidate, body: string, options: HttpCallOpti
     },
     ...(signal !== undefined && { signal }),
   };
+  const isSecure = address.kind === "url" && address.url.startsWith("https:");
+  // Not imported: that evaluates all that the module exports, and its WebSocket takes longer to load than all the rest.
+  const { request: httpRequest } = process.getBuiltinModule("node:http");
+  const requestUrl = isSecure ? process.getBuiltinModule("node:https").request : httpRequest;
   return new Promise<Answer>((resolve, reject) => {
     const onError = (error: Error): void => reject(signal?.aborted === true ? signal.reason : error);
     const onResponse = (response: IncomingMessage): void => {
@@ -88,12 +91,4 @@ function post({ address, token }: Candidate, body: string, options: HttpCallOpti
     request.on("error", onError);
     request.end(body);
   });
-}
-
-function requestUrl(
-  url: string,
-  target: RequestOptions,
-  onResponse: (response: IncomingMessage) => void,
-): ReturnType<typeof httpRequest> {
-  return (url.startsWith("https:") ? httpsRequest : httpRequest)(url, target, onResponse);
 }

@@ -25,6 +25,7 @@ export { readDaemonFile, stateDirectory } from "./discovery.ts";
 export type { EventStream, EventsOptions } from "./event-stream.ts";
 export { type HttpCallOptions, httpCall } from "./http-client.ts";
 export * from "./local-errors.ts";
+export type { LogNotification, NotificationStream, NotificationsOptions } from "./notification-stream.ts";
 export * from "./pi-events.ts";
 export type { ProviderEvent, ProviderEvents, ProviderEventsOptions } from "./provider-events.ts";
 export type { ReachOptions } from "./reach.ts";

@@ -10,6 +10,7 @@ import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes
 import { type DialogHandler, DialogResponder, type DialogResponderOptions } from "./dialogs.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
 import { RunFailedError, RunInterruptedError } from "./local-errors.ts";
+import { NotificationStream, type NotificationsOptions } from "./notification-stream.ts";
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
 import { type PromptCall, promptCall, type SettledRun } from "./settled-run.ts";
 
@@ -200,6 +201,11 @@ export class SessionHandle {
   /** The session's events from now on, or from a cursor. The subscription is requested by this call. */
   events(options: EventsOptions = {}): EventStream {
     return new EventStream(this.#peer, this.id, options);
+  }
+
+  /** All that the daemon tells of the session, from now on or from a cursor: as {@link events}, beside pi's events too. */
+  notifications(options: NotificationsOptions = {}): NotificationStream {
+    return new NotificationStream(this.#peer, this.id, options);
   }
 
   /** The session's requests to its model's provider, from now on: when each left, and how it ended. */

@@ -3,11 +3,12 @@ import { dirname, join } from "node:path";
 import { openApiDocument } from "../protocol/openapi.ts";
 import { openRpcDocument } from "../protocol/openrpc.ts";
 import { configurationSchema } from "../server/configuration/settings.ts";
+import { withCommandReference } from "./lib/command-reference.ts";
 import { withSettings } from "./lib/configuration-document.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
 
-// Writes what derives from the method table and the table of settings: protocol/schema/ and parts of PROTOCOL.md and
-// CONFIGURATION.md. With --check it only compares.
+// Writes what derives from the tables of methods, settings and commands: protocol/schema/, and parts of PROTOCOL.md,
+// CONFIGURATION.md and README.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
@@ -17,12 +18,13 @@ const wanted: Readonly<Record<string, string>> = {
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
   "protocol/schema/openapi.json": `${JSON.stringify(openApiDocument(version), null, 2)}\n`,
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
+  "README.md": withCommandReference(read("README.md")),
 };
 
 for (const [file, text] of Object.entries(wanted)) {
   if (read(file) === text) continue;
   if (process.argv.includes("--check")) {
-    console.error(`${file} is not what protocol/ and the limits say. Run: npm run schema`);
+    console.error(`${file} is not what the tables and the limits say. Run: npm run schema`);
     process.exitCode = 1;
   } else {
     mkdirSync(dirname(join(root, file)), { recursive: true });

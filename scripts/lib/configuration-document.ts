@@ -1,6 +1,6 @@
+import { SchemaText, table } from "../../protocol/schema-text.ts";
 import { type SettingName, settings } from "../../server/configuration/settings.ts";
 import { filled } from "./generated-parts.ts";
-import { SchemaText, table } from "../../protocol/schema-text.ts";
 
 // The part of CONFIGURATION.md that derives from the table of settings.
 

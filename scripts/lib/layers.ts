@@ -24,7 +24,11 @@ const layers: Readonly<Record<string, Layer>> = {
     imports: ["cli", "client", "protocol", "server", "server/config"],
   },
   "cli/demo": { files: ["cli/demo.ts"], imports: ["cli", "client", "protocol", "provider"] },
-  cli: { files: ["cli/"], imports: ["client", "protocol", "cli/start", "cli/demo"] },
+  "cli/doctor": {
+    files: ["cli/doctor.ts", "cli/doctor/"],
+    imports: ["cli", "client", "protocol", "provider", "server/pi"],
+  },
+  cli: { files: ["cli/"], imports: ["client", "protocol", "cli/start", "cli/demo", "cli/doctor"] },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": { files: ["server/config.ts", "server/log.ts", "server/configuration/"], imports: base },
   "server/store": { files: ["server/store/"], imports: [...base, "server/config"] },

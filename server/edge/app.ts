@@ -70,7 +70,7 @@ export function createEdge(options: EdgeOptions): Edge {
       return webSockets.count + streams.count;
     },
     get droppedDeltas() {
-      return webSockets.droppedDeltas;
+      return budget.droppedDeltas;
     },
     listen: async ({ socketPath, port }) => {
       await app.ready();

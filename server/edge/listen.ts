@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 import { type AddressInfo, connect, type ListenOptions } from "node:net";
 import { dirname, join } from "node:path";
 import { StartError } from "../lib/start-error.ts";
+import { inheritedSocket } from "./inherited-socket.ts";
 
 const loopback = "127.0.0.1";
 
@@ -39,9 +40,15 @@ export async function listenTcp(server: Server, port: number): Promise<number> {
  *
  * The socket is made under a name of its own and then linked to its path: it is private before anybody can find it,
  * no live socket can be replaced in a race, and Node, which removes what it has bound whoever owns the path by then,
- * removes nothing of anybody else's.
+ * removes nothing of anybody else's. A socket that systemd listens at already is taken over instead.
  */
 export async function listenUnix(server: Server, path: string): Promise<SocketFile> {
+  const inherited = inheritedSocket();
+  if (inherited !== undefined) {
+    await listening(server, { fd: inherited });
+    // It is systemd's, and stays for the next start.
+    return { remove: async () => {} };
+  }
   await removeStale(path);
   // Short: the system bounds the length of a socket's path.
   const own = join(dirname(path), `.${randomBytes(3).toString("hex")}`);
@@ -110,7 +117,7 @@ function listeningPrivately(server: Server, path: string): Promise<void> {
   }
 }
 
-function listening(server: Server, where: ListenOptions): Promise<void> {
+function listening(server: Server, where: ListenOptions | { readonly fd: number }): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
   server.listen(where, () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { CommandSpec } from "../../../cli/command-spec.ts";
 import { commands } from "../../../cli/commands.ts";
 import { notifications } from "../../../protocol/notifications.ts";
+import { withCommandReference } from "../../../scripts/lib/command-reference.ts";
 import { anchorsOf, codeOf, documents, fencesOf, found, read, root, spansOf } from "./documents.ts";
 
 const table: Readonly<Record<string, CommandSpec>> = commands;
@@ -83,6 +84,13 @@ function firstMissing(lines: readonly string[], text: string): string | undefine
     return from === 0;
   });
 }
+
+test("the commands in README.md are those of the table", () => {
+  const readme = read("README.md");
+  expect(readme === withCommandReference(readme), "run: npm run schema").toBe(true);
+  const [, section = ""] = /## Commands\n([\s\S]*?)\n## /.exec(readme) ?? [];
+  expect(found(section, /^\| `([a-z]+)/gm)).toEqual(Object.keys(table));
+});
 
 describe("the code in README.md", () => {
   const fences = fencesOf(read("README.md"));

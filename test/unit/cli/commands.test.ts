@@ -15,7 +15,7 @@ const folder = join(import.meta.dirname, "..", "..", "..", "cli");
 const shared = new Set(["state-dir", "no-start", "json", "help"]);
 
 function argumentsOf({ arguments: specs }: CommandSpec): readonly string[] {
-  return specs.map(({ name }) => name.toLowerCase());
+  return specs.map(({ name, choices }) => choices?.[0] ?? name.toLowerCase());
 }
 
 describe("the table of commands", () => {

@@ -1,0 +1,148 @@
+import type { Client, LogNotification, SessionHandle, SessionInfo } from "../client/index.ts";
+import { type Canvas, PlainCanvas } from "./attach/canvas.ts";
+import { Conversation } from "./attach/conversation.ts";
+import { Keyboard } from "./attach/keyboard.ts";
+import { LineEditor } from "./attach/line-editor.ts";
+import { LiveCanvas } from "./attach/live-canvas.ts";
+import { recentPast, storedMessages } from "./attach/past.ts";
+import { SessionView } from "./attach/session-view.ts";
+import type { Invocation } from "./command-spec.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { findSession } from "./session-argument.ts";
+import { oneLine } from "./text.ts";
+import { wholeNumber } from "./values.ts";
+import { withClient } from "./with-client.ts";
+
+type Attach = Invocation<"attach">;
+
+/** Shows a session as it goes, and talks to it where somebody types. */
+export async function attach(invocation: Attach): Promise<number> {
+  const { options, output, signal } = invocation;
+  const [word = ""] = invocation.arguments;
+  const past = wholeNumber(options.past ?? "20", { option: "past", command: "attach" }, { min: 0, max: 500 });
+  const reconnect = { maxDelayMs: 1_000, giveUpAfterMs: Number.POSITIVE_INFINITY };
+  const seat = output.json ? undefined : new Seat(invocation);
+  const note = seat === undefined ? {} : { note: (text: string) => seat.note(text) };
+  try {
+    return await withClient({ ...invocation, reconnect, ...note }, async (client) => {
+      const session = await findSession(client, word, signal);
+      if (seat === undefined) {
+        for await (const { name, params } of session.notifications({ signal })) {
+          output.document({ jsonrpc: "2.0", method: name, params });
+        }
+      } else await seat.sit(client, session, past);
+      return exitCodes.done;
+    });
+  } finally {
+    seat?.close();
+  }
+}
+
+/** One person before one session. */
+class Seat {
+  readonly #invocation: Attach;
+  readonly #editor = new LineEditor();
+  readonly #live: LiveCanvas | undefined;
+  readonly #canvas: Canvas;
+  readonly #onResize = (): void => this.#live?.redraw();
+  #keyboard: Keyboard | undefined;
+
+  constructor(invocation: Attach) {
+    this.#invocation = invocation;
+    const { options, output } = invocation;
+    const talks = options["view-only"] !== true && output.isTerminal && process.stdin.isTTY === true;
+    this.#live = talks ? new LiveCanvas(output, this.#editor) : undefined;
+    this.#canvas = this.#live ?? new PlainCanvas(output);
+  }
+
+  note(text: string): void {
+    this.#canvas.line(oneLine(` ${text}`), "yellow");
+  }
+
+  /** Resolves when the person leaves, or the session is closed. */
+  async sit(client: Client, session: SessionHandle, count: number): Promise<void> {
+    const { signal } = this.#invocation;
+    const info = await session.get({ signal });
+    const view = new SessionView({
+      canvas: this.#canvas,
+      thinking: this.#invocation.options["no-thinking"] !== true,
+      asks: this.#live !== undefined,
+      self: client.id,
+    });
+    this.#head(info);
+    const place = await this.#past(client, view, { sessionId: session.id, count });
+    view.begin(info);
+    const leaving = new AbortController();
+    const conversation = this.#talk(session, view, leaving);
+    const stop = AbortSignal.any([signal, leaving.signal]);
+    try {
+      for await (const notification of session.notifications({ ...place, signal: stop })) {
+        view.show(notification);
+        conversation?.look();
+      }
+      this.note("the session was closed");
+    } catch (error) {
+      if (!leaving.signal.aborted || signal.aborted) throw error;
+    } finally {
+      leaving.abort();
+    }
+  }
+
+  close(): void {
+    process.stdout.off("resize", this.#onResize);
+    this.#canvas.endLine();
+    this.#live?.close();
+    this.#keyboard?.close();
+  }
+
+  #talk(session: SessionHandle, view: SessionView, leaving: AbortController): Conversation | undefined {
+    const { output, options } = this.#invocation;
+    if (this.#live === undefined) return undefined;
+    const ifRunning = options["if-running"] ?? "steer";
+    const parts = { session, view, canvas: this.#live, editor: this.#editor, ifRunning };
+    const conversation = new Conversation(parts);
+    this.#keyboard = new Keyboard({
+      source: process.stdin,
+      write: (text) => output.write(text),
+      onKey: (text, key) => conversation.press(text, key),
+    });
+    process.stdout.on("resize", this.#onResize);
+    void conversation.left.then(() => leaving.abort(new Error("left")));
+    const responder = session.onDialog((dialog, { signal }) => conversation.ask(dialog, signal), {
+      signal: leaving.signal,
+    });
+    responder.ready.catch(() => {});
+    conversation.look();
+    return conversation;
+  }
+
+  #head({ sessionId, cwd, model, state, name }: SessionInfo): void {
+    const modelName = model === undefined ? "no model" : `${model.provider}/${model.id}`;
+    const facts = [name, modelName, cwd, state].filter((fact) => fact !== undefined);
+    this.#canvas.line(oneLine(`── ${sessionId} · ${facts.join(" · ")} ──`), "bold");
+    if (this.#live === undefined) return;
+    this.#canvas.line(" Enter sends; Ctrl-C aborts the run, twice leaves; Ctrl-D leaves", "dim");
+  }
+
+  /** Shows what happened last, and gives the place to go on from. */
+  async #past(
+    client: Client,
+    view: SessionView,
+    { sessionId, count }: { readonly sessionId: string; readonly count: number },
+  ): Promise<{ after: number; epoch: string }> {
+    const { signal } = this.#invocation;
+    const { notifications, isCut, after, epoch } = await recentPast(client, sessionId, count, signal);
+    const stored = count === 0 || hasMessage(notifications) ? [] : await storedMessages(client, sessionId, signal);
+    const isShort = isCut || stored.length > count;
+    if (isShort && count > 0) this.#canvas.line(" … earlier: pi-rpcd tail --since 0", "dim");
+    for (const message of stored.slice(-count)) view.message(message);
+    for (const notification of notifications) view.show(notification);
+    return { after, epoch };
+  }
+}
+
+function hasMessage(notifications: readonly LogNotification[]): boolean {
+  return notifications.some(
+    ({ name, params }) => name === "session/event" && ["message_end", "rpcd_entry"].includes(params.event.type),
+  );
+}

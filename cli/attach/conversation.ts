@@ -1,0 +1,133 @@
+import type { Dialog, DialogAnswer, SessionHandle } from "../../client/index.ts";
+import { reportOf } from "../errors.ts";
+import { answerLabel, answerOf, questionLines } from "../terminal-dialogs.ts";
+import { oneLine } from "../text.ts";
+import type { Key, LineEditor } from "./line-editor.ts";
+import type { LiveCanvas } from "./live-canvas.ts";
+import type { SessionView } from "./session-view.ts";
+
+export interface ConversationOptions {
+  readonly session: Pick<SessionHandle, "prompt" | "abort">;
+  readonly view: Pick<SessionView, "isRunning">;
+  readonly canvas: Pick<LiveCanvas, "line" | "redraw">;
+  readonly editor: LineEditor;
+  readonly ifRunning: "steer" | "followUp";
+}
+
+interface Question {
+  readonly dialog: Dialog;
+  readonly answer: (answer: DialogAnswer | undefined) => void;
+}
+
+/** What a person types: prompts, answers to questions (one at a time, in their order), and the keys that abort and leave. */
+export class Conversation {
+  readonly #options: ConversationOptions;
+  readonly #left = Promise.withResolvers<void>();
+  readonly #questions: Question[] = [];
+  /** What was being typed when a question came. */
+  #draft: string | undefined;
+  #isArmed = false;
+
+  constructor(options: ConversationOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the person wants to leave. */
+  get left(): Promise<void> {
+    return this.#left.promise;
+  }
+
+  press(text: string | undefined, key: Key): void {
+    const { editor, canvas } = this.#options;
+    const asked = editor.press(text, key);
+    if (asked?.kind !== "interrupt") this.#isArmed = false;
+    if (asked?.kind === "line") this.#line(asked.text);
+    else if (asked?.kind === "interrupt") this.#interrupt();
+    else if (asked?.kind === "end") this.#end();
+    canvas.redraw();
+  }
+
+  /** The session's state has changed: the line may mean something else now. */
+  look(): void {
+    const { editor, view, ifRunning } = this.#options;
+    const [question] = this.#questions;
+    const idle = view.isRunning ? `${ifRunning === "steer" ? "steer" : "follow up"}> ` : "> ";
+    const label = question === undefined ? idle : answerLabel(question.dialog);
+    if (label === editor.label) return;
+    editor.label = label;
+    this.#options.canvas.redraw();
+  }
+
+  /** Asks; undefined when the question has ended elsewhere. */
+  ask(dialog: Dialog, signal: AbortSignal): Promise<DialogAnswer | undefined> {
+    const { promise, resolve } = Promise.withResolvers<DialogAnswer | undefined>();
+    const question: Question = { dialog, answer: resolve };
+    const over = (): void => this.#settle(question, undefined);
+    signal.addEventListener("abort", over, { once: true });
+    this.#questions.push(question);
+    if (this.#questions.length === 1) this.#show();
+    if (signal.aborted) over();
+    return promise.finally(() => signal.removeEventListener("abort", over));
+  }
+
+  #show(): void {
+    const { editor, canvas } = this.#options;
+    const [question] = this.#questions;
+    if (question !== undefined) {
+      this.#draft ??= editor.text;
+      for (const line of questionLines(question.dialog)) canvas.line(line, "magenta");
+      editor.set(question.dialog.method === "editor" ? (question.dialog.prefill ?? "") : "");
+    } else if (this.#draft !== undefined) {
+      editor.set(this.#draft);
+      this.#draft = undefined;
+    }
+    this.look();
+    canvas.redraw();
+  }
+
+  #settle(question: Question, answer: DialogAnswer | undefined): void {
+    const index = this.#questions.indexOf(question);
+    if (index === -1) return;
+    this.#questions.splice(index, 1);
+    question.answer(answer);
+    if (index === 0) this.#show();
+  }
+
+  #line(text: string): void {
+    const [question] = this.#questions;
+    if (question !== undefined) {
+      const read = answerOf(question.dialog, text);
+      if ("answer" in read) this.#settle(question, read.answer);
+      else this.#options.canvas.line(read.problem, "yellow");
+      return;
+    }
+    if (text.trim() === "") return;
+    const { session, ifRunning } = this.#options;
+    session.prompt(text, { ifRunning }).catch((error: unknown) => this.#fail(error));
+  }
+
+  #interrupt(): void {
+    const { session, view, canvas } = this.#options;
+    if (this.#isArmed) {
+      this.#left.resolve();
+      return;
+    }
+    this.#isArmed = true;
+    if (view.isRunning) {
+      canvas.line("aborting the run; Ctrl-C again leaves", "yellow");
+      session.abort().catch((error: unknown) => this.#fail(error));
+    } else canvas.line("Ctrl-C again leaves; the session goes on", "yellow");
+  }
+
+  /** Ctrl-D on an empty line: dismisses a question, else leaves. */
+  #end(): void {
+    const [question] = this.#questions;
+    if (question === undefined) this.#left.resolve();
+    else this.#settle(question, { cancelled: true });
+  }
+
+  #fail(error: unknown): void {
+    const { name, message } = reportOf(error);
+    this.#options.canvas.line(oneLine(`✘ ${message} (${name})`), "red");
+  }
+}

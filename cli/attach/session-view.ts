@@ -1,0 +1,263 @@
+import type { LogNotification } from "../../client/index.ts";
+import {
+  isToolExecutionEnd,
+  isToolExecutionStart,
+  type PiEvent,
+  type PiMessage,
+  type SessionEnvelope,
+  type ToolExecutionEndEvent,
+  textOf,
+} from "../../client/pi-events.ts";
+import type { By } from "../../protocol/client-identity.ts";
+import type { NotificationParams } from "../../protocol/notifications.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
+import { toolLine } from "../run-printer.ts";
+import { duration, oneLine, shorten } from "../text.ts";
+import type { Canvas } from "./canvas.ts";
+import { MessageView } from "./message-view.ts";
+import { Usage } from "./usage.ts";
+
+export interface SessionViewOptions {
+  readonly canvas: Canvas;
+  /** Whether what the model thinks is shown. */
+  readonly thinking: boolean;
+  /** Whether questions are shown by whoever has them answered. */
+  readonly asks: boolean;
+  /** The client of this very person: what follows from its calls needs no name. */
+  readonly self?: string | undefined;
+}
+
+/** Where a delivery's state is worth a line. */
+const toldStates: ReadonlySet<string> = new Set(["delivered", "parked", "dropped", "cancelled", "expired", "failed"]);
+const maxTools = 1_000;
+
+/** Shows a session's notifications, in their order, whether they happen now or are told again. */
+export class SessionView {
+  readonly #canvas: Canvas;
+  readonly #messages: MessageView;
+  readonly #asks: boolean;
+  readonly #self: string | undefined;
+  /** The tool calls that are on: when they began. */
+  readonly #tools = new Map<string, number>();
+  readonly #deliveries = new Map<string, string>();
+  #usage = new Usage();
+  #state: string | undefined;
+  #model: string | undefined;
+  #error: string | undefined;
+  #isRunning = false;
+
+  constructor({ canvas, thinking, asks, self }: SessionViewOptions) {
+    this.#canvas = canvas;
+    this.#messages = new MessageView({ canvas, thinking });
+    this.#asks = asks;
+    this.#self = self;
+  }
+
+  /** Whether a run is on, as far as it was told. */
+  get isRunning(): boolean {
+    return this.#isRunning;
+  }
+
+  /** How the session is at the beginning; shows nothing. */
+  begin(session: SessionInfo): void {
+    this.#state = session.state;
+    this.#model = modelOf(session);
+    this.#isRunning = session.runId !== undefined;
+  }
+
+  /** Never throws: what an extension or another pi reports in a shape of its own is named, and no more. */
+  show(notification: LogNotification): void {
+    try {
+      this.#show(notification);
+    } catch {
+      this.#note(`${notification.name}: something that cannot be shown`, "yellow");
+    }
+  }
+
+  #show({ name, params }: LogNotification): void {
+    switch (name) {
+      case "session/event":
+        this.#event(params);
+        break;
+      case "session/gap":
+        // The whole comes with the end of what streams.
+        if (params.onlyDeltas !== true) this.#note(`… what happened here is missing (${params.reason})`, "yellow");
+        break;
+      case "run/started":
+        this.#usage = new Usage();
+        this.#isRunning = true;
+        this.#note(`── run${this.#by(params)} ${time(params.at)} ──`);
+        break;
+      case "run/ended":
+        this.#runEnded(params);
+        break;
+      case "session/updated":
+        this.#updated(params);
+        break;
+      case "prompt/updated":
+        if (params.prompt.state === "queued") this.#note(`queued${this.#by(params)}: ${params.prompt.text}`);
+        else if (params.prompt.state === "lost") this.#note(`✘ lost: ${params.prompt.text}`, "red");
+        break;
+      case "dialog/opened":
+        if (!this.#asks) this.#note(`? ${params.dialog.title}`, "magenta");
+        break;
+      case "dialog/resolved":
+        this.#resolved(params);
+        break;
+      case "delivery/updated":
+        this.#delivery(params);
+        break;
+      case "pending/updated":
+        this.#note(`in the background: ${params.pending.map(({ label }) => label).join(", ") || "nothing"}`);
+        break;
+      case "session/replaced":
+        this.#note(`the session ${params.to} has taken over its pi`, "yellow");
+        break;
+      case "session/foreignWrite":
+        this.#note(`another program has written to the session's file: ${params.action}`, "yellow");
+        break;
+      case "session/controlChanged":
+        this.#note(`control: ${params.change}${this.#by(params)}`);
+    }
+  }
+
+  /** A message that is whole. */
+  message(message: PiMessage): void {
+    if (message.role === "assistant") {
+      this.#usage.add(message["usage"]);
+      this.#error = message.errorMessage;
+    }
+    this.#messages.ended(message);
+  }
+
+  #event({ event, at }: SessionEnvelope): void {
+    const message = event["message"] as PiMessage | undefined;
+    switch (event.type) {
+      case "message_start":
+        if (message?.role === "assistant") this.#messages.started();
+        break;
+      case "message_update":
+        this.#messages.updated(event);
+        break;
+      case "message_end":
+        if (typeof message === "object" && message !== null) this.message(message);
+        break;
+      case "rpcd_entry": {
+        const told = (event["entry"] as { readonly message?: PiMessage } | undefined)?.message;
+        if (typeof told === "object" && told !== null) this.message(told);
+        break;
+      }
+      case "auto_retry_start":
+        this.#note(
+          `retry ${num(event["attempt"])} of ${num(event["maxAttempts"])}: ${String(event["errorMessage"] ?? "")}`,
+          "yellow",
+        );
+        break;
+      case "compaction_start":
+        this.#note(`compacting (${String(event["reason"] ?? "")})`);
+        break;
+      case "extension_error":
+        this.#note(`✘ an extension failed: ${String(event["error"] ?? "")}`, "red");
+        break;
+      case "extension_ui_request":
+        if (event["method"] === "notify") this.#note(`• ${String(event["message"] ?? "")}`, "magenta");
+        break;
+      default:
+        this.#tool(event, at);
+    }
+  }
+
+  #tool(event: PiEvent, at: number): void {
+    if (isToolExecutionStart(event)) {
+      if (this.#tools.size >= maxTools) this.#tools.clear();
+      this.#tools.set(event.toolCallId, at);
+      this.#canvas.line(toolLine(event.toolName, event.args), "bold");
+    } else if (isToolExecutionEnd(event)) {
+      const startedAt = this.#tools.get(event.toolCallId);
+      this.#tools.delete(event.toolCallId);
+      const took = typeof event["durationMs"] === "number" ? event["durationMs"] : startedAt && at - startedAt;
+      this.#note(
+        `  ${outcomeOf(event)}${took === undefined ? "" : ` (${seconds(took)})`}`,
+        event.isError ? "red" : "dim",
+      );
+    }
+  }
+
+  #runEnded({ outcome, error, startedAt, at }: NotificationParams<"run/ended">): void {
+    this.#isRunning = false;
+    const parts = [`${outcome} after ${seconds(Math.max(0, at - startedAt))}`, ...this.#usage.describe()];
+    // The message that failed has said it already, as a rule.
+    if (error !== undefined && outcome !== "settled" && error !== this.#error) this.#note(`✘ ${error}`, "red");
+    this.#note(`── ${parts.join(" · ")} ──`);
+  }
+
+  #updated({ session, lostPrompts = [] }: NotificationParams<"session/updated">): void {
+    const { state, exit } = session;
+    const model = modelOf(session);
+    if (model !== this.#model && model !== undefined && this.#model !== undefined) this.#note(`model: ${model}`);
+    // That a run begins and ends is told by itself.
+    const isQuiet = (word: string | undefined): boolean => word === "idle" || word === "running";
+    if (state !== this.#state && !(isQuiet(state) && isQuiet(this.#state))) {
+      const how = state === "crashed" && exit !== undefined ? ` (code ${exit.code ?? exit.signal})` : "";
+      this.#note(`the session is ${state}${how}`, state === "crashed" ? "red" : "dim");
+    }
+    for (const { text } of lostPrompts) this.#note(`✘ lost: ${text}`, "red");
+    this.#state = state;
+    this.#model = model;
+    this.#isRunning = session.runId !== undefined;
+  }
+
+  #resolved({ title, how, by, client }: NotificationParams<"dialog/resolved">): void {
+    if (client !== undefined && client.clientId === this.#self) return;
+    this.#note(`? ${title}: ${how}${client === undefined ? ` (${by})` : this.#by({ by: client })}`);
+  }
+
+  #delivery({
+    delivery: { deliveryId, state, customType, reason },
+    by: who,
+  }: NotificationParams<"delivery/updated">): void {
+    if (!toldStates.has(state) || this.#deliveries.get(deliveryId) === state) return;
+    if (this.#deliveries.size >= maxTools) this.#deliveries.clear();
+    this.#deliveries.set(deliveryId, state);
+    this.#note(
+      `» [${customType}] ${deliveryId} ${state}${reason === undefined ? "" : `: ${reason.message}`}${this.#by({ by: who })}`,
+    );
+  }
+
+  /** Who it was, unless that is the person who looks on. */
+  #by({ by }: { readonly by?: By | undefined }): string {
+    return by === undefined || by.clientId === this.#self ? "" : ` by ${by.name ?? "another client"}`;
+  }
+
+  #note(text: string, style: Parameters<Canvas["line"]>[1] = "dim"): void {
+    this.#canvas.line(` ${shorten(oneLine(text.slice(0, 4_000)), 400)}`, style);
+  }
+}
+
+/** What came of a tool call, in a line. */
+function outcomeOf({ result, isError }: ToolExecutionEndEvent): string {
+  const text = textOf((typeof result === "object" && result !== null ? result : {}) as PiMessage);
+  const lines = text
+    .slice(0, 100_000)
+    .split("\n")
+    .filter((line) => line.trim() !== "");
+  const first = shorten(oneLine(lines[0] ?? ""), 100);
+  const more = lines.length > 1 ? ` … ${lines.length} lines` : "";
+  return `${isError ? "✘" : "✔"} ${first === "" ? (isError ? "failed" : "done") : first}${more}`;
+}
+
+function modelOf({ model }: SessionInfo): string | undefined {
+  return model === undefined ? undefined : `${model.provider}/${model.id}`;
+}
+
+function seconds(ms: number): string {
+  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : duration(ms);
+}
+
+function num(value: unknown): string {
+  return typeof value === "number" ? String(value) : "?";
+}
+
+function time(at: number): string {
+  return new Date(at).toTimeString().slice(0, 8);
+}

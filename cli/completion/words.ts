@@ -1,0 +1,45 @@
+import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command-spec.ts";
+
+/** What may stand in a place of a command line. */
+export type Completes =
+  | { readonly kind: "nothing" }
+  | { readonly kind: "words"; readonly words: readonly string[] }
+  | { readonly kind: "files" }
+  | { readonly kind: "directories" }
+  | { readonly kind: "sessions" }
+  | { readonly kind: "commands" };
+
+export type Commands = Readonly<Record<string, CommandSpec>>;
+
+/** What follows an option; undefined: nothing does. */
+export function wordsAfter({ type, choices, placeholder }: OptionSpec): Completes | undefined {
+  if (type === "boolean") return undefined;
+  if (choices !== undefined) return { kind: "words", words: choices };
+  if (placeholder === "DIR") return { kind: "directories" };
+  return { kind: placeholder === "FILE" || placeholder === "PATH" ? "files" : "nothing" };
+}
+
+export function argumentOf({ name, choices }: ArgumentSpec): Completes {
+  if (choices !== undefined) return { kind: "words", words: choices };
+  if (name === "SESSION") return { kind: "sessions" };
+  return { kind: name === "COMMAND" ? "commands" : "nothing" };
+}
+
+/** All that an option can be written as, longest first. */
+export function namesOf(option: string, { short }: OptionSpec): readonly string[] {
+  return short === undefined ? [`--${option}`] : [`--${option}`, `-${short}`];
+}
+
+/** The shell command that prints the ids of the sessions, one a line; nothing where no daemon runs. */
+export const listSessions = `pi-rpcd ls --json 2>/dev/null | grep -o '"sessionId":"[^"]*"' | cut -d'"' -f4`;
+
+/** A text within single quotes of a shell. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The first sentence of a description, without Markdown. */
+export function brief(description: string): string {
+  const [first = ""] = description.split(/(?<=[.:]) /);
+  return first.replaceAll("`", "").replace(/[.:]$/, "");
+}

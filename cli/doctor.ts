@@ -1,0 +1,134 @@
+import { dirname, resolve } from "node:path";
+import { stateDirectory } from "../client/discovery.ts";
+import type { PiInfo } from "../protocol/daemon.ts";
+import { locatePi } from "../server/pi/locate.ts";
+import type { Invocation } from "./command-spec.ts";
+import { bad, type Finding, good, odd, skipped } from "./doctor/finding.ts";
+import { checkRoundTrip } from "./doctor/round-trip.ts";
+import { checkFreeSocket, checkSocket, checkStateDirectory, checkToken } from "./doctor/state.ts";
+import { reportOf } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import type { Output, Style } from "./output.ts";
+import { type Standing, standing, whyNotRunning } from "./standing.ts";
+import { oneLine } from "./text.ts";
+import { packageVersion } from "./version.ts";
+import { skewOf } from "./version-skew.ts";
+
+type Doctor = Invocation<"doctor">;
+
+const marks: Readonly<Record<Finding["state"], readonly [mark: string, style: Style]>> = {
+  good: ["✔", "green"],
+  odd: ["!", "yellow"],
+  bad: ["✘", "red"],
+  skipped: ["-", "dim"],
+};
+
+/** Looks at everything that pi-rpcd needs, and says what to do where something is wrong. */
+export async function doctor(invocation: Doctor): Promise<number> {
+  const { options, output, env, signal } = invocation;
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const findings: Finding[] = [];
+  const add = (...more: readonly Finding[]): void => {
+    for (const finding of more) {
+      findings.push(finding);
+      if (!output.json) show(finding, output);
+    }
+  };
+  add(node(), checkStateDirectory(stateDir), checkToken(stateDir));
+  add(...(await daemon(stateDir, signal)));
+  const { pi, finding } = await piOf(options.pi, env);
+  add(finding);
+  if (options.quick === true) add(skipped("extension", "--quick"), skipped("round trip", "--quick"));
+  else if (pi === undefined) add(skipped("extension", "needs a pi"), skipped("round trip", "needs a pi"));
+  else {
+    const progress = progressOn(output);
+    const trip = await checkRoundTrip({ pi: pi.path, env, signal, progress: progress.show }).finally(progress.clear);
+    add(...trip);
+  }
+  const isWell = findings.every(({ state }) => state === "good" || state === "odd" || state === "skipped");
+  if (output.json) output.document({ ok: isWell, stateDir, findings });
+  else {
+    const count = findings.filter(({ state }) => state === "bad").length;
+    output.print(isWell ? output.paint("green", "All is well.") : output.paint("red", `${count} to be mended.`));
+  }
+  return isWell ? exitCodes.done : exitCodes.failed;
+}
+
+function show({ name, state, found, todo }: Finding, output: Output): void {
+  const [mark, style] = marks[state];
+  output.print(`${output.paint(style, mark)} ${name.padEnd(15)}  ${oneLine(found)}`);
+  if (todo !== undefined) output.print(`${" ".repeat(19)}${output.paint("bold", `→ ${oneLine(todo)}`)}`);
+}
+
+/** A line that is there while something takes its time: on a terminal only. */
+function progressOn(output: Output): { readonly show: (text: string) => void; readonly clear: () => void } {
+  const isShown = output.isTerminal && !output.json;
+  return {
+    show: (text) => {
+      if (isShown) output.write(`\r\u001b[K${output.paint("dim", `… ${text}`)}`);
+    },
+    clear: () => {
+      if (isShown) output.write("\r\u001b[K");
+    },
+  };
+}
+
+function node(): Finding {
+  // An older one was refused before anything was loaded.
+  return good("node", `${process.versions.node} (${process.execPath})`);
+}
+
+async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const name = "daemon";
+  let found: Standing;
+  try {
+    found = await standing(stateDir, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { message } = reportOf(error);
+    const todo = "pi-rpcd stop && pi-rpcd start; if it does not answer, end its process.";
+    return [bad(name, message, todo), skipped("socket", "needs a daemon that answers")];
+  }
+  if (found.kind === "running") {
+    const { file, info } = found;
+    const skew = skewOf(packageVersion(), info);
+    const facts = `pi-rpcd ${info.version} runs (process ${info.pid}) with pi ${info.pi.version} ${info.pi.path}`;
+    const failing = info.store?.state === "failing" ? `; its store fails: ${info.store.why ?? "no reason given"}` : "";
+    const said =
+      failing !== ""
+        ? bad(name, facts + failing, `Make room on the disk of ${dirname(info.stateDir)}, or look at: pi-rpcd logs`)
+        : skew !== undefined
+          ? odd(name, `${facts}; ${skew}`, "pi-rpcd stop && pi-rpcd start")
+          : good(name, facts);
+    return [said, checkSocket(file.socketPath)];
+  }
+  const socket = await checkFreeSocket(stateDir);
+  const why = whyNotRunning(found, stateDir);
+  if (found.kind === "absent") return [good(name, "none runs; the first command that needs one starts it"), socket];
+  if (found.kind === "stale") return [bad(name, why, "pi-rpcd start (it replaces the file)"), socket];
+  return [bad(name, why, `Remove the file and start anew: rm ${stateDir}/daemon.json; pi-rpcd start`), socket];
+}
+
+async function piOf(
+  given: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly pi?: PiInfo; readonly finding: Finding }> {
+  const sources = {
+    option: "by --pi",
+    environment: "by PI_RPCD_PI",
+    configuration: "by the configuration",
+    path: "on PATH",
+    bundled: "bundled",
+  } as const;
+  try {
+    const pi = await locatePi({ option: given === undefined ? undefined : resolve(given), env });
+    const able = Object.entries(pi.capabilities).filter(([, has]) => has === true);
+    const extras = able.length === 0 ? "" : `; has ${able.map(([name]) => name).join(", ")}`;
+    return { pi, finding: good("pi", `${pi.version} (${sources[pi.source]}) ${pi.path}${extras}`) };
+  } catch (error) {
+    const { name, message } = reportOf(error);
+    const install = "npm install -g @earendil-works/pi-coding-agent";
+    const todo = name === "pi_too_old" ? `Update it: ${install}` : `Install pi (${install}), or name one with --pi.`;
+    return { finding: bad("pi", message, todo) };
+  }
+}

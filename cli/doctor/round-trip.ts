@@ -1,0 +1,111 @@
+import { connect, type SessionHandle } from "../../client/index.ts";
+import { createAgentDir } from "../../provider/agent-dir.ts";
+import { answer } from "../../provider/reply.ts";
+import { startProvider } from "../../provider/server.ts";
+import { Cleanup } from "../cleanup.ts";
+import { DemoDaemon } from "../demo/daemon.ts";
+import { createWorkspace } from "../demo/workspace.ts";
+import { CommandError, reportOf } from "../errors.ts";
+import { lastLines } from "../log-file.ts";
+import { withoutScript } from "../npm.ts";
+import { oneLine, shorten } from "../text.ts";
+import { bad, type Finding, good, skipped } from "./finding.ts";
+
+export interface RoundTripOptions {
+  /** An absolute path. */
+  readonly pi: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+  /** Hears what is being done. */
+  readonly progress: (text: string) => void;
+}
+
+const names = { extension: "extension", roundTrip: "round trip" } as const;
+const spoken = "The doctor hears you.";
+const pushed = "The doctor has pushed this.";
+const timeoutMs = 60_000;
+
+/**
+ * A daemon of its own, the pi in question, and a provider on loopback: whether the helper extension loads, and whether a
+ * prompt and a push come to the model and back. No key, no network, and nothing is left behind.
+ */
+export async function checkRoundTrip(options: RoundTripOptions): Promise<readonly Finding[]> {
+  const cleanup = new Cleanup();
+  const workspace = createWorkspace();
+  process.once("exit", workspace.remove);
+  cleanup.add(() => {
+    workspace.remove();
+    process.removeListener("exit", workspace.remove);
+  });
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(timeoutMs)]);
+  const startedAt = performance.now();
+  const took = (): string => `${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+  let loaded: Finding | undefined;
+  try {
+    const provider = await startProvider({ otherwise: () => answer(spoken) });
+    cleanup.add(() => provider.close());
+    const agentDir = await createAgentDir({ provider, parentDir: workspace.root });
+    const inherited = Object.entries(withoutScript(options.env)).filter(
+      ([name]) => !name.startsWith("PI_CODING_AGENT"),
+    );
+    const daemon = new DemoDaemon({
+      stateDir: workspace.stateDir,
+      logFile: workspace.logFile,
+      pi: options.pi,
+      // Its own configuration is nobody's: what is wrong there is another finding.
+      env: { ...Object.fromEntries(inherited), ...agentDir.env, XDG_CONFIG_HOME: workspace.root },
+    });
+    cleanup.add(() => daemon.end());
+    options.progress("starting pi with the extension");
+    await unlessAborted(daemon.process.listening, signal);
+    const client = await connect({ stateDir: workspace.stateDir, signal });
+    cleanup.add(() => client.close());
+    const session = await client.createSession({ cwd: workspace.cwd }, { signal });
+    loaded = good(names.extension, `loads in pi, which was ready ${took()} after the start of a daemon`);
+    options.progress("asking a model on loopback");
+    const received = await converse(session, signal);
+    if (!provider.requests.some((request) => request.hasText(pushed))) {
+      throw new CommandError("push_unseen", "the provider's log does not have the push that was called delivered");
+    }
+    await session.close({ signal });
+    return [
+      loaded,
+      good(names.roundTrip, `prompt, answer and push (${received}) in ${took()}, without key or network`),
+    ];
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const found = problem(error, workspace.logFile);
+    const todo = "Look at the message; `pi-rpcd demo --keep` leaves the log and pi's session file for a closer look.";
+    if (loaded !== undefined) return [loaded, bad(names.roundTrip, found, todo)];
+    const first =
+      "Update pi, or name another with --pi. If this package is new or changed, install it again: its helper extension may be broken.";
+    return [bad(names.extension, found, first), skipped(names.roundTrip, "needs the extension")];
+  } finally {
+    await cleanup.run().catch(() => {});
+  }
+}
+
+/** Prompts, and pushes; gives the evidence that the push was delivered by. */
+async function converse(session: SessionHandle, signal: AbortSignal): Promise<string> {
+  const text = await session.promptAndWait("Say something.", { signal });
+  if (!text.includes(spoken))
+    throw new CommandError("wrong_answer", `the model's answer came as "${shorten(text, 80)}"`);
+  const { evidence } = await session.push({ customType: "doctor", content: pushed }, { signal }).delivered;
+  return `delivered by ${evidence}`;
+}
+
+function problem(error: unknown, log: string): string {
+  const { name, message, data } = reportOf(error);
+  const { stderrTail } = (typeof data === "object" && data !== null ? data : {}) as { readonly stderrTail?: unknown };
+  const said = typeof stderrTail === "string" && stderrTail.trim() !== "" ? ` pi said: ${stderrTail}` : "";
+  const logged = name === "daemon_ended" ? ` The log ends with: ${lastLines(log, 3).join(" ")}` : "";
+  return shorten(oneLine(`${message} (${name})${said}${logged}`), 600);
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", onAbort));
+}

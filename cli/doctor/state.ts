@@ -1,0 +1,116 @@
+import { lstatSync, readFileSync, type Stats } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { bad, type Finding, good, odd } from "./finding.ts";
+
+/** What a Unix socket's path may have (sun_path), without its final NUL. */
+const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
+const connectTimeoutMs = 3_000;
+
+/** The state directory: whose it is, and who else may look into it. */
+export function checkStateDirectory(stateDir: string): Finding {
+  const name = "state directory";
+  const bytes = Buffer.byteLength(join(stateDir, "daemon.sock"));
+  if (bytes > maxSocketPathBytes) {
+    const problem = `${stateDir}: the path of the socket in it has ${bytes} bytes, and the system allows ${maxSocketPathBytes}`;
+    return bad(name, problem, "Choose a shorter one with --state-dir or PI_RPCD_STATE_DIR.");
+  }
+  const found = statOf(stateDir);
+  if (found === undefined) return good(name, `${stateDir} is not there yet; the first start makes it`);
+  if (!found.isDirectory()) {
+    return bad(
+      name,
+      `${stateDir} is no directory`,
+      `Move it away, or choose another with --state-dir: mv ${stateDir} ${stateDir}.old`,
+    );
+  }
+  const foreign = ownership(found);
+  if (foreign !== undefined) return bad(name, `${stateDir} ${foreign}`, "Choose another with --state-dir.");
+  if ((found.mode & 0o077) !== 0) {
+    return bad(name, `${stateDir} has the rights ${rights(found)}: others can look into it`, `chmod 700 ${stateDir}`);
+  }
+  if ((found.mode & 0o700) !== 0o700) {
+    return bad(name, `${stateDir} has the rights ${rights(found)}: the daemon cannot use it`, `chmod 700 ${stateDir}`);
+  }
+  return good(name, `${stateDir}, yours alone`);
+}
+
+/** The file that the daemon's token is in. */
+export function checkToken(stateDir: string): Finding {
+  const name = "token";
+  const path = join(stateDir, "token");
+  const found = statOf(path);
+  if (found === undefined) return good(name, "not there yet; the first start makes it");
+  const remove = `rm ${path} (the next start makes another; clients read it from daemon.json)`;
+  if (!found.isFile()) return bad(name, `${path} is no file`, remove);
+  const foreign = ownership(found);
+  if (foreign !== undefined) return bad(name, `${path} ${foreign}`, remove);
+  if ((found.mode & 0o077) !== 0) {
+    return bad(name, `${path} has the rights ${rights(found)}: others may have read it`, remove);
+  }
+  try {
+    if (/^[\w-]{43,}$/.test(readFileSync(path, "utf8").trim())) return good(name, `${path}, yours alone`);
+    return bad(name, `${path} holds no token`, remove);
+  } catch (error) {
+    return bad(name, `${path} cannot be read (${(error as NodeJS.ErrnoException).code})`, `chmod 600 ${path}`);
+  }
+}
+
+/** What is at the socket's path, where no daemon of ours answers. */
+export async function checkFreeSocket(stateDir: string): Promise<Finding> {
+  const name = "socket";
+  const path = join(stateDir, "daemon.sock");
+  const found = statOf(path);
+  if (found === undefined) return good(name, `${path} is free`);
+  if (!found.isSocket()) return bad(name, `${path} is no socket`, `rm ${path}`);
+  if (await listens(path)) {
+    const todo = `End the program that listens there (\`ss -xlp\` names it), or choose another directory with --state-dir.`;
+    return bad(name, `something listens at ${path} that is not this directory's daemon`, todo);
+  }
+  return odd(name, `${path} was left by a daemon that was killed`, "Nothing: the next start removes it.");
+}
+
+/** The rights of the socket that a daemon listens at. */
+export function checkSocket(path: string): Finding {
+  const name = "socket";
+  const found = statOf(path);
+  if (found === undefined) {
+    return bad(
+      name,
+      `${path} is gone, though its daemon runs: somebody has removed it`,
+      "pi-rpcd stop && pi-rpcd start",
+    );
+  }
+  if (!found.isSocket()) return bad(name, `${path} is no socket`, "pi-rpcd stop && pi-rpcd start");
+  const foreign = ownership(found);
+  if (foreign !== undefined) return bad(name, `${path} ${foreign}`, "pi-rpcd stop && pi-rpcd start");
+  if ((found.mode & 0o077) !== 0) {
+    return bad(name, `${path} has the rights ${rights(found)}`, `chmod 600 ${path}`);
+  }
+  return good(name, `${path}, yours alone`);
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function ownership({ uid }: Stats): string | undefined {
+  return uid === process.getuid?.() ? undefined : `belongs to another user (${uid})`;
+}
+
+function rights({ mode }: Stats): string {
+  return (mode & 0o777).toString(8).padStart(3, "0");
+}
+
+function listens(path: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect(path);
+  // What takes a connection and never speaks is there too.
+  socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+  socket.setTimeout(connectTimeoutMs, () => resolve(true));
+  return promise.finally(() => socket.destroy());
+}

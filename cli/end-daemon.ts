@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { ProtocolMismatchError } from "../client/local-errors.ts";
+import { DAEMON_FILE_NAME } from "../protocol/daemon-file.ts";
+import { CommandError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { hasOpenFilesIn, runs } from "./process-facts.ts";
+import { type Standing, standing } from "./standing.ts";
+
+/** Nothing tells that a process which is not one's own child has ended: it has to be looked for. */
+const lookEveryMs = 25;
+
+export type Ended =
+  | { readonly kind: "ended"; readonly pid: number }
+  | { readonly kind: "none"; readonly found: Exclude<Standing, { kind: "running" }> };
+
+/**
+ * Ends the daemon of a state directory in order, and resolves when its process has gone. Throws `foreign_process` where
+ * the process is not proved to be the daemon, `deadline_exceeded` when it goes on ending.
+ */
+export async function endDaemon(stateDir: string, timeoutMs: number, signal: AbortSignal): Promise<Ended> {
+  const found = await pidOf(stateDir, signal);
+  if (typeof found !== "number") return { kind: "none", found };
+  if (hasOpenFilesIn(found, stateDir) === false) {
+    throw new CommandError(
+      "foreign_process",
+      `The daemon answers, but process ${found} here is another program: the daemon probably runs in a container. Stop it there.`,
+      { data: { pid: found } },
+    );
+  }
+  process.kill(found, "SIGTERM");
+  const deadline = AbortSignal.timeout(timeoutMs);
+  while (runs(found)) {
+    if (deadline.aborted) {
+      const message = `Process ${found} was told to end and has not within ${timeoutMs / 1_000} s; it goes on ending.`;
+      throw new CommandError("deadline_exceeded", message, { exitCode: exitCodes.deadline, data: { pid: found } });
+    }
+    await pause(lookEveryMs);
+    signal.throwIfAborted();
+  }
+  return { kind: "ended", pid: found };
+}
+
+async function pidOf(stateDir: string, signal: AbortSignal): Promise<number | Exclude<Standing, { kind: "running" }>> {
+  try {
+    const found = await standing(stateDir, signal);
+    return found.kind === "running" ? found.file.pid : found;
+  } catch (error) {
+    // One of another version cannot be asked who it is: the files that it has open prove it.
+    const pid = error instanceof ProtocolMismatchError ? provedPid(stateDir) : undefined;
+    if (pid === undefined) throw error;
+    return pid;
+  }
+}
+
+function provedPid(stateDir: string): number | undefined {
+  const { pid } = JSON.parse(readFileSync(join(stateDir, DAEMON_FILE_NAME), "utf8")) as { readonly pid?: unknown };
+  return typeof pid === "number" && hasOpenFilesIn(pid, stateDir) === true ? pid : undefined;
+}

@@ -1,0 +1,41 @@
+import type { Output, Style } from "./output.ts";
+import { oneLine } from "./text.ts";
+
+const levels: Readonly<Record<number, readonly [name: string, style: Style]>> = {
+  10: ["TRACE", "dim"],
+  20: ["DEBUG", "dim"],
+  30: ["INFO ", "green"],
+  40: ["WARN ", "yellow"],
+  50: ["ERROR", "red"],
+  60: ["FATAL", "red"],
+};
+
+/** A line of the daemon's log as people read it. What is no such line stays as it is. */
+export function logLine(line: string, output: Pick<Output, "paint">): string {
+  const record = recordOf(line);
+  if (record === undefined) return oneLine(line);
+  const { level, time, msg, pid: _pid, hostname: _hostname, ...rest } = record;
+  const [name, style] = levels[Number(level)] ?? [String(level ?? ""), "dim"];
+  const at = typeof time === "number" ? new Date(time).toISOString() : String(time ?? "");
+  const facts = Object.entries(rest).map(([key, value]) => `${key}=${shown(value)}`);
+  const text = [oneLine(String(msg ?? "")), ...facts.map((fact) => output.paint("dim", oneLine(fact)))].join(" ");
+  return `${output.paint("dim", at)} ${output.paint(style, name)} ${text}`;
+}
+
+function recordOf(line: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null && "msg" in value
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return /[\s=]/.test(value) ? JSON.stringify(value) : value;
+  const error = value as { readonly message?: unknown } | null;
+  if (typeof error === "object" && typeof error?.message === "string") return JSON.stringify(error.message);
+  return JSON.stringify(value);
+}

@@ -1,0 +1,34 @@
+import type { LogNotification } from "../client/index.ts";
+
+/** What of a session's log is wanted; undefined: all but the high-rate events. */
+export interface Wanted {
+  /** Names of notifications, or what they begin with. */
+  readonly names: readonly string[];
+  /** Types of pi's events. */
+  readonly events: ReadonlySet<string>;
+}
+
+const highRate: ReadonlySet<string> = new Set(["message_update", "tool_execution_update", "bash_execution_update"]);
+
+export function isHighRate(type: string): boolean {
+  return highRate.has(type);
+}
+
+/** Reads what --filter was given: names with a slash are notifications, others events. */
+export function wantedOf(items: readonly string[]): Wanted {
+  const isName = (item: string): boolean => item.includes("/");
+  return {
+    names: items.filter(isName),
+    events: new Set(items.filter((item) => !isName(item))),
+  };
+}
+
+/** A gap is always told: without it, what is missing would look like nothing. */
+export function allows(wanted: Wanted | undefined, { name, params }: LogNotification): boolean {
+  const type = name === "session/event" ? params.event.type : undefined;
+  if (name === "session/gap") return params.onlyDeltas !== true || wanted?.events.has("message_update") === true;
+  if (wanted === undefined) return type === undefined || !isHighRate(type);
+  if (type !== undefined && wanted.events.has(type)) return true;
+  const named = wanted.names.some((item) => (item.endsWith("*") ? name.startsWith(item.slice(0, -1)) : name === item));
+  return named && (type === undefined || !isHighRate(type));
+}

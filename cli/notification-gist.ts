@@ -1,0 +1,71 @@
+import {
+  isToolExecutionEnd,
+  isToolExecutionStart,
+  type LogNotification,
+  type PiEvent,
+  textOf,
+} from "../client/index.ts";
+import type { PiMessage } from "../client/pi-events.ts";
+import { toolLine } from "./run-printer.ts";
+
+/** What a notification says, in a few words. */
+export function gist(notification: LogNotification): string {
+  const { name, params } = notification;
+  switch (name) {
+    case "session/event":
+      return gistOfEvent(params.event);
+    case "session/gap":
+      return `${params.from} to ${params.to} are not here: ${params.reason}`;
+    case "session/updated":
+      return [params.session.state, modelName(params.session.model), by(params)]
+        .filter((word) => word !== "")
+        .join(" ");
+    case "session/replaced":
+      return `${params.to} has the pi now`;
+    case "session/foreignWrite":
+      return `another program has written to the file: ${params.action}`;
+    case "session/controlChanged":
+      return `${params.change}${by(params)}`;
+    case "prompt/updated":
+      return `${params.prompt.state}${by(params)}: ${params.prompt.text}`;
+    case "run/started":
+      return `${params.runId}${by(params)}`;
+    case "run/ended":
+      return `${params.outcome}${params.error === undefined ? "" : `: ${params.error}`}`;
+    case "dialog/opened":
+      return `${params.dialog.method}: ${params.dialog.title}`;
+    case "dialog/resolved":
+      return `${params.how} by ${params.client?.name ?? params.by}`;
+    case "delivery/updated":
+      return `${params.delivery.deliveryId} ${params.delivery.state}`;
+    case "pending/updated":
+      return params.pending.map(({ label }) => label).join(", ") || "nothing";
+  }
+}
+
+function gistOfEvent(event: PiEvent): string {
+  const { message } = event as { readonly message?: PiMessage };
+  if (isToolExecutionStart(event)) return toolLine(event.toolName, event.args);
+  if (isToolExecutionEnd(event)) return `[${event.toolName}] ${event.isError ? "failed" : "done"}`;
+  if (event.type === "rpcd_entry") return gistOfEntry(event["entry"]);
+  if (typeof message === "object" && message !== null)
+    return `${message.role}: ${textOf(message) || message.stopReason || ""}`;
+  return "";
+}
+
+function gistOfEntry(entry: unknown): string {
+  const { type, message } = (typeof entry === "object" && entry !== null ? entry : {}) as Readonly<
+    Record<string, unknown>
+  >;
+  return typeof message === "object" && message !== null
+    ? `${(message as PiMessage).role}: ${textOf(message as PiMessage)}`
+    : String(type ?? "");
+}
+
+function by({ by: who }: { readonly by?: { readonly name?: string } | undefined }): string {
+  return who?.name === undefined ? "" : ` by ${who.name}`;
+}
+
+function modelName(model: { readonly provider: string; readonly id: string } | undefined): string {
+  return model === undefined ? "" : `${model.provider}/${model.id}`;
+}

@@ -1,0 +1,164 @@
+import { execFile } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, extname, isAbsolute, join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { stateDirectory } from "../client/discovery.ts";
+import type { Invocation } from "./command-spec.ts";
+import { nodeFlags } from "./daemon-process.ts";
+import { CommandError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { defaultLogFile } from "./log-file.ts";
+import { withoutScript } from "./npm.ts";
+import type { Output } from "./output.ts";
+import { candidates, kept } from "./service/environment.ts";
+import { launchdPlan } from "./service/launchd.ts";
+import type { Platform, ServiceFile, ServicePlan } from "./service/plan.ts";
+import { systemdPlan } from "./service/systemd.ts";
+import { list } from "./values.ts";
+
+type Service = Invocation<"service">;
+
+const plans: Readonly<Record<Platform, typeof systemdPlan>> = { systemd: systemdPlan, launchd: launchdPlan };
+const commandTimeoutMs = 60_000;
+
+/** Has the system's service manager start the daemon, or no longer. */
+export async function service(invocation: Service): Promise<number> {
+  const { options, env } = invocation;
+  const [action] = invocation.arguments;
+  const platform = options.platform ?? (process.platform === "darwin" ? "launchd" : "systemd");
+  const environment = action === "install" ? kept(env, await namesToKeep(invocation)) : {};
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const home = env["HOME"] || homedir();
+  const configured = env["XDG_CONFIG_HOME"];
+  const plan = plans[platform]({
+    program: [process.execPath, ...nodeFlags, join(import.meta.dirname, `main${extname(import.meta.filename)}`)],
+    stateDir,
+    logFile: defaultLogFile(stateDir),
+    home,
+    configHome: configured !== undefined && isAbsolute(configured) ? configured : join(home, ".config"),
+    environment,
+    uid: process.getuid?.() ?? 0,
+  });
+  if (action === "install") return install(plan, invocation);
+  return action === "uninstall" ? uninstall(plan, invocation) : status(plan, platform, invocation);
+}
+
+/** As given, as typed, or the usual ones: secrets only by name. */
+async function namesToKeep({ options, output, env, signal }: Service): Promise<readonly string[]> {
+  if (options.keep !== undefined) return list(options.keep, { option: "keep", command: "service" });
+  const found = candidates(withoutScript(env));
+  if (output.json || !output.isTerminal || process.stdin.isTTY !== true) return found.usual;
+  output.print("A service has nothing of your shell's environment. These variables are set here:");
+  output.print(`  kept unless you say otherwise: ${found.usual.join(", ") || "none"}`);
+  output.print(`  logins, kept only if you name them: ${found.secrets.join(", ") || "none"}`);
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const line = await asking.question("Which others to keep (names with commas, - before one to leave it out)? ", {
+      signal,
+    });
+    const words = line.split(/[\s,]+/).filter((word) => word !== "");
+    const left = new Set(words.filter((word) => word.startsWith("-")).map((word) => word.slice(1)));
+    return [...found.usual, ...words.filter((word) => !word.startsWith("-"))].filter((each) => !left.has(each));
+  } finally {
+    asking.close();
+  }
+}
+
+async function install(plan: ServicePlan, { options, output, signal }: Service): Promise<number> {
+  const enables = options["no-enable"] !== true;
+  const commands = enables ? plan.enable : [];
+  if (options["dry-run"] === true) {
+    showPlan({ files: plan.files.map(shown), commands }, output);
+    return exitCodes.done;
+  }
+  for (const { path, text, isSecret } of plan.files) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    // Never for a moment with the rights of a file that was there.
+    if (isSecret && existsSync(path)) chmodSync(path, 0o600);
+    writeFileSync(path, text, { mode: isSecret ? 0o600 : 0o644 });
+  }
+  for (const command of commands) await run(command, signal);
+  const files = plan.files.map(({ path }) => path);
+  if (output.json) {
+    output.document({ installed: true, files, commands });
+    return exitCodes.done;
+  }
+  for (const path of files) output.print(`wrote ${path}`);
+  for (const command of commands) output.print(`ran ${command.join(" ")}`);
+  for (const command of enables ? [] : plan.enable) output.aside(`then: ${command.join(" ")}`);
+  return exitCodes.done;
+}
+
+interface ShownPlan {
+  readonly files: readonly { readonly path: string; readonly text: string }[];
+  readonly commands: readonly (readonly string[])[];
+}
+
+function showPlan(plan: ShownPlan, output: Output): void {
+  if (output.json) {
+    output.document(plan);
+    return;
+  }
+  for (const { path, text } of plan.files) output.print(`# ${path}\n${text}`);
+  for (const command of plan.commands) output.print(`$ ${command.join(" ")}`);
+}
+
+async function uninstall(plan: ServicePlan, { options, output, signal }: Service): Promise<number> {
+  const present = plan.files.filter(({ path }) => existsSync(path));
+  const runs = options["no-enable"] !== true && present.length > 0;
+  if (options["dry-run"] === true) {
+    const commands = runs ? [...plan.disable, ...plan.forget] : [];
+    if (output.json) output.document({ removes: present.map(({ path }) => path), commands });
+    else {
+      for (const { path } of present) output.print(`would remove ${path}`);
+      for (const command of commands) output.print(`$ ${command.join(" ")}`);
+    }
+    return exitCodes.done;
+  }
+  // A service that is not there any more cannot be ended; its files can go all the same.
+  for (const command of runs ? plan.disable : []) {
+    await run(command, signal).catch((error: unknown) => output.note("service", (error as Error).message));
+  }
+  for (const { path } of present) rmSync(path, { force: true });
+  for (const command of runs ? plan.forget : []) {
+    await run(command, signal).catch((error: unknown) => output.note("service", (error as Error).message));
+  }
+  if (output.json) output.document({ installed: false, removed: present.map(({ path }) => path) });
+  else if (present.length === 0) output.print("No service is installed.");
+  else for (const { path } of present) output.print(`removed ${path}`);
+  return exitCodes.done;
+}
+
+async function status(plan: ServicePlan, platform: Platform, { output, signal }: Service): Promise<number> {
+  const missing = plan.files.filter(({ path }) => !existsSync(path)).map(({ path }) => path);
+  const installed = missing.length === 0;
+  const said = installed ? await run(plan.status, signal).catch((error: unknown) => (error as Error).message) : "";
+  const lines = said.split("\n").slice(0, 2).join(", ");
+  if (output.json) output.document({ installed, platform, missing, status: lines });
+  else if (installed) output.print(`installed for ${platform}: ${lines}`);
+  else if (missing.length === plan.files.length) output.print("No service is installed.");
+  else output.print(`Half of it is installed; missing: ${missing.join(", ")}. Do it again: pi-rpcd service install`);
+  return installed ? exitCodes.done : exitCodes.failed;
+}
+
+/** What is printed: the names of variables, never what they hold. */
+function shown({ path, text, isSecret }: ServiceFile): { readonly path: string; readonly text: string } {
+  if (!isSecret) return { path, text };
+  const masked = text
+    .replaceAll(/^(\w+)=".*"$/gm, '$1="…"')
+    .replaceAll(/(<key>EnvironmentVariables<\/key>\n {2}<dict>\n)([\s\S]*?)( {2}<\/dict>)/g, (_all, head, body, end) =>
+      [head, String(body).replaceAll(/<string>.*<\/string>/g, "<string>…</string>"), end].join(""),
+    );
+  return { path, text: masked };
+}
+
+async function run([file = "", ...args]: readonly string[], signal: AbortSignal): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  execFile(file, args, { timeout: commandTimeoutMs, signal }, (error, stdout, stderr) => {
+    if (error === null) return resolve(stdout.trim());
+    const why = (stderr || stdout || error.message).trim();
+    reject(new CommandError("service_command_failed", `${[file, ...args].join(" ")}: ${why}`, { cause: error }));
+  });
+  return promise;
+}

@@ -1,0 +1,43 @@
+import { UsageError } from "../errors.ts";
+
+/** Variables that a daemon without a shell would miss; the others are asked for. */
+const usual =
+  /^(?:PATH|LANG|LC_ALL|SHELL|NODE_EXTRA_CA_CERTS|(?:HTTPS?|NO|ALL)_PROXY|(?:https?|no|all)_proxy|PI_[A-Z_]+|XDG_(?:CONFIG|DATA|STATE|CACHE)_HOME)$/;
+/** What pi reads logins from. */
+const secret = /(?:_API_KEY|_TOKEN|_SECRET|_ACCESS_KEY(?:_ID)?|_CREDENTIALS|_AUTH)$/;
+const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export interface Candidates {
+  /** Kept unless said otherwise. */
+  readonly usual: readonly string[];
+  /** Secrets: kept only by name. */
+  readonly secrets: readonly string[];
+}
+
+/** The variables of this environment that one may want to keep. */
+export function candidates(env: NodeJS.ProcessEnv): Candidates {
+  const names = Object.keys(env).filter((each) => name.test(each) && isOneLine(env[each]));
+  const isSecret = (each: string): boolean => secret.test(each) && !/^(?:SSH_|GPG_|DBUS_|XAUTH)/.test(each);
+  return {
+    usual: names.filter((each) => usual.test(each) && !isSecret(each) && each !== "PI_RPCD_STATE_DIR").sort(),
+    secrets: names.filter(isSecret).sort(),
+  };
+}
+
+/** The variables that are kept. Throws a {@link UsageError} for a name that is none, or that is not set. */
+export function kept(env: NodeJS.ProcessEnv, names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    [...new Set(names)].map((each) => {
+      const value = env[each];
+      if (!name.test(each)) throw new UsageError(`"${each}" is no name of a variable.`, "service");
+      if (value === undefined) throw new UsageError(`${each} is not set here: there is nothing to keep.`, "service");
+      if (!isOneLine(value)) throw new UsageError(`${each} has more than one line, and cannot be kept.`, "service");
+      return [each, value];
+    }),
+  );
+}
+
+function isOneLine(value: string | undefined): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they would end the line, or the file
+  return value !== undefined && !/[\u0000-\u001f\u007f]/.test(value);
+}

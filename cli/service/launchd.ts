@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import type { ServiceFacts, ServicePlan } from "./plan.ts";
+
+const label = "pi-rpcd";
+
+/** An agent of the user's that is started at login, and again when it fails. */
+export function launchdPlan({ program, stateDir, logFile, home, environment, uid }: ServiceFacts): ServicePlan {
+  const path = join(home, "Library", "LaunchAgents", `${label}.plist`);
+  const command = [...program, "start", "--foreground", "--state-dir", stateDir, "--log-file", logFile];
+  const text = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${label}</string>
+  <key>ProgramArguments</key>
+  <array>
+${command.map((word) => `    <string>${escaped(word)}</string>`).join("\n")}
+  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+${Object.entries(environment)
+  .map(([name, value]) => `    <key>${escaped(name)}</key>\n    <string>${escaped(value)}</string>`)
+  .join("\n")}
+  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>ExitTimeOut</key>
+  <integer>30</integer>
+  <key>Umask</key>
+  <integer>63</integer>
+</dict>
+</plist>
+`;
+  const domain = `gui/${uid}`;
+  return {
+    files: [{ path, text, isSecret: true }],
+    enable: [["launchctl", "bootstrap", domain, path]],
+    disable: [["launchctl", "bootout", `${domain}/${label}`]],
+    forget: [],
+    status: ["launchctl", "print", `${domain}/${label}`],
+  };
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

@@ -1,0 +1,63 @@
+import type { LogNotification } from "../client/index.ts";
+import type { Invocation } from "./command-spec.ts";
+import { UsageError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { allows, isHighRate, wantedOf } from "./notification-filter.ts";
+import { gist } from "./notification-gist.ts";
+import type { Output } from "./output.ts";
+import { findSession } from "./session-argument.ts";
+import { type LogPage, logPages, seqOf } from "./session-log.ts";
+import { oneLine, shorten } from "./text.ts";
+import { list } from "./values.ts";
+import { withClient } from "./with-client.ts";
+
+const defaultLines = 20;
+
+/** Prints a session's log, and follows it. */
+export async function tail(invocation: Invocation<"tail">): Promise<number> {
+  const { options, output, signal } = invocation;
+  const [word = ""] = invocation.arguments;
+  const { filter, since } = options;
+  const wanted = filter === undefined ? undefined : wantedOf(list(filter, { option: "filter", command: "tail" }));
+  const after = since === undefined ? undefined : seqGiven(since);
+  const reconnect = { maxDelayMs: 1_000, giveUpAfterMs: Number.POSITIVE_INFINITY };
+  return withClient({ ...invocation, reconnect }, async (client) => {
+    const session = await findSession(client, word, signal);
+    const deltas = wanted !== undefined && [...wanted.events].some(isHighRate);
+    const newest: LogNotification[] = [];
+    let last: LogPage | undefined;
+    for await (const page of logPages(client, session.id, { after, deltas, signal })) {
+      last = page;
+      const fitting = page.notifications.filter((notification) => allows(wanted, notification));
+      if (after !== undefined) for (const notification of fitting) print(output, notification);
+      else newest.splice(0, newest.length, ...[...newest, ...fitting].slice(-defaultLines));
+    }
+    for (const notification of newest) print(output, notification);
+    if (options["no-follow"] === true || last === undefined) return exitCodes.done;
+    const place = { after: last.cursor, epoch: last.epoch };
+    for await (const notification of session.notifications({ ...place, signal })) {
+      if (allows(wanted, notification)) print(output, notification);
+    }
+    output.aside("The session was closed.");
+    return exitCodes.done;
+  });
+}
+
+/** A number of the log: it may be as large as a time in milliseconds. */
+function seqGiven(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new UsageError(`--since takes a number of the log, not "${text}".`, "tail");
+}
+
+function print(output: Output, notification: LogNotification): void {
+  const { name, params } = notification;
+  if (output.json) {
+    output.document({ jsonrpc: "2.0", method: name, params });
+    return;
+  }
+  const at = "at" in params ? new Date(params.at).toISOString().slice(11, 23) : " ".repeat(12);
+  const what = name === "session/event" ? params.event.type : name;
+  const head = `${String(seqOf(notification)).padStart(6)}  ${at}  ${oneLine(what).padEnd(20)}`;
+  const line = shorten(`${head}  ${oneLine(shorten(gist(notification), 2_000))}`, output.columns ?? 400).trimEnd();
+  output.print(name === "session/gap" ? output.paint("yellow", line) : line);
+}

@@ -1,0 +1,105 @@
+import { resolve } from "node:path";
+import { readDaemonFile, stateDirectory } from "../client/discovery.ts";
+import type { Invocation } from "./command-spec.ts";
+import { UsageError } from "./errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { duration, oneLine, table } from "./text.ts";
+import { type NewToken, type TokenFacts, tokenCall } from "./token-calls.ts";
+import { labels, list } from "./values.ts";
+
+type Token = Invocation<"token">;
+
+/** The daemon's own token: its name among the others. */
+const main = "main";
+
+/** Shows the daemon's token, and manages named ones with fewer rights. */
+export async function token(invocation: Token): Promise<number> {
+  const { options, output, env, signal } = invocation;
+  const [action = "show", name] = invocation.arguments;
+  checkOptions(invocation, action);
+  const stateDir = stateDirectory(options["state-dir"], env);
+  const where = { stateDir, signal };
+  switch (action) {
+    case "create":
+      tell(await tokenCall("token/create", { name: named(name, action), ...rights(options) }, where), invocation);
+      return exitCodes.done;
+    case "list": {
+      const { tokens } = await tokenCall("token/list", {}, where);
+      if (output.json) output.document({ tokens });
+      else show(tokens, invocation);
+      return exitCodes.done;
+    }
+    case "rotate":
+      tell(await tokenCall("token/rotate", { name: name ?? main }, where), invocation);
+      return exitCodes.done;
+    case "revoke": {
+      const revoked = named(name, action);
+      await tokenCall("token/revoke", { name: revoked }, where);
+      if (output.json) output.document({ revoked });
+      else output.print(`${revoked} is revoked; its connections are closed.`);
+      return exitCodes.done;
+    }
+    default: {
+      const file = await readDaemonFile(stateDir);
+      if (output.json) output.document({ name: main, token: file.token });
+      else output.print(file.token);
+      return exitCodes.done;
+    }
+  }
+}
+
+function named(name: string | undefined, action: string): string {
+  if (name !== undefined) return name;
+  throw new UsageError(`NAME is missing: which token to ${action}?`, "token");
+}
+
+function checkOptions({ options, arguments: [, name] }: Token, action: string): void {
+  const given = (["capabilities", "label", "cwd"] as const).find((option) => options[option] !== undefined);
+  if (action !== "create" && given !== undefined) throw new UsageError(`--${given} is for create.`, "token");
+  if (name !== undefined && (action === "show" || action === "list")) {
+    throw new UsageError(`${action} takes no NAME: secrets of named tokens are told once.`, "token");
+  }
+}
+
+function rights({ capabilities = "observe", label, cwd }: Token["options"]): Omit<TokenFacts, "name" | "createdAt"> {
+  return {
+    capabilities: list(capabilities, { option: "capabilities", command: "token" }),
+    ...(label !== undefined && { labels: labels(label, { option: "label", command: "token" }) }),
+    ...(cwd !== undefined && {
+      cwds: list(cwd, { option: "cwd", command: "token" }).map((directory) => resolve(directory)),
+    }),
+  };
+}
+
+/** The secret alone goes to stdout: `TOKEN=$(pi-rpcd token create ci)`. */
+function tell(made: NewToken, { output }: Token): void {
+  if (output.json) {
+    output.document(made);
+    return;
+  }
+  output.print(made.token);
+  output.aside(oneLine(`${made.name}: ${made.capabilities.join(", ")}; it is shown this once`));
+}
+
+function show(tokens: readonly TokenFacts[], { output }: Token): void {
+  const [head, ...rows] = table(
+    [["NAME", "CAPABILITIES", "ONLY", "AGE", "LAST USED"], ...tokens.map(row)],
+    output.columns,
+  );
+  output.print(output.paint("dim", head ?? ""));
+  for (const line of rows) output.print(line);
+}
+
+function row({
+  name,
+  capabilities,
+  labels: only = {},
+  cwds = [],
+  createdAt,
+  lastUsedAt,
+}: TokenFacts): readonly string[] {
+  const now = Date.now();
+  const limits = [...Object.entries(only).map(([label, text]) => (text === "" ? label : `${label}=${text}`)), ...cwds];
+  const used = lastUsedAt === undefined ? "-" : `${duration(now - lastUsedAt)} ago`;
+  return [name, capabilities.join(","), limits.join(" ") || "-", duration(now - createdAt), used].map(oneLine);
+}

@@ -1,0 +1,26 @@
+import type { CommandName } from "../../cli/command-spec.ts";
+import { commands } from "../../cli/commands.ts";
+import { exitCodeMeanings } from "../../cli/exit-codes.ts";
+import { usageOf } from "../../cli/help.ts";
+
+const part = /(<!-- generated: commands -->\n)[\s\S]*?(<!-- end: commands -->)/;
+
+/** The README with its reference of the command line as the table of commands says it. Throws without the markers. */
+export function withCommandReference(readme: string): string {
+  if (!part.test(readme)) throw new Error("README.md lacks the markers of the command reference.");
+  return readme.replace(part, (_all, begin: string, end: string) => `${begin}${reference()}${end}`);
+}
+
+function reference(): string {
+  const rows = (Object.keys(commands) as CommandName[]).map((name) => {
+    const usage = usageOf(name)
+      .replace(/^pi-rpcd /, "")
+      .replace(" [OPTIONS]", "");
+    return `| \`${usage}\` | ${commands[name].summary} |`;
+  });
+  const codes = Object.entries(exitCodeMeanings).map(([code, meaning]) => `| ${code} | ${meaning} |`);
+  return [
+    ...["| command | does |", "|---|---|", ...rows],
+    ...["", "| exit code | means |", "|---|---|", ...codes, ""],
+  ].join("\n");
+}

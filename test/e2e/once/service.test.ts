@@ -1,0 +1,89 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { delimiter, join } from "node:path";
+import { expect, test } from "vitest";
+import { Scene } from "../cli/scene.ts";
+
+const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
+const main = join(import.meta.dirname, "..", "..", "..", "cli", "main.ts");
+
+/** A program that writes down how it was called. */
+function recorder(scene: Scene, name: string): { readonly folder: string; readonly calls: () => readonly string[] } {
+  const folder = join(scene.root, "programs");
+  const log = join(scene.root, `${name}.log`);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, name), `#!/bin/sh\necho "$*" >>'${log}'\n`);
+  chmodSync(join(folder, name), 0o755);
+  return { folder, calls: () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\n") : []) };
+}
+
+test("a service is installed with the variables that were named, shown, and removed without a trace", async () => {
+  await using scene = await Scene.open();
+  const systemctl = recorder(scene, "systemctl");
+  const home = join(scene.root, "home");
+  const path = `${systemctl.folder}${delimiter}${process.env["PATH"]}`;
+  const env = { HOME: home, XDG_CONFIG_HOME: join(home, "config"), PATH: path, MY_API_KEY: "very-secret" };
+  const run = (...args: readonly string[]) => scene.run(["service", ...args, "--platform", "systemd"], { env });
+
+  const dry = await run("install", "--dry-run", "--keep", "PATH,MY_API_KEY");
+  expect(dry.code).toBe(0);
+  expect(dry.stdout).toContain('MY_API_KEY="…"');
+  expect(dry.stdout).not.toContain("very-secret");
+  expect(existsSync(home)).toBe(false);
+  expect((await run("status")).code).toBe(1);
+  expect((await run("install", "--keep", "NOT_THERE")).code).toBe(2);
+
+  expect((await run("install", "--keep", "PATH,MY_API_KEY")).stdout).toContain("pi-rpcd.socket");
+  const environment = join(home, "config", "pi-rpcd", "service.env");
+  expect(readFileSync(environment, "utf8")).toContain('MY_API_KEY="very-secret"');
+  expect(statSync(environment).mode & 0o777).toBe(0o600);
+  const unit = join(home, "config", "systemd", "user", "pi-rpcd.service");
+  expect(readFileSync(unit, "utf8")).toContain(scene.stateDir);
+  expect(systemctl.calls()).toEqual(["--user daemon-reload", "--user enable --now pi-rpcd.socket"]);
+  expect((await run("status")).code).toBe(0);
+
+  expect((await run("uninstall")).stdout.match(/^removed /gm)).toHaveLength(3);
+  expect(existsSync(unit) || existsSync(environment)).toBe(false);
+  expect(systemctl.calls().at(-2)).toContain("disable --now");
+  expect((await run("uninstall")).stdout).toBe("No service is installed.\n");
+});
+
+test("a daemon takes the socket that systemd holds, says that it is ready and lives, and leaves the socket", async () => {
+  await using scene = await Scene.open();
+  const notify = recorder(scene, "systemd-notify");
+  mkdirSync(scene.stateDir, { mode: 0o700 });
+  const path = join(scene.stateDir, "daemon.sock");
+  // Node removes the name that it has bound when it closes; systemd leaves it.
+  const bound = join(scene.root, "bound.sock");
+  const socket = createServer();
+  await once(socket.listen(bound), "listening");
+  linkSync(bound, path);
+  const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;
+  const env = {
+    ...scene.env,
+    PATH: `${notify.folder}${delimiter}${process.env["PATH"]}`,
+    PI_RPCD_PI: fakePi,
+    NOTIFY_SOCKET: join(scene.root, "notify"),
+    WATCHDOG_USEC: "400000",
+  };
+  const line = `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" --disable-warning=ExperimentalWarning "$1" start --foreground`;
+  const child = spawn("sh", ["-c", line, process.execPath, main], { env, stdio: ["ignore", "ignore", "inherit", fd] });
+  const ended = once(child, "exit");
+  await new Promise((resolve) => socket.close(resolve));
+  try {
+    await expect.poll(() => notify.calls()).toContain("WATCHDOG=1");
+    expect(notify.calls()[0]).toBe(`--ready --pid=${child.pid}`);
+    const { ino } = statSync(path);
+    expect(await scene.json(["status"])).toMatchObject({ running: true, pid: child.pid, socketPath: path });
+    expect(await scene.json(["ls"])).toEqual({ sessions: [] });
+    child.kill("SIGTERM");
+    await ended;
+    expect(notify.calls().at(-1)).toBe("STOPPING=1");
+    expect(statSync(path).ino).toBe(ino);
+  } finally {
+    child.kill("SIGKILL");
+    await ended;
+  }
+});

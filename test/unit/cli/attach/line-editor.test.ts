@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { type Asked, LineEditor } from "../../../../cli/attach/line-editor.ts";
+
+function typed(editor: LineEditor, text: string): Asked | undefined {
+  let asked: Asked | undefined;
+  for (const character of text) asked = editor.press(character, { name: character === "\r" ? "return" : character });
+  return asked;
+}
+
+function control(editor: LineEditor, name: string): Asked | undefined {
+  return editor.press("\u0001", { name, ctrl: true });
+}
+
+test("a line is what was typed, and the next one begins empty", () => {
+  const editor = new LineEditor();
+  expect(typed(editor, "hello\r")).toEqual({ kind: "line", text: "hello" });
+  expect(editor.text).toBe("");
+});
+
+test("the usual keys move and erase", () => {
+  const editor = new LineEditor();
+  typed(editor, "one two");
+  control(editor, "w");
+  typed(editor, "three");
+  control(editor, "a");
+  typed(editor, ">");
+  editor.press(undefined, { name: "right" });
+  editor.press(undefined, { name: "delete" });
+  control(editor, "e");
+  editor.press("\u007f", { name: "backspace" });
+  expect(editor.text).toBe(">oe thre");
+  editor.press(undefined, { name: "left" });
+  control(editor, "k");
+  expect(editor.text).toBe(">oe thr");
+  control(editor, "u");
+  expect(editor.text).toBe("");
+});
+
+test("a paste with line breaks is one line, and Alt-Enter makes one too", () => {
+  const editor = new LineEditor();
+  editor.press(undefined, { name: "paste-start" });
+  for (const [text, name] of [
+    ["a", "a"],
+    ["\r", "return"],
+    ["b", "b"],
+    ["\u0003", "c"],
+  ] as const)
+    editor.press(text, { name });
+  editor.press(undefined, { name: "paste-end" });
+  editor.press("\r", { name: "return", meta: true });
+  typed(editor, "c");
+  expect(editor.view(40).text).toBe("a⏎b⏎c");
+  expect(typed(editor, "\r")).toEqual({ kind: "line", text: "a\nb\nc" });
+});
+
+test("earlier lines come back, and the one that was begun too", () => {
+  const editor = new LineEditor();
+  typed(editor, "first\rsecond\rdraft");
+  const seen = ["up", "up", "up", "down", "down", "down"].map((name) => {
+    editor.press(undefined, { name });
+    return editor.text;
+  });
+  expect(seen).toEqual(["second", "first", "first", "second", "draft", "draft"]);
+});
+
+test("Ctrl-C interrupts; Ctrl-D ends an empty line, and erases in another", () => {
+  const editor = new LineEditor();
+  expect(control(editor, "d")).toEqual({ kind: "end" });
+  typed(editor, "ab");
+  control(editor, "a");
+  expect(control(editor, "d")).toBeUndefined();
+  expect(editor.text).toBe("b");
+  expect(control(editor, "c")).toEqual({ kind: "interrupt" });
+});
+
+test("a line that is longer than the window shows the part with the cursor", () => {
+  const editor = new LineEditor();
+  typed(editor, "0123456789");
+  expect(editor.view(8)).toEqual({ label: "> ", text: "56789", column: 7 });
+  control(editor, "a");
+  expect(editor.view(8)).toEqual({ label: "> ", text: "012345", column: 2 });
+});
+
+test("keys that print nothing put nothing into the line", () => {
+  const editor = new LineEditor();
+  for (const [text, name] of [
+    ["\u001b[15~", "f5"],
+    ["\u001b", "escape"],
+    [undefined, undefined],
+  ] as const) {
+    editor.press(text, { name });
+  }
+  expect(editor.text).toBe("");
+});
