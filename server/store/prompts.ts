@@ -82,15 +82,18 @@ export class PromptStore {
     );
   }
 
-  /** Resolves when a new prompt's text is on disk. Rejects with `store_failed`, or `conflict`: then nothing is stored. */
-  async add(prompt: StoredPrompt): Promise<void> {
+  /**
+   * Resolves when a new prompt's text is on disk, with what else is of the `group`, by default the prompt's id. Rejects
+   * with `store_failed`, or `conflict`: then nothing is stored.
+   */
+  async add(prompt: StoredPrompt, group = prompt.promptId): Promise<void> {
     const { promptId } = prompt;
     if (this.#adding.has(promptId) || this.get(promptId) !== undefined) {
       throw new WireError("conflict", `The id "${promptId}" was used before for another prompt.`, { promptId });
     }
     this.#adding.add(promptId);
     try {
-      await this.#database.write(this.#put, ...values(prompt));
+      await this.#database.together(group, this.#put, ...values(prompt));
     } finally {
       this.#adding.delete(promptId);
     }

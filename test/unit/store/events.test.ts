@@ -154,7 +154,7 @@ describe("the tail of the logs", () => {
     expect(events.read("s", 4, everything).spans).toEqual([{ firstSeq: 5, lastSeq: 5, frames: [frame("s", 5)] }]);
   });
 
-  test("is forgotten as far as it is of no session: one is on disk before anybody is told that it was created", async () => {
+  test("is forgotten as far as it is of no session that there is", async () => {
     const events = new EventStore(store.database, bounds);
     const tail = tailOf();
     tail.append(1, frame("never", 1));
