@@ -29,7 +29,6 @@ export interface PromptLedgerOptions {
 /** What is undefined stays as it is. */
 type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
 type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & {
-  /** What is stored together with it, or not at all. */
   readonly group?: string | undefined;
 };
 

@@ -14,7 +14,7 @@ import { isChildOf, type SessionCore } from "./session-core.ts";
 export interface PromptRequest {
   /** Chosen by the client. Default: a UUIDv7. */
   readonly promptId?: string | undefined;
-  /** Resolves when what must be on disk before the prompt is. It was queued before this call. */
+  /** Resolves when what must be on disk before the prompt is, and was queued before this call. If not, nothing is stored. */
   readonly reserved?: Promise<void> | undefined;
   /** With what it is stored together, or not at all. */
   readonly group?: string | undefined;
@@ -188,7 +188,6 @@ export class Prompting {
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     request.signal?.throwIfAborted();
-    // Where that has failed already nothing is stored.
     await Promise.race([reserved, Promise.resolve()]);
     await this.#ledger.store({ promptId, text, hash, group, ...(by === undefined ? {} : { by }) });
     try {
