@@ -28,9 +28,7 @@ export interface PromptLedgerOptions {
 
 /** What is undefined stays as it is. */
 type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
-type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & {
-  readonly group?: string | undefined;
-};
+type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & { readonly group?: string | undefined };
 
 const maxLost = 16;
 /** Entries that are known to be some prompt's, so that no other one takes them for its own. */

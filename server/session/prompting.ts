@@ -193,10 +193,8 @@ export class Prompting {
     try {
       await reserved;
       if (!isChildOf(this.#core, child)) {
-        throw new WireError(
-          "child_exited",
-          "Another session has taken over the session's pi; a second try starts another.",
-        );
+        const why = "Another session has taken over the session's pi; a second try starts another.";
+        throw new WireError("child_exited", why);
       }
     } catch (error) {
       this.#ledger.refused(promptId);
