@@ -251,4 +251,17 @@ describe("a writing thread that dies", () => {
     expect(store.database.health).toEqual({ state: "open" });
     expect(onDisk()).toEqual(["first,{}", "written,{}"]);
   });
+
+  test("as it was told to has not failed", async () => {
+    const { stage, startThread } = stagedThread();
+    const failures: unknown[] = [];
+    const told = (callbacks: ThreadCallbacks): WriterThread => ({
+      ...startThread(callbacks),
+      close: () => stage.callbacks?.onEnd(new Error("The writing thread ended.")),
+    });
+    const database = new Database(file(), (error) => void failures.push(error), { maxLocalMs: 0, startThread: told });
+    while (!database.isThreaded) await database.write(database.prepare(insert), "first", "{}");
+    database.close();
+    expect(failures).toEqual([]);
+  });
 });
