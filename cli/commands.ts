@@ -177,7 +177,7 @@ export const commands = {
   prompt: {
     summary: "Sends a prompt and streams the answer until pi has settled.",
     description:
-      "The answer goes to stdout, one line for each tool call to stderr. Ctrl-C aborts the run; a second one leaves at once.",
+      "The answer goes to stdout, one line for each tool call to stderr. Ctrl-C aborts the run; a second one leaves at once. On a terminal the questions of extensions are asked there, and Ctrl-D dismisses one.",
     arguments: [session, { name: "TEXT", many: true, description: "The prompt. `-` reads it from stdin." }],
     options: {
       "if-running": {

@@ -1,10 +1,19 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import type { EventStream, PromptOptions, SessionEnvelope, SessionHandle, SettledRun } from "../client/index.ts";
+import type {
+  DialogResponder,
+  EventStream,
+  PromptOptions,
+  SessionEnvelope,
+  SessionHandle,
+  SettledRun,
+} from "../client/index.ts";
 import { RunFailedError, RunInterruptedError } from "../client/local-errors.ts";
 import type { Invocation } from "./command-spec.ts";
 import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { messageText } from "./message-text.ts";
+import type { Output } from "./output.ts";
+import { askerOn } from "./prompt-dialogs.ts";
 import { RunPrinter } from "./run-printer.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
@@ -35,8 +44,11 @@ interface Following {
 
 async function follow(session: SessionHandle, text: string, { invocation, promptOptions }: Following): Promise<number> {
   const { output, signal } = invocation;
+  const printer = new RunPrinter(output);
   const stream = session.events();
   await stream.ready;
+  await using answering = answersByHand(session, printer, output);
+  await answering?.ready;
   signal.throwIfAborted();
   const leaving = new AbortController();
   const run = session.runUntilSettled(text, { ...promptOptions, signal: leaving.signal });
@@ -51,7 +63,6 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
     }
   };
   signal.addEventListener("abort", onSignal, { once: true });
-  const printer = new RunPrinter(output);
   try {
     const settled = await printUntilSettled(stream, run, (envelope) => {
       if (output.json) output.document(envelope);
@@ -63,6 +74,20 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
     signal.removeEventListener("abort", onSignal);
     await stream.return();
   }
+}
+
+/** On a terminal the questions of extensions are asked there; a script leaves them to others. */
+function answersByHand(session: SessionHandle, printer: RunPrinter, output: Output): DialogResponder | undefined {
+  const { stdin, stderr } = process;
+  if (output.json || stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
+  const ask = askerOn({
+    input: stdin,
+    output: stderr,
+    isTerminal: true,
+    before: () => printer.endLine(),
+    onInterrupt: () => process.kill(process.pid, "SIGINT"),
+  });
+  return session.onDialog(ask);
 }
 
 function exitCode(sessionId: string, run: SettledRun, signal: AbortSignal): number {

@@ -5,9 +5,6 @@ import { Inbound } from "./link/inbound.ts";
 import { Outbound } from "./link/outbound.ts";
 import type { LinkIdentity } from "./memory.ts";
 
-/** How many ids a hello names: a session never has more pushes on their way. */
-const maxStanding = 1_000;
-
 /** Connects the engine to the daemon: its frames go out by the status key, the daemon's come in by the command. */
 export function linkToDaemon(pi: ExtensionAPI, engine: Engine, link: LinkIdentity): void {
   const outbound = new Outbound(link.statusKey);
@@ -18,7 +15,6 @@ export function linkToDaemon(pi: ExtensionAPI, engine: Engine, link: LinkIdentit
     bind: (ctx) => outbound.bind(ctx),
     sessionStarted: ({ reason }, ctx) => {
       const sessionFile = ctx.sessionManager.getSessionFile();
-      const undelivered = [...engine.memory.standing.values()].filter(({ isDelivered }) => !isDelivered);
       outbound.send({
         kind: "hello",
         link: LINK_VERSION,
@@ -26,9 +22,6 @@ export function linkToDaemon(pi: ExtensionAPI, engine: Engine, link: LinkIdentit
         reason,
         sessionId: ctx.sessionManager.getSessionId(),
         ...(sessionFile === undefined ? {} : { sessionFile }),
-        ...(undelivered.length === 0
-          ? {}
-          : { standing: undelivered.slice(-maxStanding).map(({ deliveryId }) => deliveryId) }),
       });
     },
   });

@@ -177,8 +177,6 @@ export type OutwardFrame =
       readonly reason: string;
       readonly sessionId: string;
       readonly sessionFile?: string;
-      /** The pushes that stand in this session's transcript and are not delivered. Absent: none. */
-      readonly standing?: readonly string[];
     }
   | { readonly kind: "reply"; readonly at: number; readonly rid: string; readonly ok: true; readonly data: unknown }
   | { readonly kind: "reply"; readonly at: number; readonly rid: string; readonly ok: false; readonly error: string }

@@ -103,11 +103,10 @@ export function isEntriesReply(data: unknown): data is EntriesReply {
 }
 
 function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {
-  const { link, command, reason, sessionId, sessionFile, standing } = fields;
+  const { link, command, reason, sessionId, sessionFile } = fields;
   if (!isInteger(link) || !isString(command) || !commandPattern.test(command)) return undefined;
   if (!isString(reason) || !isString(sessionId)) return undefined;
   if (sessionFile !== undefined && !isString(sessionFile)) return undefined;
-  if (standing !== undefined && !isIds(standing)) return undefined;
   return {
     kind: "hello",
     at,
@@ -116,7 +115,6 @@ function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {
     reason,
     sessionId,
     ...(sessionFile === undefined ? {} : { sessionFile }),
-    ...(standing === undefined ? {} : { standing: [...standing] }),
   };
 }
 

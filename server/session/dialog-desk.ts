@@ -99,6 +99,12 @@ export class DialogDesk {
     return this.#open.size < this.limits.maxDialogs && this.#openBytes + bytes <= this.limits.maxDialogsBytes;
   }
 
+  /**
+   * Notes a dialog that is told in the same moment, behind pi's own record and in the order of the log. Its row is on disk a
+   * moment later: what a daemon that is killed in between had told, its own record of pi's question, is not on disk either
+   * and is named as a gap, and the dialog ends with its pi. Waiting for the disk would only keep a run waiting where that
+   * does not answer.
+   */
   opened(owner: DialogOwner, dialog: Dialog, bytes: number): void {
     this.#opened += 1;
     this.#open.set(dialog.dialogId, { owner, bytes, order: this.#opened });

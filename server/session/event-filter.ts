@@ -45,6 +45,11 @@ function eventType(bytes: Buffer): string | undefined {
   const start = at + typeHead.length;
   const text = at === -1 ? "\\" : bytes.toString("utf8", start, bytes.indexOf(0x22, start));
   if (!text.includes("\\")) return text;
-  const { params } = JSON.parse(bytes.toString("utf8")) as { params: { event: { type: string } } };
-  return params.event.type;
+  try {
+    const { params } = JSON.parse(bytes.toString("utf8")) as { params: { event?: { type?: unknown } | null } };
+    return String(params.event?.type);
+  } catch {
+    // What pi wrote has the form of JSON and is none: it has no type that anybody can ask for.
+    return "";
+  }
 }

@@ -8,10 +8,12 @@ import type { SeqNumbers } from "./seq-numbers.ts";
 
 /** Where logs are stored: all but the deltas. */
 export interface LogStore {
-  /** The newest number that is stored of a session. */
-  newest(sessionId: string): number | undefined;
+  /** The newest number that is stored of a session, of those up to `upTo`. */
+  newest(sessionId: string, upTo?: number): number | undefined;
   put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void>;
   putGap(sessionId: string, gap: Gap): Promise<void>;
+  /** Forgets what is stored above a number. */
+  cut(sessionId: string, upTo: number): Promise<void>;
   read(sessionId: string, after: number, maxBytes: number): StoredSpans;
   /** From the newest on that begin before a number. */
   readBack(sessionId: string, before: number): Iterable<StoredSpan>;
@@ -62,6 +64,8 @@ export class EventLog {
   /** Where the numbers of this daemon begin. What lies between it and what an earlier one has stored is lost. */
   readonly #base: number;
   readonly #lost: Gap | undefined;
+  /** Whether rows above the base are stored: their numbers were never reserved, and could not be cut off yet. */
+  #hasForeign: boolean;
   /** Up to here everything is stored that is to be. */
   #stored: number;
   #storing: Promise<boolean> | undefined;
@@ -77,11 +81,12 @@ export class EventLog {
     this.#numbers = numbers;
     this.#ring = new Ring({ sessionId, maxBytes: maxRetainedBytes, budget });
     this.#eventHead = Buffer.from(head("session/event", sessionId), "latin1");
-    const newest = store.newest(sessionId);
     this.#base = numbers.last;
+    this.#hasForeign = (store.newest(sessionId) ?? 0) > this.#base;
+    const newest = store.newest(sessionId, this.#base);
     this.#newest = numbers.last;
     this.#covered = numbers.last;
-    this.#stored = Math.min(newest ?? 0, this.#base);
+    this.#stored = newest ?? 0;
     if (this.#stored < this.#base) {
       const reason = newest === undefined ? "not_retained" : "daemon_restart";
       this.#lost = { from: this.#stored + 1, to: this.#base, reason };
@@ -200,6 +205,8 @@ export class EventLog {
   async #persist(): Promise<boolean> {
     const { store } = this.#options;
     try {
+      if (this.#hasForeign) await store.cut(this.#sessionId, this.#base);
+      this.#hasForeign = false;
       if (this.#stored < this.#base && this.#lost !== undefined) {
         await store.putGap(this.#sessionId, this.#lost);
         this.#stored = this.#base;
@@ -253,7 +260,10 @@ export class EventLog {
   /** Reads what is stored, up to what is held in memory. Gives whether it came so far. */
   #readStored(reading: Reading, held: number, maxBytes: number): boolean {
     const { spans, isEnd } = this.#options.store.read(this.#sessionId, reading.next - 1, maxBytes);
-    for (const { firstSeq, lastSeq, gap, frames } of spans.filter((span) => span.firstSeq < held)) {
+    const isForeign = ({ lastSeq }: StoredSpan): boolean => this.#hasForeign && lastSeq > this.#base;
+    for (const span of spans) {
+      if (span.firstSeq >= held || isForeign(span)) continue;
+      const { firstSeq, lastSeq, gap, frames } = span;
       reading.skipTo(firstSeq, "not_retained");
       const upTo = Math.min(lastSeq + 1, held);
       if (gap !== undefined) {
@@ -268,7 +278,7 @@ export class EventLog {
       }
       reading.skipTo(upTo, "not_retained", true);
     }
-    const isBehind = isEnd || spans.some(({ lastSeq }) => lastSeq >= held - 1);
+    const isBehind = isEnd || spans.some((span) => span.lastSeq >= held - 1 || isForeign(span));
     if (reading.next < held && !isBehind) return false;
     if (this.#lost !== undefined && reading.next < held) {
       reading.skipTo(Math.min(this.#lost.from, held), "not_retained");

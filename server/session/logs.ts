@@ -51,7 +51,8 @@ export class Logs {
   /**
    * Stores what an earlier daemon had told and not stored. To be called before any log is opened. Rejects where it cannot
    * be read or stored: it stays where it is then, for a later daemon. Numbers that were given while none could be
-   * reserved are forgotten: the log goes on below them. `reserved`: of each session that there is, how far it may go.
+   * reserved are forgotten: the log goes on below them. `reserved`: of each session that there is, how far it may go. What
+   * is of any other session goes too: nobody could ask for it.
    */
   static async recover(store: EventStore, directory: string, reserved: ReadonlyMap<string, number>): Promise<void> {
     for (const [sessionId, upTo] of reserved) await store.cut(sessionId, upTo);

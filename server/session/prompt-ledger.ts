@@ -28,7 +28,7 @@ export interface PromptLedgerOptions {
 
 /** What is undefined stays as it is. */
 type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
-type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by">;
+type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & { readonly group?: string | undefined };
 
 const maxLost = 16;
 /** Entries that are known to be some prompt's, so that no other one takes them for its own. */
@@ -102,7 +102,7 @@ export class PromptLedger {
    * Resolves when the text is on disk: only then may it be written to pi. Throws `overloaded`, `store_failed`; nothing is
    * stored then.
    */
-  async store({ promptId, text, hash, by }: NewPrompt): Promise<void> {
+  async store({ promptId, text, hash, by, group }: NewPrompt): Promise<void> {
     const { sessionId, maxOpen, maxOpenChars, store } = this.#options;
     if (this.#open.size >= maxOpen || (this.#openChars > 0 && this.#openChars + text.length > maxOpenChars)) {
       const why = `The session has ${this.#open.size} prompts that are not over, which is what it may have.`;
@@ -122,7 +122,7 @@ export class PromptLedger {
     };
     this.#track(prompt);
     try {
-      await store.add(prompt);
+      await store.add(prompt, group);
     } catch (error) {
       this.#untrack(promptId);
       throw error;

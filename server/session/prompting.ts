@@ -14,8 +14,10 @@ import { isChildOf, type SessionCore } from "./session-core.ts";
 export interface PromptRequest {
   /** Chosen by the client. Default: a UUIDv7. */
   readonly promptId?: string | undefined;
-  /** Resolves when what must be on disk before the prompt is. It was queued before this call. */
+  /** Resolves when what must be on disk before the prompt is, and was queued before this call. If not, nothing is stored. */
   readonly reserved?: Promise<void> | undefined;
+  /** With what it is stored together, or not at all. */
+  readonly group?: string | undefined;
   readonly by?: By | undefined;
   readonly text: string;
   readonly images?: readonly ImageBlock[] | undefined;
@@ -179,21 +181,20 @@ export class Prompting {
 
   /** Writes the prompt, and holds the session's turn until another prompt can follow. */
   async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
-    const { promptId, hash, text, by, reserved } = request;
+    const { promptId, hash, text, by, reserved, group } = request;
     const child = await this.#core.awake("prompt");
     this.#refuseControlText(child, text);
     const isCommand = child.isExtensionCommand(text);
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     request.signal?.throwIfAborted();
-    await this.#ledger.store({ promptId, text, hash, ...(by === undefined ? {} : { by }) });
+    await Promise.race([reserved, Promise.resolve()]);
+    await this.#ledger.store({ promptId, text, hash, group, ...(by === undefined ? {} : { by }) });
     try {
       await reserved;
       if (!isChildOf(this.#core, child)) {
-        throw new WireError(
-          "child_exited",
-          "Another session has taken over the session's pi; a second try starts another.",
-        );
+        const why = "Another session has taken over the session's pi; a second try starts another.";
+        throw new WireError("child_exited", why);
       }
     } catch (error) {
       this.#ledger.refused(promptId);

@@ -158,7 +158,8 @@ export class Pushing implements GivenPushes {
       });
     } catch (error) {
       this.#waiting = undefined;
-      this.#log.warn({ err: error }, "pushes wait: they could not be brought to pi");
+      const isExpected = error instanceof WireError && error.kind === "shutting_down";
+      this.#log[isExpected ? "debug" : "warn"]({ err: error }, "pushes wait: they could not be brought to pi");
       this.#postpone(error);
     }
   }

@@ -161,8 +161,8 @@ export class Runs {
   }
 
   #tell(end: RunEnd): void {
-    const { store, receipts, onEnded, sayEnded } = this.#options;
-    const stored = store.forget(end.runId);
+    const { sessionId, store, receipts, onEnded, sayEnded } = this.#options;
+    const stored = store.forget(sessionId, end.runId);
     onEnded(end);
     receipts.tell(stored, () => sayEnded(end));
   }

@@ -10,6 +10,11 @@ export interface SeqReserve {
 
 const block = 65_536;
 
+/** A number above all that any log has given until a time in Unix milliseconds. */
+function seqAt(ms: number): number {
+  return ms * 1_000;
+}
+
 /** While nothing can be reserved, it is tried again after so many numbers. */
 const retryAfter = 1_024;
 
@@ -17,9 +22,9 @@ const retryAfter = 1_024;
  * The numbers of a session's log. They only grow, also when a daemon is killed and another goes on: blocks are reserved on
  * disk before a number of them is given, and a new daemon begins behind the last block.
  *
- * Where nothing can be reserved (the store fails) numbers go on at the time in Unix milliseconds. A daemon that comes
- * behind a failed store begins far below these, and knows a cursor among them to be none of its own, since it is above
- * its head; none of them is ever given again for something else.
+ * Where nothing can be reserved (the store fails) numbers go on at the time in Unix microseconds, which no log outruns. A
+ * daemon that comes behind a failed store begins far below these, and knows a cursor among them to be none of its own,
+ * since it is above its head; none of them is ever given again for something else.
  */
 export class SeqNumbers {
   readonly #store: SeqReserve;
@@ -37,7 +42,7 @@ export class SeqNumbers {
   /** Counts releases: what was reserved before one says nothing of what is on disk behind it. */
   #releases = 0;
 
-  /** `now` is for tests. */
+  /** `now`, in Unix milliseconds, is for tests. */
   constructor(store: SeqReserve, now: () => number = Date.now) {
     this.#store = store;
     this.#now = now;
@@ -83,7 +88,7 @@ export class SeqNumbers {
     this.#nextTry = next + retryAfter;
     if (this.#isUnreserved) return next;
     this.#isUnreserved = true;
-    const jumped = Math.max(next, this.#now());
+    const jumped = Math.max(next, seqAt(this.#now()));
     this.#nextTry = jumped + retryAfter;
     return jumped;
   }

@@ -96,13 +96,18 @@ export class Session implements SessionCore {
         this.dialogs.childReady();
       },
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
-      leave: (end) => this.#leaving.leave(end),
+      leave: (end) => {
+        // From here on an answer would reach nobody.
+        this.dialogs.endAll("hibernate");
+        return this.#leaving.leave(end);
+      },
       onEnded: (child, exit, hadRun) => {
         this.#lastEnded = this.#childEnded(child, exit, hadRun);
       },
       onChange: () => {
         this.#record.touch();
         this.#publish();
+        if (this.#life.state.kind === "closing") this.dialogs.endAll("close");
         this.prompts.idleness.changed();
       },
       log,

@@ -124,6 +124,19 @@ export class Database {
     return this.#queue(statement, parameters);
   }
 
+  /** As {@link write}; of what has the same `group` all is stored or nothing, in one transaction where it can be. */
+  together(group: string, statement: Statement, ...parameters: Parameters): Promise<void> {
+    const former = this.#inFlight.find((write) => write.group === group) ?? this.#queued.inParts(group);
+    if (former === undefined) {
+      this.hurry();
+      return this.#queue(statement, parameters, { group });
+    }
+    // That one is on its way without this one, which follows only where it was stored.
+    const written = former.done.promise.then(() => this.together(group, statement, ...parameters));
+    written.catch(() => {});
+    return written;
+  }
+
   /**
    * Queues a statement that has happened in any case, and is only noted. If it fails, the promise rejects, and the newest
    * statement of each key is made again when the store is back. Nobody is answered by it, so it waits for a moment for
@@ -131,7 +144,7 @@ export class Database {
    */
   keep(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
     this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
-    return this.#queue(statement, parameters, key);
+    return this.#queue(statement, parameters, { key });
   }
 
   /** As {@link keep} for what may be missing: if it fails it is forgotten. */
@@ -184,13 +197,13 @@ export class Database {
     this.#writers.close();
   }
 
-  #queue({ sql }: Statement, parameters: Parameters, key?: string): Promise<void> {
+  #queue({ sql }: Statement, parameters: Parameters, of: Pick<Write, "key" | "group"> = {}): Promise<void> {
     const bytes = sizeOf(parameters);
     // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
-    const write = { sql, parameters, bytes, done: deferred<void>(), ...(key === undefined ? {} : { key }) };
+    const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
     if (!this.#queued.hasRoom(bytes)) this.#due();
     if (this.#queued.hasRoom(bytes)) this.#queued.add(write);
-    else if (key !== undefined) this.#queued.supersede(write);
+    else if (of.key !== undefined) this.#queued.supersede(write);
     else this.#refuse(write);
     return write.done.promise;
   }
@@ -281,10 +294,7 @@ export class Database {
 
   #failed(batch: readonly Write[], { kind, error }: WriterFailure): void {
     if (kind === "statement") {
-      if (batch.length > 1) {
-        this.#queued.split(batch);
-        return;
-      }
+      if (this.#queued.split(batch)) return;
       this.#onFailure(error);
       // What is wrong must not be tried for ever.
       for (const { done } of batch) done.reject(error);

@@ -53,6 +53,7 @@ export class EventStore {
   readonly #forget;
   readonly #delete;
   readonly #cut;
+  readonly #newestUpTo;
   readonly #expire;
   readonly #oldest;
   readonly #kept = new Map<string, Kept>();
@@ -83,6 +84,9 @@ export class EventStore {
     this.#forget = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq <= ?");
     this.#delete = database.prepare("DELETE FROM events WHERE session_id = ?");
     this.#cut = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq > ?");
+    this.#newestUpTo = database.prepare(
+      "SELECT max(last_seq) AS newest FROM events WHERE session_id = ? AND last_seq <= ?",
+    );
     // The newest row stays: it says how far the log had come.
     this.#expire = database.prepare(
       `DELETE FROM events WHERE at < ? AND last_seq <
@@ -97,9 +101,12 @@ export class EventStore {
     return this.#bytes;
   }
 
-  /** The newest number that is stored of a session. */
-  newest(sessionId: string): number | undefined {
-    return this.#kept.get(sessionId)?.newest;
+  /** The newest number that is stored of a session, of those up to `upTo`. */
+  newest(sessionId: string, upTo = Number.MAX_SAFE_INTEGER): number | undefined {
+    const newest = this.#kept.get(sessionId)?.newest;
+    if (newest === undefined || newest <= upTo) return newest;
+    const found = this.#newestUpTo.get(sessionId, upTo)?.["newest"];
+    return typeof found === "number" ? found : undefined;
   }
 
   /** Stores a stretch with those of its frames that are kept. Rejects where it was not written. */

@@ -36,7 +36,7 @@ export class IdempotencyStore {
 
   /** Resolves when the key is on disk: only then may its call have an effect. Rejects with `store_failed`. */
   begin(method: string, key: string, { paramsHash, subject }: StoredCall): Promise<void> {
-    return this.#database.write(this.#put, method, key, paramsHash, subject, "", Date.now());
+    return this.#database.together(subject, this.#put, method, key, paramsHash, subject, "", Date.now());
   }
 
   /** Notes the result of a call that has had its effect. */

@@ -82,15 +82,18 @@ export class PromptStore {
     );
   }
 
-  /** Resolves when a new prompt's text is on disk. Rejects with `store_failed`, or `conflict`: then nothing is stored. */
-  async add(prompt: StoredPrompt): Promise<void> {
+  /**
+   * Resolves when a new prompt's text is on disk, with what else is of the `group`, by default the prompt's id. Rejects
+   * with `store_failed`, or `conflict`: then nothing is stored.
+   */
+  async add(prompt: StoredPrompt, group = prompt.promptId): Promise<void> {
     const { promptId } = prompt;
     if (this.#adding.has(promptId) || this.get(promptId) !== undefined) {
       throw new WireError("conflict", `The id "${promptId}" was used before for another prompt.`, { promptId });
     }
     this.#adding.add(promptId);
     try {
-      await this.#database.write(this.#put, ...values(prompt));
+      await this.#database.together(group, this.#put, ...values(prompt));
     } finally {
       this.#adding.delete(promptId);
     }
@@ -117,15 +120,15 @@ export class PromptStore {
     return row === undefined ? undefined : promptOf(row);
   }
 
-  /** A session's prompts that are lost, or of which not all is known yet; oldest first. */
+  /** A session's prompts that are lost, or of which not all is known yet; oldest first. Throws `store_failed`. */
   open(sessionId: string): readonly StoredPrompt[] {
-    this.#settle(sessionId);
+    this.#queued.settle(this.#database, sessionId);
     return this.#open.all(sessionId).map(promptOf);
   }
 
-  /** The newest first. */
+  /** The newest first. Throws `store_failed`. */
   list(sessionId: string, states: readonly PromptState[], limit: number): readonly StoredPrompt[] {
-    this.#settle(sessionId);
+    this.#queued.settle(this.#database, sessionId);
     return this.#list.all(sessionId, JSON.stringify(states), limit).map(promptOf);
   }
 
@@ -142,11 +145,6 @@ export class PromptStore {
   /** Forgets the oldest of those that are settled or lost beyond so many. */
   limit(maxSettled: number): Promise<void> {
     return this.#database.write(this.#limit, maxSettled - 1);
-  }
-
-  /** Readers find what is on disk. */
-  #settle(sessionId: string): void {
-    if (this.#queued.has(sessionId)) this.#database.flush();
   }
 }
 

@@ -1,9 +1,19 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { Database } from "./database.ts";
+
 /** What is on its way to the disk, by key: readers of the database do not find it yet. */
 export class Queued {
   readonly #counts = new Map<string, number>();
 
   has(key: string): boolean {
     return this.#counts.has(key);
+  }
+
+  /** Has what is on its way found by readers. Throws `store_failed` where the disk does not answer: they would be misled. */
+  settle(database: Database, key: string): void {
+    if (!this.has(key) || database.flush()) return;
+    const why = "The disk does not answer: what was written last cannot be read yet.";
+    throw new WireError("store_failed", why, { retryAfterMs: 1_000 });
   }
 
   /** Counts a write until it has settled. Gives it back. */

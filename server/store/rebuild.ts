@@ -108,7 +108,7 @@ function restoreSessions(rows: readonly Row[], known: ReadonlySet<string>, optio
   }
   // Numbers of the log may have been given beyond what is still known; the time is above them all.
   for (const [id, session] of all) {
-    all.set(id, { ...session, reservedSeq: Math.max(session.reservedSeq, options.now) });
+    all.set(id, { ...session, reservedSeq: Math.max(session.reservedSeq, options.now * 1_000) });
   }
   return { all, fromRows, fromList };
 }

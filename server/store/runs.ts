@@ -27,17 +27,17 @@ export class RunStore {
 
   put(sessionId: string, run: OpenRun): Promise<void> {
     const written = this.#database.keep(`run ${run.runId}`, this.#put, run.runId, sessionId, JSON.stringify(run));
-    return this.#queued.until(written, "runs");
+    return this.#queued.until(written, sessionId);
   }
 
   /** It has ended. */
-  forget(runId: string): Promise<void> {
-    return this.#queued.until(this.#database.keep(`run ${runId}`, this.#delete, runId), "runs");
+  forget(sessionId: string, runId: string): Promise<void> {
+    return this.#queued.until(this.#database.keep(`run ${runId}`, this.#delete, runId), sessionId);
   }
 
+  /** Throws `store_failed` where the disk does not answer. */
   of(sessionId: string): readonly OpenRun[] {
-    // Readers find what is on disk.
-    if (this.#queued.has("runs")) this.#database.flush();
+    this.#queued.settle(this.#database, sessionId);
     return this.#select.all(sessionId).map(({ record }) => JSON.parse(String(record)) as OpenRun);
   }
 }

@@ -6,6 +6,8 @@ export interface Write extends Change {
   /** What it takes in memory, about. */
   readonly bytes: number;
   readonly done: Deferred<void>;
+  /** What has the same is stored together, or not at all. */
+  readonly group?: string;
   /** It is made again, as long as nothing newer has this key. */
   readonly key?: string;
 }

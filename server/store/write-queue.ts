@@ -55,9 +55,30 @@ export class WriteQueue {
     return batch;
   }
 
-  /** Of a transaction of several writes one was wrong: its halves are tried, in order, before anything else. */
-  split(batch: readonly Write[]): void {
-    const half = batch.length >> 1;
-    this.#parts.unshift(batch.slice(0, half), batch.slice(half));
+  /** One of a group that is in a part of its own already. */
+  inParts(group: string): Write | undefined {
+    return this.#parts.flat().find((write) => write.group === group);
   }
+
+  /**
+   * Of a transaction of several writes one was wrong: its halves are tried, in order, before anything else. A group is
+   * never divided, and stands where its last write stood. Gives whether it could be split.
+   */
+  split(batch: readonly Write[]): boolean {
+    const units = unitsOf(batch);
+    if (units.length < 2) return false;
+    const half = units.length >> 1;
+    this.#parts.unshift(units.slice(0, half).flat(), units.slice(half).flat());
+    return true;
+  }
+}
+
+/** The writes that stand alone, and the groups. */
+function unitsOf(batch: readonly Write[]): readonly (readonly Write[])[] {
+  const last = new Map(batch.map((write) => [write.group, write]));
+  const members = Map.groupBy(batch, ({ group }) => group);
+  return batch.flatMap((write) => {
+    if (write.group === undefined) return [[write]];
+    return last.get(write.group) === write ? [members.get(write.group) ?? [write]] : [];
+  });
 }

@@ -48,6 +48,7 @@ export class Writers implements WriterPort {
   #isThreadReady = false;
   /** An error of the system was met by the thread: nobody else's connection is to be trusted after that. */
   #hasThreadFailed = false;
+  #isEndWanted = false;
   #noThreadBefore = 0;
   #awaited: { readonly request: WriterRequest; readonly onOutcome: (outcome: WriterOutcome) => void } | undefined;
   /** The newest commit that is known of. */
@@ -144,7 +145,9 @@ export class Writers implements WriterPort {
   #endThread(): void {
     clearInterval(this.#idle);
     this.#isThreadReady = false;
+    this.#isEndWanted = true;
     this.#thread?.close();
+    this.#isEndWanted = false;
     this.#thread = undefined;
   }
 
@@ -155,7 +158,8 @@ export class Writers implements WriterPort {
     this.#thread = undefined;
     this.#noThreadBefore = performance.now() + threadPauseMs;
     if (this.#hasThreadFailed) this.#local.distrust();
-    this.#options.onFailure(why);
+    // One that was told to end, with nothing left to write, has not failed.
+    if (!this.#isEndWanted || this.#awaited !== undefined) this.#options.onFailure(why);
     if (this.#awaited !== undefined) this.#settle(this.#again(this.#awaited.request));
   }
 

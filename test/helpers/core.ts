@@ -124,7 +124,12 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   }
 
   let current = open();
-  const restart = async (): Promise<void> => {
+  let restarting: Promise<void> = Promise.resolve();
+  const restart = (): Promise<void> => {
+    restarting = restarting.catch(() => {}).then(begin);
+    return restarting;
+  };
+  const begin = async (): Promise<void> => {
     for (const { state } of current.registry.all()) {
       if (state.kind !== "idle" && state.kind !== "running") continue;
       process.kill(state.child.pid, "SIGKILL");
@@ -163,6 +168,8 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       await restart();
     },
     [Symbol.asyncDispose]: async () => {
+      // One that is being restarted has another life to end.
+      await restarting.catch(() => {});
       await current.registry.shutdown();
       current.tracker.close();
       current.database.close();

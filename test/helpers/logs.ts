@@ -16,7 +16,11 @@ export function memoryStore(): MemoryStore {
   const store: MemoryStore = {
     spans,
     fails: false,
-    newest: () => spans.at(-1)?.lastSeq,
+    newest: (_id, upTo = Number.MAX_SAFE_INTEGER) => spans.findLast(({ lastSeq }) => lastSeq <= upTo)?.lastSeq,
+    cut: async (_id, upTo) => {
+      if (store.fails) throw new Error("the store fails");
+      spans.splice(0, spans.length, ...spans.filter(({ lastSeq }) => lastSeq <= upTo));
+    },
     put: async (_id, firstSeq, lastSeq, frames) =>
       add({ firstSeq, lastSeq, frames: frames.map((one) => Buffer.from(one)) }),
     putGap: async (_id, { from, to, reason }: Gap) => add({ firstSeq: from, lastSeq: to, gap: reason, frames: [] }),

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DeliverAs, Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { Params } from "../../protocol/methods.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
 import { Gate } from "../../provider/gate.ts";
 import type { LogEntry } from "../../provider/log.ts";
 import { answer, behind, call, hold, type Reply } from "../../provider/reply.ts";
@@ -261,14 +262,21 @@ export class Actor {
       const latest = ledger.latest(push.id);
       if (latest === undefined) return push.answer === "unsure";
       if (latest.state === "parked") return true;
-      return latest.state !== "prepared" && latest.state !== "delivered" && !isMoving(latest);
+      return latest.state !== "prepared" && latest.state !== "delivered" && !isMoving(latest, state);
     });
   }
 }
 
-/** Whether a push goes on without anybody doing something. */
-export function isMoving({ state, deliverAs, triggerTurn }: Delivery): boolean {
-  if (state === "accepted") return true;
+/**
+ * Whether a push goes on without anybody doing something. One for the next turn wakes nobody when its session's pi has
+ * ended, as with a daemon that was killed: the next prompt brings both.
+ */
+export function isMoving(
+  { state, deliverAs, triggerTurn }: Delivery,
+  session: SessionInfo["state"] | undefined,
+): boolean {
+  const isAsleep = session === "hibernated" || session === "crashed";
+  if (state === "accepted") return deliverAs !== "nextTurn" || !isAsleep;
   return (state === "held" || state === "inserted") && deliverAs !== "nextTurn" && triggerTurn;
 }
 

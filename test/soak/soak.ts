@@ -218,7 +218,11 @@ class Run {
         stuck.push({ kind: "lost", message, session: actor.name });
         for (const { id } of ledger.open(actor.sessionId)) {
           const latest = ledger.latest(id);
-          if (latest === undefined || latest.state === "prepared" || isMoving(latest)) {
+          if (
+            latest === undefined ||
+            latest.state === "prepared" ||
+            isMoving(latest, ledger.session(actor.sessionId)?.state)
+          ) {
             stuck.push({ kind: "lost", message, session: actor.name, deliveryId: id });
           }
         }

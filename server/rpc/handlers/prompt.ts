@@ -24,6 +24,7 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       signal,
       by,
       reserved: subject?.reserved,
+      group: subject?.id,
     });
     if (wait === undefined || taken.disposition === "handled") return taken;
     const settled = await over(ledger, taken.promptId, timeoutMs, signal);

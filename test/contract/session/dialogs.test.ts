@@ -101,6 +101,29 @@ describe("a question of an extension", () => {
     expect(answersOf(on)).toMatchObject([{ id: "q3", value: "z" }, { id: "q1" }, { id: "q2", cancelled: true }]);
   });
 
+  test.each(["hibernate", "reload", "shutdown", "close"] as const)(
+    "ends with its pi, before that is gone, when the session is to %s",
+    async (how) => {
+      await using core = await startCore();
+      const on = await scene(core);
+      // A command asks without a run.
+      void prompt(on, asking("/ask")).catch(() => {});
+      const { dialogId } = await opened(on);
+      const { state } = on.session;
+      const ended = {
+        hibernate: () => on.session.upkeep.hibernate(true),
+        reload: () => on.session.reload(),
+        shutdown: () => on.session.shutDown(0),
+        close: () => on.session.close(),
+      }[how]();
+      await on.heard.until(named("dialog/resolved"));
+      expect("child" in state && state.child.state.kind).not.toBe("exited");
+      expect(kindOf(() => respond(on, dialogId, { confirmed: true }))).toBe("stale");
+      await ended;
+      expect(endings(on)).toEqual([how === "close" ? "ended by close" : "ended by hibernate"]);
+    },
+  );
+
   test("of two answers one reaches pi, and the other one hears whose it was", async () => {
     await using core = await startCore();
     const on = await scene(core);

@@ -20,7 +20,6 @@ const requestEnd = {
 const frames: readonly OutwardFrame[] = [
   hello,
   { ...hello, sessionFile: "/tmp/s.jsonl" },
-  { ...hello, standing: ["d"] },
   { kind: "reply", at, rid: "1", ok: true, data: { held: ["d"], inserted: [], running: false } },
   { kind: "reply", at, rid: "1", ok: false, error: "no" },
   { kind: "inserted", at, deliveryIds: ["d", "A.b:-", "constructor", "x".repeat(128)] },
@@ -62,7 +61,7 @@ describe("parseOutwardFrame", () => {
   });
 
   test.each(frames)("refuses $kind without any one of the fields that it must have", (frame) => {
-    const optional = ["sessionFile", "standing", "status", "data", ...(mayLack[frame.kind] ?? [])];
+    const optional = ["sessionFile", "status", "data", ...(mayLack[frame.kind] ?? [])];
     for (const field of Object.keys(frame)) {
       const { [field]: _left, ...rest } = frame as unknown as Record<string, unknown>;
       expect(parseOutwardFrame(rest) !== undefined, field).toBe(optional.includes(field));

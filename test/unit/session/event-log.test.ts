@@ -289,3 +289,27 @@ describe("EventLog", () => {
     );
   });
 });
+
+test("numbers that nobody had reserved, and that could not be cut off, hide no loss, and are cut off by the log itself", async () => {
+  const store = memoryStore();
+  const row = (seq: number) => [Buffer.from(`{"seq":${seq}}`)];
+  await store.put("s-1", 1, 4, row(4));
+  await store.put("s-1", 2_000, 2_001, row(2_001));
+  const log = memoryLog({ store, numbers: new SeqNumbers(reserveFrom(100)) });
+  expect(log.lost).toEqual({ from: 5, to: 100, reason: "daemon_restart" });
+  store.fails = true;
+  log.append("session/updated", {});
+  expect(await log.persist()).toBe(false);
+  const { items } = log.read(4, 1 << 20);
+  expect(items.map((item) => (item.kind === "gap" ? item.gap : item.frame.seq))).toEqual([
+    { from: 5, to: 100, reason: "daemon_restart" },
+    101,
+  ]);
+  store.fails = false;
+  expect(await log.persist()).toBe(true);
+  expect(store.spans.map(({ firstSeq, lastSeq, gap }) => ({ firstSeq, lastSeq, gap }))).toEqual([
+    { firstSeq: 1, lastSeq: 4, gap: undefined },
+    { firstSeq: 5, lastSeq: 100, gap: "daemon_restart" },
+    { firstSeq: 101, lastSeq: 101, gap: undefined },
+  ]);
+});

@@ -137,6 +137,15 @@ describe("a subscription", () => {
     expect(journal.continues({ after: 1, epoch: "e-1" })).toBe(true);
   });
 
+  test("of certain types is not ended by a record that has the form of JSON and is none", () => {
+    const journal = journalOf();
+    const heard = ear();
+    journal.subscribe(heard, { types: ["x"] });
+    for (const record of ['{"type":"\\x"}', '{ "type":"x","a":01}']) journal.record(Buffer.from(record), 1, false);
+    event(journal, "x");
+    expect(heard.seqs()).toEqual([3]);
+  });
+
   test("of certain types gets these alone, and what is no event of pi's", () => {
     const journal = journalOf();
     const heard = ear();

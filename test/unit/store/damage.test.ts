@@ -113,7 +113,7 @@ describe("a damaged store", () => {
       expect(report?.kept.deliveries).toBe([...after.keys()].filter((id) => id.startsWith("d-")).length);
       expect(report?.why).toMatch(/\.$/);
       if (title !== "the database gone") expect(statSync(report?.path ?? "").mode & 0o777).toBe(0o600);
-      expect(store.sessions.all().every(({ reservedSeq }) => reservedSeq > 1_000_000_000_000)).toBe(true);
+      expect(store.sessions.all().every(({ reservedSeq }) => reservedSeq > 1_000_000_000_000_000)).toBe(true);
       store.close();
       // It is well again, and what was found stays visible.
       const again = open(directory);

@@ -41,6 +41,25 @@ describe("Database", () => {
     database.close();
   });
 
+  test("stores a group together or not at all, whatever it shares its transaction with", async () => {
+    const database = new Database(file(), () => {});
+    const statement = database.prepare(insert);
+    const wrong = database.prepare("INSERT INTO commits VALUES (1, 1)");
+    const values = (key: string) => ["m", key, "h", "{}", 1] as const;
+    const outcomes = await Promise.allSettled([
+      database.together("a", statement, ...values("a1")),
+      database.write(statement, ...values("x")),
+      database.together("b", statement, ...values("b1")),
+      database.write(wrong),
+      database.together("a", wrong),
+      database.together("b", statement, ...values("b2")),
+    ]);
+    expect(outcomes.map(({ status }) => status === "fulfilled")).toEqual([false, true, true, false, false, true]);
+    const stored = database.prepare("SELECT key FROM idempotency ORDER BY key").all();
+    expect(stored.map(({ key }) => key)).toEqual(["b1", "b2", "x"]);
+    database.close();
+  });
+
   test("writes what is queued when it is closed", () => {
     const database = new Database(file(), () => {});
     void database.write(database.prepare(insert), "m", "k", "h", "{}", 1);

@@ -154,6 +154,16 @@ describe("the tail of the logs", () => {
     expect(events.read("s", 4, everything).spans).toEqual([{ firstSeq: 5, lastSeq: 5, frames: [frame("s", 5)] }]);
   });
 
+  test("is forgotten as far as it is of no session that there is", async () => {
+    const events = new EventStore(store.database, bounds);
+    const tail = tailOf();
+    tail.append(1, frame("never", 1));
+    tail.append(1, frame("s", 1));
+    tail.close();
+    await Logs.recover(events, directory, reserved);
+    expect([events.newest("never"), events.newest("s"), tails()]).toEqual([undefined, 1, []]);
+  });
+
   test("takes no more than its bound on disk, says so once, and goes on when something was stored", () => {
     const said: unknown[] = [];
     const one = frame("s", 1).length + 3;

@@ -7,6 +7,7 @@ import type { WireError } from "../../../protocol/errors.ts";
 import { CommitMark } from "../../../server/store/commit-mark.ts";
 import { connect } from "../../../server/store/connection.ts";
 import { Database, type DatabaseOptions } from "../../../server/store/database.ts";
+import { PromptStore } from "../../../server/store/prompts.ts";
 import { Writer } from "../../../server/store/writer.ts";
 import type { ThreadCallbacks, WriterThread } from "../../../server/store/writers.ts";
 
@@ -222,6 +223,23 @@ describe("a disk that does not answer", () => {
     stage.isHung = false;
     expect(store.database.flush(2_000)).toBe(true);
   });
+
+  test("has readers of prompts and runs refused by name, as long as what they would find is out of date", async () => {
+    const { stage, startThread } = stagedThread();
+    using store = await threaded({ startThread });
+    const prompts = new PromptStore(store.database);
+    stage.isHung = true;
+    void prompts.runs.put("s", { runId: "r", startedAt: 1, promptIds: [] }).catch(() => {});
+    const prompt = { promptId: "p", sessionId: "s", text: "t", length: 1, hash: "", state: "queued" as const };
+    void prompts.put({ ...prompt, createdAt: 1, updatedAt: 1 }).catch(() => {});
+    expect(() => prompts.runs.of("s")).toThrow(/does not answer/);
+    expect(() => prompts.open("s")).toThrow(/does not answer/);
+    expect(() => prompts.list("s", ["queued"], 1)).toThrow(/does not answer/);
+    expect(prompts.runs.of("another")).toEqual([]);
+    stage.isHung = false;
+    store.database.flush(2_000);
+    expect([prompts.runs.of("s").length, prompts.open("s").length]).toEqual([1, 1]);
+  });
 });
 
 describe("a writing thread that dies", () => {
@@ -250,5 +268,18 @@ describe("a writing thread that dies", () => {
     expect(await written).toBe("stored");
     expect(store.database.health).toEqual({ state: "open" });
     expect(onDisk()).toEqual(["first,{}", "written,{}"]);
+  });
+
+  test("as it was told to has not failed", async () => {
+    const { stage, startThread } = stagedThread();
+    const failures: unknown[] = [];
+    const told = (callbacks: ThreadCallbacks): WriterThread => ({
+      ...startThread(callbacks),
+      close: () => stage.callbacks?.onEnd(new Error("The writing thread ended.")),
+    });
+    const database = new Database(file(), (error) => void failures.push(error), { maxLocalMs: 0, startThread: told });
+    while (!database.isThreaded) await database.write(database.prepare(insert), "first", "{}");
+    database.close();
+    expect(failures).toEqual([]);
   });
 });

@@ -1,0 +1,82 @@
+import { createInterface } from "node:readline/promises";
+import type { Readable, Writable } from "node:stream";
+import type { DialogHandler } from "../client/index.ts";
+import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
+import { answerLabel, answerOf, questionLines } from "./terminal-dialogs.ts";
+
+export interface AskerOptions {
+  readonly input: Readable;
+  /** Where the question stands, beside the result. */
+  readonly output: Writable;
+  /** Whether both are a terminal, which shows what is typed. */
+  readonly isTerminal: boolean;
+  /** Called before something is printed: what was begun ends its line. */
+  readonly before: () => void;
+  /** Ctrl-C while a question is answered, which is about the run. */
+  readonly onInterrupt: () => void;
+}
+
+/**
+ * Answers the questions of extensions by hand, one at a time, in their order. Ctrl-D dismisses one. A question that ends
+ * elsewhere is taken away; one whose text cannot be edited in a line is left to others.
+ */
+export function askerOn(options: AskerOptions): DialogHandler {
+  let turn: Promise<unknown> = Promise.resolve();
+  return (dialog, { signal }) => {
+    const answered = turn.then(() => ask(dialog, signal, options));
+    turn = answered.catch(() => {});
+    return answered;
+  };
+}
+
+async function ask(dialog: Dialog, signal: AbortSignal, options: AskerOptions): Promise<DialogAnswer | undefined> {
+  if (signal.aborted) return undefined;
+  const say = (line: string): void => void options.output.write(`${line}\n`);
+  options.before();
+  for (const line of questionLines(dialog)) say(line);
+  const prefill = dialog.method === "editor" ? (dialog.prefill ?? "") : "";
+  if (/[\r\n]/.test(prefill)) {
+    say(`  (several lines; to answer: pi-rpcd dialog answer ${dialog.dialogId} TEXT)`);
+    return undefined;
+  }
+  for (;;) {
+    const line = await typed({ label: answerLabel(dialog), prefill, signal }, options);
+    if (line === "ended") {
+      say("  (it has ended)");
+      return undefined;
+    }
+    if (line === undefined) return { cancelled: true };
+    const given = answerOf(dialog, line.text);
+    if ("answer" in given) return given.answer;
+    say(given.problem);
+  }
+}
+
+interface Line {
+  readonly label: string;
+  /** Stands there already, to be changed. */
+  readonly prefill: string;
+  readonly signal: AbortSignal;
+}
+
+/** A line that is typed; undefined at the end of what is typed. */
+async function typed(
+  { label, prefill, signal }: Line,
+  { input, output, isTerminal, onInterrupt }: AskerOptions,
+): Promise<{ readonly text: string } | "ended" | undefined> {
+  const lines = createInterface({ input, output, terminal: isTerminal, historySize: 0 });
+  const closed = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
+  lines.on("SIGINT", onInterrupt);
+  try {
+    const asked = lines.question(label, { signal }).then((text) => ({ text }));
+    asked.catch(() => {});
+    if (prefill !== "") lines.write(prefill);
+    return await Promise.race([asked, closed]);
+  } catch (error) {
+    if (signal.aborted) return "ended";
+    if (error instanceof Error && error.name === "AbortError") return undefined;
+    throw error;
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,83 @@
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { askerOn } from "../../../cli/prompt-dialogs.ts";
+import type { Dialog, DialogMethod } from "../../../protocol/dialog.ts";
+
+/** A terminal's two ends: what is typed, and what stands there. */
+function desk() {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  let shown = "";
+  let waiting: () => void = () => {};
+  output.on("data", (data: Buffer) => {
+    shown += data.toString("utf8");
+    waiting();
+  });
+  const until = async (text: string): Promise<void> => {
+    while (!shown.includes(text)) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting = resolve;
+      await promise;
+    }
+  };
+  let begun = 0;
+  const before = (): void => {
+    begun += 1;
+  };
+  const ask = askerOn({ input, output, isTerminal: false, before, onInterrupt: () => {} });
+  return { input, ask, until, shown: () => shown, begun: () => begun };
+}
+
+const dialog = (method: DialogMethod, fields: Partial<Dialog> = {}): Dialog => ({
+  ...{ dialogId: "d1", sessionId: "s", requestId: "q", generation: 1, state: "open", openedAt: 0, deadline: 1 },
+  ...{ method, title: "Which?", ...fields },
+});
+const open = () => ({ signal: new AbortController().signal });
+
+test("questions are asked one at a time, and what is no answer is asked for again", async () => {
+  const { input, ask, until, shown, begun } = desk();
+  const first = ask(dialog("select", { title: "First?\u001b[2J", options: ["one", "two"] }), open());
+  const second = ask(dialog("confirm", { title: "Second?" }), open());
+  await until("1-2? ");
+  expect(shown()).toContain("1) one");
+  expect(shown()).not.toContain("\u001b");
+  input.write("three\n");
+  await until("Give a number");
+  input.write("2\n");
+  expect(await first).toEqual({ value: "two" });
+  await until("Second?");
+  await until("y/n? ");
+  input.write("y\n");
+  expect(await second).toEqual({ confirmed: true });
+  expect(begun()).toBe(2);
+});
+
+test("the end of what is typed dismisses the question", async () => {
+  const { input, ask, until } = desk();
+  const answer = ask(dialog("input"), open());
+  await until("answer: ");
+  input.end();
+  expect(await answer).toEqual({ cancelled: true });
+});
+
+test("a question that ends elsewhere is taken away, and the next is asked", async () => {
+  const { input, ask, until } = desk();
+  const over = new AbortController();
+  const first = ask(dialog("confirm"), { signal: over.signal });
+  const never = ask(dialog("confirm", { title: "Never shown?" }), { signal: over.signal });
+  const second = ask(dialog("input", { title: "Name?" }), open());
+  await until("y/n? ");
+  over.abort(new Error("The dialog has ended."));
+  expect(await first).toBeUndefined();
+  expect(await never).toBeUndefined();
+  await until("Name?");
+  await until("answer: ");
+  input.write("Ada\n");
+  expect(await second).toEqual({ value: "Ada" });
+});
+
+test("a text of several lines is left to others, who are told how", async () => {
+  const { ask, shown } = desk();
+  expect(await ask(dialog("editor", { prefill: "a\nb" }), open())).toBeUndefined();
+  expect(shown()).toContain("pi-rpcd dialog answer d1 TEXT");
+});

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import type { Delivery } from "../../../protocol/delivery.ts";
+import { isMoving } from "../../soak/actor.ts";
+
+const push = (state: Delivery["state"], deliverAs: Delivery["deliverAs"]) =>
+  ({ state, deliverAs, triggerTurn: true }) as Delivery;
+
+test("a push for the next turn rests where no pi is there, and every other accepted one goes on", () => {
+  for (const session of ["hibernated", "crashed"] as const) {
+    expect(isMoving(push("accepted", "nextTurn"), session)).toBe(false);
+    expect(isMoving(push("accepted", "steer"), session)).toBe(true);
+  }
+  expect(isMoving(push("accepted", "nextTurn"), "idle")).toBe(true);
+  expect(isMoving(push("held", "nextTurn"), "idle")).toBe(false);
+  expect(isMoving(push("held", "followUp"), "idle")).toBe(true);
+  expect(isMoving(push("delivered", "steer"), "idle")).toBe(false);
+});
