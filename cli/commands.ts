@@ -77,7 +77,7 @@ export const commands = {
     exitCodes: [0, 1, 2, 5, 130],
   },
   config: {
-    summary: "Shows the configuration that a daemon started now would have, and where each value comes from.",
+    summary: "Shows the configuration that a new daemon would have, and each value's origin.",
     description:
       "Defaults come first, then the configuration file (JSON with comments), the environment, and the options of `pi-rpcd start`; what comes later counts.",
     arguments: [],

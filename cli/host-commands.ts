@@ -19,7 +19,7 @@ export const hostCommands = {
     exitCodes: [0, 1, 2, 130],
   },
   token: {
-    summary: "Shows the daemon's token, and makes, lists, rotates or revokes named ones with fewer rights.",
+    summary: "Shows the daemon's token; makes, lists and ends named ones with fewer rights.",
     description:
       "`show` prints the secret of the daemon's own token, which allows everything. `create` prints a new token's secret, this once. `rotate` gives one another secret, without NAME the daemon's own; programs that read daemon.json find it there. A token that is rotated or revoked is refused at once, and its connections are closed.",
     arguments: [

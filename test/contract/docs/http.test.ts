@@ -210,7 +210,7 @@ const strings = { type: "array", items: { type: "string" } };
 const content = {
   type: "object",
   minProperties: 1,
-  propertyNames: { pattern: "^[a-z]+/[a-z+.-]+(; charset=utf-8)?$" },
+  propertyNames: { pattern: "^[a-z]+/[a-z+.-]+(; version=[\\d.]+)?(; charset=utf-8)?$" },
   additionalProperties: {
     type: "object",
     required: ["schema"],

@@ -6,18 +6,19 @@ import { expect, test } from "vitest";
 
 const ciRun = join(import.meta.dirname, "../../../.ci/run");
 
-/** Runs .ci/run with an npm whose `test`, `run check` and `run test:faults` are these shell commands. */
+/** Runs .ci/run with an npm whose `test`, `run check`, `run test:faults` and other tests are these shell commands. */
 function runCi(
   npmTest: string,
   npmCheck: string,
   npmFaults = 'echo "1 passed, 0 failed"',
+  npmPrograms = 'echo "0 passed, 0 failed"; exit 3',
 ): { code: number | null; lines: string[] } {
   const folder = mkdtempSync(join(tmpdir(), "ci-run-"));
   try {
     const npm = join(folder, "npm");
     writeFileSync(
       npm,
-      `#!/bin/sh\ncase "$*" in\ntest)\n${npmTest};;\n*test:faults)\n${npmFaults};;\n*)\n${npmCheck};;\nesac\n`,
+      `#!/bin/sh\ncase "$*" in\ntest)\n${npmTest};;\n*test:faults)\n${npmFaults};;\n*test:*)\n${npmPrograms};;\n*)\n${npmCheck};;\nesac\n`,
     );
     // Nothing is installed for a test.
     writeFileSync(join(folder, "apt-get"), "#!/bin/sh\n");
@@ -63,6 +64,10 @@ test("CI takes faults that cannot be put in here for no failure, and one that is
   const well = 'echo "5 passed, 0 failed"';
   const notRun = runCi(well, well, 'echo "2 passed, 0 failed"; exit 3');
   expect([notRun.lines.at(-1), notRun.code]).toEqual(["12 passed, 0 failed", 0]);
+  const screens = runCi(well, well, undefined, 'echo "4 passed, 0 failed"');
+  expect([screens.lines.at(-1), screens.code]).toEqual(["19 passed, 0 failed", 0]);
+  const failed = runCi(well, well, undefined, 'echo "3 passed, 1 failed"; exit 1');
+  expect([failed.lines.at(-1), failed.code]).toEqual(["17 passed, 2 failed", 1]);
   const met = runCi(well, well, 'echo "2 passed, 1 failed"; exit 1');
   expect([met.lines.at(-1), met.code]).toEqual(["12 passed, 1 failed", 1]);
 });
