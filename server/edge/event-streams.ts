@@ -63,6 +63,8 @@ export class EventStreams {
       const { name, retryable: _derived, ...details } = answer.error.data as WireError["data"];
       throw new WireError(name, answer.error.message, details);
     }
+    // Its client has gone meanwhile, and hears nothing of this; or the daemon is about to end.
+    if (stream.gone.aborted) throw new WireError("shutting_down", "The daemon is about to end.");
     reply.hijack();
     stream.open(answer.result as Readonly<Record<string, unknown>>, params["after"] !== undefined);
   }

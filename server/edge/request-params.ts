@@ -10,7 +10,7 @@ interface PropertySchema {
 }
 
 /** The params of a row by their names. */
-export function propertiesOf({ params }: MethodRow): Readonly<Record<string, PropertySchema>> {
+function propertiesOf({ params }: MethodRow): Readonly<Record<string, PropertySchema>> {
   return (params as { readonly properties?: Readonly<Record<string, PropertySchema>> }).properties ?? {};
 }
 

@@ -202,6 +202,25 @@ test("the end of the daemon ends streams in order, and refuses others", async ()
   expect(source.seqs).toEqual([1]);
 });
 
+test("a stream whose subscription is not answered when the daemon ends is refused", async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<unknown>();
+  const subscribe = (): Promise<unknown> => {
+    asked.resolve();
+    return answer.promise;
+  };
+  await using edge = await startEdge({
+    limits: { closeTimeoutMs: 60_000 },
+    handlers: { "session/subscribe": subscribe },
+  });
+  const refused = http(edge, { path, headers: authorization });
+  await asked.promise;
+  const closed = edge.edge.close();
+  answer.resolve({ cursor: 1, epoch: "e" });
+  expect(await refused).toMatchObject({ status: 503, body: { name: "shutting_down" } });
+  await closed;
+});
+
 test("there are only so many streams", async () => {
   await using room = await startRoom({ maxEventStreams: 1 });
   using source = await room.open();
