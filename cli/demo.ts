@@ -43,7 +43,7 @@ const slowTool = "sleep 2 && echo '42 of 42 checks passed'";
 export async function demo(invocation: Demo): Promise<number> {
   const { options, output, signal } = invocation;
   const story = new Story(output);
-  const workspace = createWorkspace();
+  const workspace = createWorkspace("pi-rpcd-demo-");
   const cleanup = new Cleanup();
   if (options.keep !== true) {
     // Even when this process is ended in the middle.

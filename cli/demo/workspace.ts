@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The demo's own directory, with all that it needs in it. */
+/** A directory of its own, with all that the demo or the doctor needs in it. */
 export interface Workspace {
   readonly root: string;
   readonly stateDir: string;
@@ -14,8 +14,7 @@ export interface Workspace {
 /** The shortest limit of a Unix socket's path that there is, macOS's; what comes behind the directory's name fits too. */
 const maxRootBytes = 103 - "/state/daemon.sock".length;
 
-export function createWorkspace(): Workspace {
-  const name = "pi-rpcd-demo-";
+export function createWorkspace(name: string): Workspace {
   const inTmp = join(tmpdir(), name);
   // The directory for temporary files may be the user's own choice, and deep.
   const prefix = Buffer.byteLength(inTmp) + 6 > maxRootBytes ? join("/tmp", name) : inTmp;

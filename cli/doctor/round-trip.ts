@@ -31,7 +31,7 @@ const timeoutMs = 60_000;
  */
 export async function checkRoundTrip(options: RoundTripOptions): Promise<readonly Finding[]> {
   const cleanup = new Cleanup();
-  const workspace = createWorkspace();
+  const workspace = createWorkspace("pi-rpcd-doctor-");
   process.once("exit", workspace.remove);
   cleanup.add(() => {
     workspace.remove();

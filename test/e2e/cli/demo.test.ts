@@ -1,5 +1,4 @@
 import { readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
 import { lines, Scene } from "./scene.ts";
@@ -13,8 +12,9 @@ interface Step {
   readonly pid?: number;
 }
 
-function demoDirectories(): readonly string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith("pi-rpcd-demo-"));
+/** What demos have left: each scene's go where no other's can be seen. */
+function demoDirectories({ root }: Scene): readonly string[] {
+  return readdirSync(root).filter((name) => name.startsWith("pi-rpcd-demo-"));
 }
 
 function isAlive(pid: number): boolean {
@@ -28,7 +28,7 @@ function isAlive(pid: number): boolean {
 
 test("the demo shows every state of the receipt and exits with 0", async () => {
   await using scene = await Scene.open();
-  const { code, stdout, stderr } = await scene.run(["demo"]);
+  const { code, stdout, stderr } = await scene.run(["demo"], { env: { TMPDIR: scene.root } });
   expect(stderr).toBe("");
   expect(code).toBe(0);
   expect(stdout).toContain(`pi ${piUnderTest().version}`);
@@ -37,12 +37,12 @@ test("the demo shows every state of the receipt and exits with 0", async () => {
   expect(shown[0]).toBeGreaterThan(0);
   expect(stdout.match(/✔/g)).toHaveLength(5);
   expect(stdout).toMatch(/All held\. \d+\.\d s, no process and no file is left\.\n$/);
-  expect(demoDirectories()).toEqual([]);
+  expect(demoDirectories(scene)).toEqual([]);
 });
 
 test("the demo tells programs the same, and leaves neither process nor file", async () => {
   await using scene = await Scene.open();
-  const { code, stdout } = await scene.run(["demo", "--json"]);
+  const { code, stdout } = await scene.run(["demo", "--json"], { env: { TMPDIR: scene.root } });
   expect(code).toBe(0);
   const steps = lines<Step>(stdout);
   expect(steps.filter(({ kind }) => kind === "receipt").map(({ state }) => state)).toEqual(states);

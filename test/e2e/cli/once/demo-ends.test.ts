@@ -1,5 +1,4 @@
 import { readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { lines, Scene } from "../scene.ts";
 
@@ -7,8 +6,9 @@ interface Step {
   readonly pid?: number;
 }
 
-function demoDirectories(): readonly string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith("pi-rpcd-demo-"));
+/** What demos have left: each scene's go where no other's can be seen. */
+function demoDirectories({ root }: Scene): readonly string[] {
+  return readdirSync(root).filter((name) => name.startsWith("pi-rpcd-demo-"));
 }
 
 function isAlive(pid: number): boolean {
@@ -24,7 +24,7 @@ test.each(["SIGINT", "SIGTERM"] as const)(
   "%s in the middle ends the demo and all that it has started",
   async (signal) => {
     await using scene = await Scene.open();
-    const demo = scene.start(["demo", "--json"]);
+    const demo = scene.start(["demo", "--json"], { env: { TMPDIR: scene.root } });
     await demo.said(/"state":"held"/);
     demo.kill(signal);
     const { code, stdout } = await demo.ended;
@@ -34,15 +34,15 @@ test.each(["SIGINT", "SIGTERM"] as const)(
         .flatMap(({ pid }) => pid ?? [])
         .filter(isAlive),
     ).toEqual([]);
-    expect(demoDirectories()).toEqual([]);
+    expect(demoDirectories(scene)).toEqual([]);
   },
 );
 
 test("a demo that fails says what went wrong and what to do", async () => {
   await using scene = await Scene.open();
-  const { code, stdout, stderr } = await scene.run(["demo", "--pi", "no-such-pi.js"]);
+  const { code, stdout, stderr } = await scene.run(["demo", "--pi", "no-such-pi.js"], { env: { TMPDIR: scene.root } });
   expect(code).toBe(1);
   expect(stdout).not.toContain("All held");
   expect(stderr).toMatch(/pi-rpcd: The demo failed after .*no-such-pi\.js.*--keep.*\(pi_not_found\)\n$/);
-  expect(demoDirectories()).toEqual([]);
+  expect(demoDirectories(scene)).toEqual([]);
 });
