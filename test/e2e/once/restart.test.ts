@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Scene } from "../cli/scene.ts";
+
+const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
+
+test("start --restart ends the daemon that runs and starts another, which has the sessions", async () => {
+  await using scene = await Scene.open();
+  const env = { PI_RPCD_PI: fakePi };
+  const first = await scene.json(["start", "--restart"], { env });
+  expect(first).toMatchObject({ started: true });
+  const { sessionId } = await scene.json(["new"], { env });
+  const second = await scene.json(["start", "--restart"], { env });
+  expect(second).toMatchObject({ started: true, stateDir: scene.stateDir });
+  expect(second["pid"]).not.toBe(first["pid"]);
+  expect(await scene.json(["ls"])).toMatchObject({ sessions: [{ sessionId }] });
+});
+
+test("a daemon that is older than the command line is named, with what to do", async () => {
+  await using scene = await Scene.open();
+  mkdirSync(scene.stateDir, { mode: 0o700 });
+  const socketPath = join(scene.stateDir, "daemon.sock");
+  const info = {
+    ...{ pid: process.pid, version: "0.0.9", protocol: 1, startedAt: 0, stateDir: scene.stateDir, sessions: {} },
+    ...{ pi: { path: "/pi", version: "1.5.2", source: "path", capabilities: {} }, connections: 0, residentBytes: 0 },
+  };
+  const server = createServer((request, response) => {
+    request.resume().once("end", () => response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: info })));
+  });
+  await once(server.listen(socketPath), "listening");
+  try {
+    const file = { pid: process.pid, version: "0.0.9", protocol: 1, url: "http://127.0.0.1:9", socketPath };
+    writeFileSync(join(scene.stateDir, "daemon.json"), JSON.stringify({ ...file, token: "t".repeat(43) }));
+    for (const command of ["status", "start"]) {
+      const { code, stderr } = await scene.run([command]);
+      expect(code).toBe(0);
+      expect(stderr).toMatch(
+        /^pi-rpcd: the daemon that runs is pi-rpcd 0\.0\.9, older than .*pi-rpcd start --restart\n/,
+      );
+    }
+    const found = await scene.run(["doctor", "--quick"]);
+    expect(found.stdout).toMatch(/^! daemon .*older than this command line.*\n +→ pi-rpcd stop/m);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
