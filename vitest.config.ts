@@ -2,8 +2,8 @@ import { defineConfig } from "vitest/config";
 import { piVersions } from "./scripts/pi-versions.ts";
 import LongestFirst from "./test/setup/sequencer.ts";
 
-/** Faults of programs that stand in for pi: no version of pi makes a difference to them. */
-const fakePiOnly = "test/faults/fake/**";
+/** Faults of programs that stand in for pi, and of what comes from outside: no version of pi makes a difference to them. */
+const withoutPi = "test/faults/{fake,hostile}/**";
 
 /** What the version of pi makes no difference to, though it needs one: run with the newest alone. */
 const once = "test/**/once/**";
@@ -14,7 +14,7 @@ const withPi = Object.entries(piVersions).map(([version, cli]) => ({
   test: {
     name: `pi-${version}`,
     include: ["test/{integration,e2e,faults}/**/*.test.ts"],
-    exclude: version === newest ? [fakePiOnly] : [fakePiOnly, once],
+    exclude: version === newest ? [withoutPi] : [withoutPi, once],
     env: { PI_RPCD_TEST_PI: cli, PI_RPCD_TEST_PI_VERSION: version },
   },
 }));
@@ -34,7 +34,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "unit", include: ["test/{unit,contract}/**/*.test.ts", `${fakePiOnly}/*.test.ts`] },
+        test: { name: "unit", include: ["test/{unit,contract}/**/*.test.ts", `${withoutPi}/*.test.ts`] },
       },
       ...withPi,
     ],

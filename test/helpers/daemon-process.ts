@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { nodeFlags } from "../../cli/daemon-process.ts";
 import type { DaemonFile } from "../../protocol/daemon-file.ts";
+import type { DaemonOptions } from "../../server/daemon.ts";
 import type { EdgeLimits } from "../../server/edge/limits.ts";
 
 const script = join(import.meta.dirname, "..", "fixtures", "daemon-process.ts");
@@ -31,10 +32,13 @@ export class DaemonProcess implements AsyncDisposable {
     this.#lines = lines;
   }
 
-  static async start(edgeLimits: Partial<EdgeLimits> = {}): Promise<DaemonProcess> {
+  static async start(
+    edgeLimits: Partial<EdgeLimits> = {},
+    more: Pick<DaemonOptions, "allowedOrigins"> = {},
+  ): Promise<DaemonProcess> {
     const root = mkdtempSync(join(tmpdir(), "daemon-"));
     mkdirSync(join(root, "cwd"));
-    const options = { stateDir: join(root, "state"), pi: fakePi, edgeLimits };
+    const options = { stateDir: join(root, "state"), pi: fakePi, edgeLimits, ...more };
     // As the command line starts it.
     const flags = ["--expose-gc", ...nodeFlags];
     const child = spawn(process.execPath, [...flags, script, JSON.stringify(options)], {

@@ -135,8 +135,11 @@ export interface HttpQuestion {
 export const authorization = { authorization: `Bearer ${token}` };
 export const json = { ...authorization, "content-type": "application/json" };
 
+/** Where an edge listens. */
+export type Address = Pick<TestEdge, "port" | "socketPath">;
+
 /** One HTTP request on a socket of its own. Resolves with whatever the edge answers. */
-export function http(edge: TestEdge, question: HttpQuestion = {}): Promise<HttpAnswer> {
+export function http(edge: Address, question: HttpQuestion = {}): Promise<HttpAnswer> {
   const { transport = "tcp", method = "GET", path = HEALTH_PATH, headers = {}, body } = question;
   const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
   const where =

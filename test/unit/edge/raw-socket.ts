@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import type { Transport } from "../../../server/edge/admission.ts";
-import type { TestEdge } from "../../helpers/edge.ts";
+import type { Address } from "../../helpers/edge.ts";
 
 /** A bare socket: what no well-behaved client would write. */
 export interface RawSocket extends Disposable {
@@ -11,7 +11,7 @@ export interface RawSocket extends Disposable {
   until(fits: (text: string) => boolean): Promise<string>;
 }
 
-export function rawSocket(edge: TestEdge, transport: Transport = "tcp"): RawSocket {
+export function rawSocket(edge: Address, transport: Transport = "tcp"): RawSocket {
   const socket = connect(transport === "tcp" ? { host: "127.0.0.1", port: edge.port } : { path: edge.socketPath });
   const ended = Promise.withResolvers<string>();
   let text = "";
