@@ -42,6 +42,8 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
 
 const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
   maxNestingDepth: "Brackets within brackets in one text. Deeper ones are answered with `invalid_request`.",
+  maxJsonParts:
+    "Commas, colons and opening brackets of one text, outside its strings. More are answered with `invalid_request`.",
   maxBatchLength: "Requests in one batch. A longer batch is answered with one `invalid_request`.",
   maxCallsInFlight: "Calls of one connection that wait for their answer. Further ones are answered with `overloaded`.",
   maxBytesInFlight:

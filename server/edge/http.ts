@@ -101,7 +101,7 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
   addRest(app, {
     dispatcher,
     streams,
-    maxNestingDepth: defaultDispatcherLimits.maxNestingDepth,
+    jsonLimits: defaultDispatcherLimits,
     answerTimeoutMs: limits.requestTimeoutMs,
     log,
   });

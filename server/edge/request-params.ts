@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
-import { parseJson } from "../rpc/parse.ts";
+import { type JsonLimits, parseJson } from "../rpc/parse.ts";
 
 export type Params = Record<string, unknown>;
 
@@ -15,9 +15,9 @@ function propertiesOf({ params }: MethodRow): Readonly<Record<string, PropertySc
 }
 
 /** A body's params. Throws `invalid_params` where it is no JSON object, and what {@link parseJson} throws. */
-export function fromBody(body: Buffer | undefined, maxDepth: number): Params {
+export function fromBody(body: Buffer | undefined, limits: JsonLimits): Params {
   if (body === undefined || body.length === 0) return {};
-  const value = parseJson(body, maxDepth);
+  const value = parseJson(body, limits);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Params;
   throw new WireError("invalid_params", "The body is not a JSON object.", {
     findings: [{ path: "", message: "must be an object" }],

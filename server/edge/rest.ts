@@ -5,6 +5,7 @@ import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../..
 import { methods } from "../../protocol/methods.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
+import type { JsonLimits } from "../rpc/parse.ts";
 import { accepted } from "./accept.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
@@ -14,8 +15,8 @@ import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId 
 export interface RestOptions {
   readonly dispatcher: Dispatcher;
   readonly streams: EventStreams;
-  /** How deep a body may be nested. */
-  readonly maxNestingDepth: number;
+  /** Of a body. */
+  readonly jsonLimits: JsonLimits;
   /** How long somebody may take to read an answer. */
   readonly answerTimeoutMs: number;
   readonly log: Logger;
@@ -78,7 +79,7 @@ async function answer(place: Place, request: FastifyRequest, reply: FastifyReply
       sendRefusal(reply, target);
       return;
     }
-    const params = paramsOf(target, request, options.maxNestingDepth);
+    const params = paramsOf(target, request, options.jsonLimits);
     if (target.route.stream === true) {
       await stream(request, reply, streams, converse, target.method, params);
       return;
@@ -135,14 +136,14 @@ function targetOf({ rows, types, offered }: Place, { query, headers }: FastifyRe
   );
 }
 
-function paramsOf({ method, row, route }: Target, request: FastifyRequest, maxDepth: number): Params {
+function paramsOf({ method, row, route }: Target, request: FastifyRequest, limits: JsonLimits): Params {
   const { headers } = request;
   const query = fromQuery(request.query as Params, row);
   return merged(
     request.params as Params,
     route.stream === true ? withLastEventId(query, headers) : query,
     fromHeaders(headers, method, row),
-    fromBody(request.body as Buffer | undefined, maxDepth),
+    fromBody(request.body as Buffer | undefined, limits),
   );
 }
 

@@ -4,7 +4,7 @@ import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
 import { unnumberedFrame } from "../frames/frame.ts";
 import type { Peer } from "./call.ts";
-import type { Conversation, Dispatcher } from "./dispatcher.ts";
+import { type Conversation, type Dispatcher, defaultDispatcherLimits } from "./dispatcher.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import { parseJson } from "./parse.ts";
 
@@ -14,7 +14,6 @@ export interface CompatOptions {
   readonly log: Logger;
 }
 
-const maxNestingDepth = 128;
 /** Calls of one connection that are not answered yet. */
 const maxCallsInFlight = 64;
 const longestWaitMs = 86_400_000;
@@ -44,7 +43,7 @@ class CompatConversation implements Conversation {
   async receive(text: Buffer): Promise<RpcResponse | undefined> {
     let id: unknown = null;
     try {
-      const request = parseJson(text, maxNestingDepth);
+      const request = parseJson(text, defaultDispatcherLimits);
       if (typeof request !== "object" || request === null || Array.isArray(request)) throw none("it is no object");
       const { jsonrpc, method, params = {}, id: given } = request as Record<string, unknown>;
       if (given !== undefined && given !== null && typeof given !== "string" && !Number.isSafeInteger(given))

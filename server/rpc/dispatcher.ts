@@ -7,10 +7,9 @@ import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
 import type { Call, Handlers, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import { OpenCall } from "./open-call.ts";
-import { parseJson } from "./parse.ts";
+import { type JsonLimits, parseJson } from "./parse.ts";
 
-export interface DispatcherLimits {
-  readonly maxNestingDepth: number;
+export interface DispatcherLimits extends JsonLimits {
   readonly maxBatchLength: number;
   /** Calls of one conversation that are not answered yet. */
   readonly maxCallsInFlight: number;
@@ -20,6 +19,7 @@ export interface DispatcherLimits {
 
 export const defaultDispatcherLimits: DispatcherLimits = {
   maxNestingDepth: 128,
+  maxJsonParts: 250_000,
   maxBatchLength: 100,
   maxCallsInFlight: 1_000,
   maxBytesInFlight: 64 * 1024 * 1024,
@@ -140,7 +140,7 @@ class DispatcherConversation implements Conversation {
     const { log, limits } = this.#options;
     let value: unknown;
     try {
-      value = parseJson(text, limits.maxNestingDepth);
+      value = parseJson(text, limits);
     } catch (error) {
       return failure(null, toWireError(error, log));
     }

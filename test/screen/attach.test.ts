@@ -32,12 +32,12 @@ test("attach in a terminal: a prompt, its answer as it comes, tools, questions, 
   await terminal.shows(/bash.*echo from-the-tool/);
   await terminal.shows(/All is green:.*世界\./);
   // What a model writes is text, and no orders to the terminal.
-  expect(await terminal.text()).toMatch(/How is it\?[^]*I look first\./);
+  expect(await terminal.text()).toMatch(/How is it\?[\s\S]*I look first\./);
 
   const question = { method: "select", title: "Which one?", options: ["the first", "the second"] };
   await terminal.type(`/ask ${JSON.stringify([question])}`);
   await terminal.press("Enter");
-  await terminal.shows(/Which one\?[^]*2[^]*the second/);
+  await terminal.shows(/Which one\?[\s\S]*2[\s\S]*the second/);
   await terminal.type("2");
   await terminal.press("Enter");
   await terminal.shows(/\["the second"\]/);

@@ -288,6 +288,25 @@ describe("a batch", () => {
   });
 });
 
+describe("the parts of a text", () => {
+  it("are commas, colons and opening brackets outside strings: taken up to the limit, refused beyond", async () => {
+    const { conversation } = start({ limits: { maxJsonParts: 9 } });
+    const asked = (cwd: string) => `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{"cwd":${cwd}}}`;
+    expect((await say(conversation, asked('"{[,:"'))).error.data).toMatchObject({ maxJsonParts: 9 });
+    const { conversation: roomy } = start({ limits: { maxJsonParts: 10 } });
+    expect((await say(roomy, asked('"{[,:"'))).result).toEqual({ sessions: [] });
+    const { id, error } = await say(roomy, asked("[]"));
+    expect([id, error.data]).toEqual([null, { name: "invalid_request", retryable: false, maxJsonParts: 10 }]);
+  });
+
+  it("are refused before they are read: a million keys cost no more than their bytes", async () => {
+    const { conversation } = start();
+    const keys = Array.from({ length: 1_000_000 }, (_, at) => `"k${at}":0`).join();
+    const { error } = await say(conversation, `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{${keys}}}`);
+    expect(error).toMatchObject({ code: -32600, data: { maxJsonParts: defaultDispatcherLimits.maxJsonParts } });
+  });
+});
+
 describe("nesting", () => {
   const { maxNestingDepth } = defaultDispatcherLimits;
   /** The request, its params and the command are three levels. */
