@@ -31,7 +31,11 @@ export function rawSocket(edge: Address, transport: Transport = "tcp"): RawSocke
       };
       socket.on("data", check);
       check();
-      return await Promise.race([promise, ended.promise]);
+      try {
+        return await Promise.race([promise, ended.promise]);
+      } finally {
+        socket.off("data", check);
+      }
     },
     [Symbol.dispose]: () => {
       socket.destroy();
