@@ -53,7 +53,7 @@ export class Admission {
       return refusal(
         new WireError(
           "forbidden",
-          "The Host header is missing, is there twice, or names another host than this daemon's.",
+          "The Host header is missing, is there twice, or names another host than this daemon's; or the path does.",
         ),
       );
     }
@@ -76,9 +76,17 @@ export class Admission {
     );
   }
 
-  #knowsHost({ headers, rawHeaders }: IncomingMessage, transport: Transport): boolean {
+  #knowsHost({ headers, rawHeaders, url }: IncomingMessage, transport: Transport): boolean {
     const { host } = headers;
     if (host === undefined || hostsIn(rawHeaders) !== 1) return false;
+    if (!this.#isOwn(host, transport)) return false;
+    // A target in the absolute form names a host of its own, which goes before the header's (RFC 9112, section 3.2.2).
+    if (url === undefined || url.startsWith("/")) return true;
+    const target = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
+    return target === undefined || this.#isOwn(target, transport);
+  }
+
+  #isOwn(host: string, transport: Transport): boolean {
     const named = host.toLowerCase();
     return this.#hosts[transport].has(transport === "unix" ? withoutPort(named) : named);
   }

@@ -26,6 +26,8 @@ export class TransportServer {
   readonly #options: TransportServerOptions;
   readonly #sockets = new Set<Socket>();
   readonly #requests = new WeakMap<Socket, number>();
+  /** The newest answer of each socket. Those before it come before it. */
+  readonly #newest = new WeakMap<Socket, ServerResponse>();
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
 
@@ -51,6 +53,7 @@ export class TransportServer {
     // Node's own way, at its close, also ends sockets whose answer is written but has not left yet.
     this.http.closeIdleConnections = () => {};
     this.http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
+    this.http.on("connect", (request, socket) => this.#refuseTunnel(request, socket as Socket));
     this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
     this.http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
@@ -96,6 +99,7 @@ export class TransportServer {
     const { socket } = request;
     const waiting = (this.#requests.get(socket) ?? 0) + 1;
     this.#requests.set(socket, waiting);
+    this.#newest.set(socket, response);
     response.once("close", () => {
       this.#requests.set(socket, (this.#requests.get(socket) ?? 1) - 1);
       if (this.#stopped !== undefined) socket.destroySoon();
@@ -115,7 +119,7 @@ export class TransportServer {
   }
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    const { admission, transport, limits, log, onUpgrade } = this.#options;
+    const { admission, transport, log, onUpgrade } = this.#options;
     // It is not HTTP's any more, nor idle.
     this.#requests.delete(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
@@ -124,11 +128,23 @@ export class TransportServer {
       // Before Node 22.21 every upgrade comes here.
       (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only upgrade here is to websocket."));
     if (refused === undefined) onUpgrade(request, socket, head);
-    else if (refused === "drop") socket.destroy();
-    else {
-      socket.setTimeout(limits.closeTimeoutMs, () => socket.destroy());
-      refuseSocket(socket, refused);
+    else this.#refuse(socket, refused);
+  }
+
+  /** CONNECT: Node has let go of the socket, as for an upgrade. */
+  #refuseTunnel(request: IncomingMessage, socket: Socket): void {
+    const { admission, transport } = this.#options;
+    socket.on("error", () => {});
+    this.#refuse(socket, admission.refuse(request, transport) ?? httpRefusal(405, "There are no tunnels here."));
+  }
+
+  #refuse(socket: Socket, refused: Refusal | "drop"): void {
+    if (refused === "drop") {
+      socket.destroy();
+      return;
     }
+    socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
+    refuseSocket(socket, refused);
   }
 
   /** The head of a request is not HTTP, is too large, or the request came too slowly. */
@@ -137,8 +153,16 @@ export class TransportServer {
       socket.destroy();
       return;
     }
-    socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
-    refuseSocket(socket, unreadableAs(error.code));
+    // Behind the answers to what came before it, and never in the place of one.
+    const newest = this.#newest.get(socket);
+    if (newest?.req.complete && !newest.closed) {
+      socket.pause();
+      newest.once("close", () => {
+        if (this.#stopped === undefined) this.#refuse(socket, unreadableAs(error.code));
+      });
+      return;
+    }
+    this.#refuse(socket, unreadableAs(error.code));
   }
 }
 

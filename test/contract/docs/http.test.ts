@@ -46,7 +46,7 @@ async function appOver(rows: MethodTable) {
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const log = pino({ level: "silent" });
   const streams = new EventStreams({ limits: defaultEdgeLimits, budget: new BufferBudget(1), log });
-  addRest(app, { dispatcher: echo, streams, maxNestingDepth: 10, answerTimeoutMs: 60_000, log }, rows);
+  addRest(app, { dispatcher: echo, streams, jsonLimits: defaultDispatcherLimits, answerTimeoutMs: 60_000, log }, rows);
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   return {
     ask: async (path: string, { headers, ...asked }: Asked): Promise<Any> =>
