@@ -20,9 +20,8 @@ export class Target implements AsyncDisposable {
   readonly token: string;
   readonly #daemon: DaemonProcess;
   readonly #good: TestWebSocket;
-  #before: number | undefined;
-  /** How long each call of the client that means well has taken, in milliseconds. */
-  readonly latencies: number[] = [];
+  #before = 0;
+  #latencies: number[] = [];
 
   private constructor(daemon: DaemonProcess, good: TestWebSocket) {
     const { url, socketPath, token } = daemon.file;
@@ -48,8 +47,7 @@ export class Target implements AsyncDisposable {
       await webSocket.call("session/get", { sessionId: "nobody" });
     }
     await target.isUsable();
-    await target.memory();
-    await target.growth();
+    await target.settle();
     return target;
   }
 
@@ -97,9 +95,16 @@ export class Target implements AsyncDisposable {
   async isUsable(): Promise<boolean> {
     const began = performance.now();
     const answer = await this.#good.call("daemon/info");
-    this.latencies.push(performance.now() - began);
+    this.#latencies.push(performance.now() - began);
     const { body } = await this.post("tcp", goodCall);
     return answer.result !== undefined && body?.result !== undefined;
+  }
+
+  /** The median of how long its calls over its connection have taken since it was asked before, in milliseconds. */
+  latency(): number {
+    const sorted = this.#latencies.sort((a, b) => a - b);
+    this.#latencies = [];
+    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
   }
 
   /** How many WebSocket connections the daemon has, that of the client that means well among them. */
@@ -113,11 +118,15 @@ export class Target implements AsyncDisposable {
     return heapUsed + external;
   }
 
+  /** From here on is what growth counts. */
+  async settle(): Promise<void> {
+    await this.memory();
+    this.#before = await this.memory();
+  }
+
   /** What it holds now, as a part of what it held at its start. */
   async growth(): Promise<number> {
-    const now = await this.memory();
-    this.#before ??= now;
-    return now / this.#before;
+    return (await this.memory()) / this.#before;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

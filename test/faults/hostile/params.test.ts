@@ -1,0 +1,82 @@
+import fc from "fast-check";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { errorCatalogue } from "../../../protocol/errors.ts";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+import type { Handlers } from "../../../server/rpc/call.ts";
+import { createDispatcher } from "../../../server/rpc/dispatcher.ts";
+import type { TestWebSocket } from "../../helpers/edge.ts";
+import { brokenParams, goodParams } from "./schemas.ts";
+import { Target } from "./target.ts";
+
+const seed = 20_261_121;
+const names = Object.keys(methods) as MethodName[];
+const catalogue = Object.keys(errorCatalogue);
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+function check(answer: any): void {
+  expect(answer.id).toBe(1);
+  if ("result" in answer) return;
+  expect(catalogue).toContain(answer.error.data.name);
+  expect([answer.error.data.name, answer.error]).not.toEqual(["internal_error", answer.error]);
+  expect(JSON.stringify(answer).length).toBeLessThan(20_000);
+}
+
+describe("params that are broken in one place", () => {
+  const fake = Object.fromEntries(names.map((name) => [name, () => ({})])) as unknown as Handlers;
+  const dispatcher = createDispatcher({
+    handlers: fake,
+    validator: createValidator(),
+    validateResults: false,
+    log: pino({ level: "silent" }),
+  });
+  const say = (method: MethodName, params: unknown) =>
+    dispatcher.converse(undefined).receive(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
+
+  test.each(names)("of %s are refused by a name or taken, and good ones are taken", async (method) => {
+    await fc.assert(
+      fc.asyncProperty(goodParams(method), async (params) => {
+        expect(await say(method, params)).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
+      }),
+      { seed, numRuns: 20 },
+    );
+    await fc.assert(
+      fc.asyncProperty(brokenParams(method), async (params) => check(await say(method, params))),
+      { seed, numRuns: 100 },
+    );
+  });
+});
+
+describe("params that are broken in one place, at a daemon", () => {
+  let target: Target;
+  let webSocket: TestWebSocket;
+  beforeAll(async () => {
+    target = await Target.start();
+    webSocket = await target.webSocket();
+    // Each schema is compiled when it is first needed, and kept.
+    for (const method of names) {
+      for (const params of fc.sample(brokenParams(method), { seed: seed + 1, numRuns: 10 }))
+        await webSocket.call(method, params);
+    }
+    await target.settle();
+  });
+  afterAll(async () => {
+    await webSocket[Symbol.asyncDispose]();
+    await target[Symbol.asyncDispose]();
+  });
+
+  test.each(names)("of %s are answered by a name", async (method) => {
+    await fc.assert(
+      fc.asyncProperty(brokenParams(method), async (params) => {
+        check(await webSocket.call(method, params));
+      }),
+      { seed, numRuns: 30 },
+    );
+    expect(await target.isUsable()).toBe(true);
+  });
+
+  test("leave the daemon's memory as it was", async () => {
+    expect(await target.growth()).toBeLessThan(1.1);
+  });
+});
