@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { refusedHeads } from "./heads.ts";
-import { goodCall, Target, transports, upgradeHeaders } from "./target.ts";
+import { goodCall, patience, Target, transports, upgradeHeaders } from "./target.ts";
 
 const allowed = "https://app.example:8443";
 
@@ -78,7 +78,7 @@ describe.each(transports)("who may not come in over %s", (transport) => {
       expect(received).toMatch(/^HTTP\/1\.1 101 /);
       expect(received).not.toContain(target.token);
     }
-    await vi.waitUntil(async () => (await target.connections()) === 1);
+    await vi.waitUntil(async () => (await target.connections()) === 1, patience);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { closeOf, frame, framesOf, opcodes } from "../../unit/edge/raw-web-socket.ts";
-import { goodCall, Target, transports } from "./target.ts";
+import { goodCall, patience, Target, transports } from "./target.ts";
 
 const mib = 1024 * 1024;
 
@@ -132,7 +132,7 @@ describe("frames that break RFC 6455", () => {
         await Promise.all([socket.ended, upgrading.ended]);
       }
     }
-    await vi.waitUntil(async () => (await target.connections()) === 1);
+    await vi.waitUntil(async () => (await target.connections()) === 1, patience);
     expect(await target.isUsable()).toBe(true);
     expect(await target.growth()).toBeLessThan(1.1);
   });

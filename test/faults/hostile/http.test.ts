@@ -3,7 +3,7 @@ import { goodCall, Target, transports, upgradeHeaders } from "./target.ts";
 
 let target: Target;
 beforeAll(async () => {
-  target = await Target.start({ closeTimeoutMs: 100, headersTimeoutMs: 300, requestTimeoutMs: 600 });
+  target = await Target.start({ closeTimeoutMs: 100, headersTimeoutMs: 1_500, requestTimeoutMs: 3_000 });
 });
 afterAll(async () => await target[Symbol.asyncDispose]());
 
@@ -146,14 +146,18 @@ describe.each(transports)("hostile HTTP over %s", (transport) => {
     expect(await target.isUsable()).toBe(true);
   });
 
-  test.each([
-    ["chunks without end", () => chunked("1\r\n{\r\n")],
-    ["trailers without end", () => chunked(`${goodCall.length.toString(16)}\r\n${goodCall}\r\n0\r\nx: y\r\n`)],
-    ["a body shorter than its length", () => post(["content-length: 500"], goodCall)],
-  ])("is ended with 408: %s", async (_title, text) => {
-    using raw = target.raw(transport);
-    raw.socket.write(text());
-    expect(statuses(await raw.ended)).toEqual([408]);
+  test("is ended with 408 where chunks, trailers or a body of a length have no end", async () => {
+    const texts = [
+      chunked("1\r\n{\r\n"),
+      chunked(`${goodCall.length.toString(16)}\r\n${goodCall}\r\n0\r\nx: y\r\n`),
+      post(["content-length: 500"], goodCall),
+    ];
+    const sockets = texts.map((text) => {
+      const raw = target.raw(transport);
+      raw.socket.write(text);
+      return raw;
+    });
+    for (const { ended } of sockets) expect(statuses(await ended)).toEqual([408]);
   });
 
   test("that is longer than its length is two requests, of which the second is none", async () => {

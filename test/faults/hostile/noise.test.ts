@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { JsonlSplitter } from "../../../server/pi/jsonl.ts";
 import { closeOf, frame, framesOf } from "../../unit/edge/raw-web-socket.ts";
-import { goodCall, Target, transports } from "./target.ts";
+import { goodCall, patience, Target, transports } from "./target.ts";
 
 const seed = 20_261_121;
 
@@ -55,8 +55,8 @@ describe("noise at a daemon's sockets", () => {
   beforeAll(async () => {
     target = await Target.start({
       closeTimeoutMs: 100,
-      headersTimeoutMs: 100,
-      requestTimeoutMs: 200,
+      headersTimeoutMs: 3_000,
+      requestTimeoutMs: 5_000,
       pingIntervalMs: 600_000,
     });
   });
@@ -118,7 +118,7 @@ describe("noise at a daemon's sockets", () => {
       }),
       { seed, numRuns: 150 },
     );
-    await vi.waitUntil(async () => (await target.connections()) === 1);
+    await vi.waitUntil(async () => (await target.connections()) === 1, patience);
   });
 
   test.each(transports)(

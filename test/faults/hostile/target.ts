@@ -10,6 +10,9 @@ import { type RawSocket, rawSocket } from "../../unit/edge/raw-socket.ts";
 
 export const transports = ["tcp", "unix"] as const;
 
+/** For what takes as long as it takes. */
+export const patience = { timeout: 60_000 };
+
 /** What a client that means well asks again and again. */
 export const goodCall = '{"jsonrpc":"2.0","id":"good","method":"daemon/info"}';
 
