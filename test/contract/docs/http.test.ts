@@ -13,6 +13,7 @@ import { defaultEdgeLimits } from "../../../server/edge/limits.ts";
 import { referenceHeaders, referencePage } from "../../../server/edge/reference-page.ts";
 import { addRest, restPaths } from "../../../server/edge/rest.ts";
 import type { Conversation, Dispatcher } from "../../../server/rpc/dispatcher.ts";
+import { defaultDispatcherLimits } from "../../../server/rpc/dispatcher.ts";
 import { read } from "./documents.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as whoever reads it does

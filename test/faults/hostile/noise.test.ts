@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { JsonlSplitter } from "../../../server/pi/jsonl.ts";
+import { JsonlSplitter } from "../../../protocol/jsonl.ts";
 import { closeOf, frame, framesOf } from "../../unit/edge/raw-web-socket.ts";
 import { goodCall, patience, Target, transports } from "./target.ts";
 
