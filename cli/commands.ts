@@ -1,5 +1,5 @@
 import type { CommandSpec } from "./command-spec.ts";
-import { help, noStart, pi, session, stateDir } from "./common-options.ts";
+import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { dialogCommands } from "./dialog-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
@@ -19,12 +19,7 @@ export const commands = {
       },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
       pi,
-      config: {
-        type: "string",
-        placeholder: "FILE",
-        description: "The configuration: profiles of options for sessions, and the variables that clients may set.",
-        default: "$XDG_CONFIG_HOME/pi-rpcd/config.json or ~/.config/pi-rpcd/config.json, if there is one",
-      },
+      config,
       "allow-origins": {
         type: "string",
         placeholder: "LIST",
@@ -72,6 +67,24 @@ export const commands = {
     },
     examples: ["pi-rpcd stop"],
     exitCodes: [0, 1, 2, 5, 130],
+  },
+  config: {
+    summary: "Shows the configuration that a daemon started now would have, and where each value comes from.",
+    description:
+      "Defaults come first, then the configuration file (JSON with comments), the environment, and the options of `pi-rpcd start`; what comes later counts.",
+    arguments: [],
+    options: {
+      config,
+      schema: { type: "boolean", description: "Prints the JSON schema of the configuration file, for editors." },
+      "state-dir": stateDir,
+      json: {
+        type: "boolean",
+        description: "Prints one JSON document: stateDir, file, settings with value and origin.",
+      },
+      help,
+    },
+    examples: ["pi-rpcd config", "pi-rpcd config --schema"],
+    exitCodes: [0, 1, 2, 130],
   },
   status: {
     summary: "Shows whether the daemon runs, with which pi and how many sessions.",

@@ -27,3 +27,10 @@ export const session = {
   name: "SESSION",
   description: "A session's id, or 4 or more characters of its start or its end, or `last`: the newest one.",
 } as const satisfies ArgumentSpec;
+
+export const config = {
+  type: "string",
+  placeholder: "FILE",
+  description: "The configuration file: see `pi-rpcd config`.",
+  default: "$XDG_CONFIG_HOME/pi-rpcd/config.json or ~/.config/pi-rpcd/config.json, if there is one",
+} as const satisfies OptionSpec;

@@ -5,6 +5,7 @@ type Loaders = { readonly [N in Exclude<CommandName, "help">]: () => Promise<Com
 /** Each command is loaded when it is called: what it needs is no burden for the others. */
 export const loaders: Loaders = {
   start: async () => (await import("./start.ts")).start,
+  config: async () => (await import("./config.ts")).config,
   stop: async () => (await import("./stop.ts")).stop,
   status: async () => (await import("./status.ts")).status,
   ls: async () => (await import("./ls.ts")).ls,

@@ -87,11 +87,18 @@ function openLog<T>(open: () => T, file: string | undefined): T {
 
 async function inForeground({ options, output, env, signal }: Start): Promise<number> {
   try {
-    const [{ startDaemon }, { createLog }] = await Promise.all([
+    const [{ startDaemon }, { createLog }, { configure }, { createValidator }] = await Promise.all([
       import("../server/daemon.ts"),
       import("../server/log.ts"),
+      import("../server/configuration/configuration.ts"),
+      import("../protocol/validation.ts"),
     ]);
-    const { "log-level": level = "info", "log-file": logFile, pi, port: asked } = options;
+    const { pi, port: asked } = options;
+    const configuration = configure(
+      { file: options.config, env, options: { logLevel: options["log-level"], logFile: options["log-file"] } },
+      createValidator(),
+    );
+    const { logLevel: level, logFile } = configuration.values;
     const log = openLog(() => createLog({ level, file: logFile }), logFile);
     // Node itself prints it to stderr, which in the background is not always kept.
     process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon failed"));
@@ -100,7 +107,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       port: asked === undefined ? undefined : Number(asked),
       pi: pi === undefined ? undefined : resolve(pi),
       config: options.config,
-      allowedOrigins: originsOf(options),
+      ...(options["allow-origins"] !== undefined && { allowedOrigins: originsOf(options) }),
       env: withoutScript(env),
       log,
     });

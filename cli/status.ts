@@ -25,6 +25,7 @@ function describe({ info, file }: Extract<Standing, { kind: "running" }>, output
   const sources = {
     option: "by --pi",
     environment: "by PI_RPCD_PI",
+    configuration: "by the configuration",
     path: "found on PATH",
     bundled: "bundled",
   } as const;

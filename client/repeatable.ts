@@ -13,6 +13,7 @@ type Rule = "read" | "idempotency_key" | "delivery_id" | "never";
 
 const rules: Readonly<Record<MethodName, Rule>> = {
   "daemon/info": "read",
+  "daemon/metrics": "read",
   "session/create": "idempotency_key",
   "session/list": "read",
   "session/get": "read",

@@ -18,8 +18,9 @@ export const PiInfo = Type.Object(
   {
     path: Type.String({ description: "The cli.js or executable that is started." }),
     version: Type.String(),
-    source: Type.Enum(["option", "environment", "path", "bundled"], {
-      description: "Where it was found: `--pi`, `PI_RPCD_PI`, PATH, or the package's own dependency.",
+    source: Type.Enum(["option", "environment", "configuration", "path", "bundled"], {
+      description:
+        "Where it was found: `--pi`, `PI_RPCD_PI`, the configuration file, PATH, or the package's own dependency.",
     }),
     capabilities: PiCapabilities,
   },

@@ -5,6 +5,7 @@ import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import { dialogMethods } from "./dialog-methods.ts";
 import type { MethodRow } from "./method-row.ts";
+import { metricsMethods } from "./metrics-methods.ts";
 import { modelMethods } from "./model-methods.ts";
 import { promptMethods } from "./prompt-methods.ts";
 import { sessionFileMethods } from "./session-file-methods.ts";
@@ -19,6 +20,7 @@ import { tokenMethods } from "./token-methods.ts";
  */
 export const methods = {
   ...daemonMethods,
+  ...metricsMethods,
   ...sessionMethods,
   ...sessionFileMethods,
   ...subscriptionMethods,

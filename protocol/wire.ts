@@ -16,6 +16,9 @@ export const RPC_PATH = "/v1/rpc";
 /** Path of the liveness check, the one route that needs no token. */
 export const HEALTH_PATH = "/healthz";
 
+/** Path of what the daemon measures of itself, as Prometheus reads it. */
+export const METRICS_PATH = "/metrics";
+
 /** The WebSocket subprotocol that the daemon selects. Offering it is optional. */
 export const WEBSOCKET_SUBPROTOCOL = "pi-rpcd.v1";
 

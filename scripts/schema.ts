@@ -1,14 +1,19 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { openRpcDocument } from "../protocol/openrpc.ts";
+import { configurationSchema } from "../server/configuration/settings.ts";
+import { withSettings } from "./lib/configuration-document.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
 
-// Writes what derives from the method table: protocol/schema/openrpc.json and parts of PROTOCOL.md. With --check it only compares.
+// Writes what derives from the method table and the table of settings: protocol/schema/ and parts of PROTOCOL.md and
+// CONFIGURATION.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 const wanted: Readonly<Record<string, string>> = {
   "protocol/schema/openrpc.json": `${JSON.stringify(openRpcDocument(version), null, 2)}\n`,
+  "protocol/schema/config.schema.json": `${JSON.stringify(configurationSchema(), null, 2)}\n`,
+  "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),
   "PROTOCOL.md": withGeneratedParts(read("PROTOCOL.md")),
 };
 

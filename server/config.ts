@@ -161,26 +161,20 @@ interface LifeLimits {
   };
 }
 
-/** With what the environment sets: `PI_RPCD_IDLE_AFTER_MS`, `PI_RPCD_MAX_CHILDREN`, `PI_RPCD_MAX_CHILDREN_MIB`. */
-export function lifeLimits(env: NodeJS.ProcessEnv): LifeLimits {
+/** With what is configured of it. */
+export function lifeLimits(configured: {
+  readonly idleAfterMs?: number;
+  readonly maxChildren?: number;
+  readonly maxChildrenMiB?: number | undefined;
+}): LifeLimits {
   const { maxChildren, maxMemoryPercent, ...occupancy } = limits.occupancy;
-  const mebibytes = wholeNumber(env["PI_RPCD_MAX_CHILDREN_MIB"]);
+  const { maxChildrenMiB: mebibytes } = configured;
   return {
-    idleAfterMs: wholeNumber(env["PI_RPCD_IDLE_AFTER_MS"]) ?? limits.idleAfterMs,
+    idleAfterMs: configured.idleAfterMs ?? limits.idleAfterMs,
     occupancy: {
       ...occupancy,
-      maxChildren: Math.max(1, wholeNumber(env["PI_RPCD_MAX_CHILDREN"]) ?? maxChildren),
+      maxChildren: configured.maxChildren ?? maxChildren,
       maxChildrenBytes: mebibytes === undefined ? (totalmem() / 100) * maxMemoryPercent : mebibytes * 1024 * 1024,
     },
   };
-}
-
-function wholeNumber(text: string | undefined): number | undefined {
-  return text !== undefined && /^[0-9]{1,12}$/.test(text) ? Number(text) : undefined;
-}
-
-/** How many children of a kind are kept warm: `PI_RPCD_WARM_CHILDREN`, where it is a number of one digit. */
-export function warmChildren(env: NodeJS.ProcessEnv): number {
-  const chosen = env["PI_RPCD_WARM_CHILDREN"];
-  return chosen !== undefined && /^[0-9]$/.test(chosen) ? Number(chosen) : limits.warm.perKind;
 }

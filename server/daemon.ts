@@ -4,13 +4,14 @@ import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
-import { lifeLimits, limits, stateDirectory, warmChildren } from "./config.ts";
-import { readConfiguration } from "./config-file.ts";
+import { lifeLimits, limits, stateDirectory } from "./config.ts";
+import { configure } from "./configuration/configuration.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
+import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
@@ -93,8 +94,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     );
     const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
-    const configuration = readConfiguration({ option: options.config, env }, validator);
-    const locate = () => locatePi({ option: options.pi, env });
+    const { port, allowedOrigins, drainMs } = options;
+    const { values: configured, origins } = configure(
+      { file: options.config, env, options: { port, allowedOrigins, drainMs } },
+      validator,
+    );
+    const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
+    const locate = () => locatePi({ option: options.pi, configured: inFile, env });
     const pi = await locate();
     const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
     const { database } = store;
@@ -109,11 +115,15 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
     resources.defer(() => logs.close());
     const idempotency = new IdempotencyStore(database);
+    const metrics = resources.add(new Metrics(), (open) => open.close());
     const tracker = new DeliveryTracker({
       store: deliveries,
       ...limits.delivery,
       log,
-      onChange: (delivery) => sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
+      onChange: (delivery) => {
+        metrics.deliveryChanged(delivery);
+        sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery);
+      },
       onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
@@ -125,7 +135,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       env,
       book,
       sessions: store.sessions,
-      configuration,
+      configuration: configured,
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
@@ -133,9 +143,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       dialogs,
       limits: {
         ...limits,
-        ...lifeLimits(env),
-        drainMs: options.drainMs ?? limits.drainMs,
-        warm: { ...limits.warm, perKind: warmChildren(env) },
+        ...lifeLimits(configured),
+        drainMs: configured.drainMs,
+        maxParallelStarts: configured.maxParallelStarts,
+        warm: { ...limits.warm, perKind: configured.warmChildren },
       },
       log,
     });
@@ -150,6 +161,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
     };
+    const measured = { startedAt: facts.startedAt, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
     const kept = { ...limits, everyMs, shrinkPages };
     resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
@@ -176,6 +188,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
+      "daemon/metrics": () => ({ metrics: [...metrics.collect(measured)] }),
       ...sessionHandlers(registry, tracker),
       ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
@@ -196,12 +209,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, tokens, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
+      createEdge({ dispatcher, tokens, log, limits: options.edgeLimits, allowedOrigins: configured.allowedOrigins }),
       (listening) => listening.close(),
     );
     edges.edge = edge;
     resources.defer(() => registry.shutdown());
-    const { url } = await edge.listen({ socketPath: state.socketPath, port: options.port ?? 0 });
+    const { url } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
     const file: DaemonFile = {
       pid: process.pid,
       version: facts.version,

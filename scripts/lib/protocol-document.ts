@@ -17,6 +17,7 @@ import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
 import { Disposition, Prompt, PromptResult, PromptState, RunOutcome } from "../../protocol/prompt.ts";
 import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "../../protocol/session.ts";
 import { StoredSessionInfo } from "../../protocol/stored-session.ts";
+import { filled } from "./generated-parts.ts";
 import { protocolLimits } from "./protocol-limits.ts";
 import { SchemaText, table } from "./schema-text.ts";
 
@@ -108,26 +109,9 @@ const parts: Readonly<Record<string, () => string>> = {
     ),
 };
 
-/** The document with every generated part as the code says it. Throws if a part's markers are missing. */
+/** PROTOCOL.md with every generated part as the code says it. Throws if a part's markers are missing. */
 export function withGeneratedParts(document: string): string {
-  let result = document;
-  for (const [name, render] of Object.entries(parts)) {
-    const [begin, end] = markers(name);
-    const from = result.indexOf(begin);
-    const to = result.indexOf(end);
-    if (from === -1 || to < from) throw new Error(`PROTOCOL.md lacks the markers ${begin} and ${end}`);
-    result = `${result.slice(0, from)}${begin}\n\n${render()}\n\n${result.slice(to)}`;
-  }
-  return result;
-}
-
-/** The document without its generated parts. */
-export function withoutGeneratedParts(document: string): string {
-  return document.replaceAll(/<!-- generated: (\w+) -->.*?<!-- end: \1 -->/gs, "");
-}
-
-function markers(name: string): readonly [begin: string, end: string] {
-  return [`<!-- generated: ${name} -->`, `<!-- end: ${name} -->`];
+  return filled(document, parts);
 }
 
 function method(name: string, row: MethodRow): string {

@@ -14,6 +14,7 @@ import { type DeliveryInput, isBeforeInsertion, transition } from "./delivery-st
 import { Expiry } from "./expiry.ts";
 import { inputsOf } from "./receipts.ts";
 import { Telling } from "./telling.ts";
+import { nothingOpen, type OpenOfSession, type Tracked, type Withdrawal } from "./tracked.ts";
 import { Waiters } from "./waiters.ts";
 
 export interface TrackerOptions {
@@ -31,27 +32,6 @@ export interface TrackerOptions {
   readonly onChange: (delivery: Delivery) => void;
   /** It has outlived its time, and is to be withdrawn. Called again after a while as long as it is not. */
   readonly onExpired?: (delivery: Delivery) => Promise<void> | void;
-}
-
-/** The open deliveries of one session, and the bytes of their pushes. */
-interface OpenOfSession {
-  readonly ids: Set<string>;
-  bytes: number;
-}
-
-const nothingOpen: OpenOfSession = { ids: new Set(), bytes: 0 };
-
-/** Why a push is taken back. */
-export type Withdrawal = Extract<DeliveryInput, { kind: "withdrawn" }>;
-
-interface Tracked {
-  readonly push: StoredPush;
-  readonly stored: Promise<void>;
-  /** Whether it is on disk: only then may anybody act on it. */
-  isDurable: boolean;
-  delivery: Delivery;
-  /** It is to be taken back as soon as it turns out that pi does not have it. */
-  withdrawal?: Withdrawal;
 }
 
 /** Follows every push from its acceptance to its end. The store is the truth; the helper's list is its copy. */
@@ -83,6 +63,13 @@ export class DeliveryTracker {
       sizeCalculation: ({ push }) => sizeOf(push),
     });
     for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve(), isDurable: true });
+  }
+
+  /** How many are on their way, in each state that any is in. */
+  openByState(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { delivery } of this.#open.values()) counts.set(delivery.state, (counts.get(delivery.state) ?? 0) + 1);
+    return counts;
   }
 
   /**

@@ -21,6 +21,8 @@ export interface EdgeOptions {
 export interface Edge {
   /** How many WebSocket connections there are. */
   readonly connections: number;
+  /** Deltas that slow readers did not get, ever. */
+  readonly droppedDeltas: number;
   /** Listens on both transports. Throws a StartError; what was opened is closed again by {@link close}. */
   listen(where: { readonly socketPath: string; readonly port: number }): Promise<{ readonly url: string }>;
   /**
@@ -66,6 +68,9 @@ export function createEdge(options: EdgeOptions): Edge {
   return {
     get connections() {
       return webSockets.count;
+    },
+    get droppedDeltas() {
+      return webSockets.droppedDeltas;
     },
     listen: async ({ socketPath, port }) => {
       await app.ready();

@@ -42,6 +42,9 @@ export class Backlog {
   /** Frames before it share their memory with few others. */
   #gathered = 0;
 
+  /** Deltas that were left out, ever. */
+  dropped = 0;
+
   /** Of the frames, all together. */
   get bytes(): number {
     return this.#bytes;
@@ -117,7 +120,10 @@ export class Backlog {
         if (seq === 0) this.#gaps.clear();
         else this.#gaps.delete(sessionId);
         this.push(frame);
-      } else if (place === undefined || former === undefined || firstSeq <= former.seq) {
+        continue;
+      }
+      if (frame.isDelta) this.dropped += 1;
+      if (place === undefined || former === undefined || firstSeq <= former.seq) {
         // A peer that subscribes again goes back in the log: what is told anew is no continuation of the gap before.
         this.#gaps.set(sessionId, this.#frames.length);
         this.push(isOwnGap ? frame : this.#gap(sessionId, firstSeq, seq));

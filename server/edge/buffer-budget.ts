@@ -13,6 +13,8 @@ export class BufferBudget {
   readonly #maxBytes: number;
   readonly #holders = new Set<Holder>();
   #isTight = false;
+  /** What all of them have left out, ever. */
+  droppedDeltas = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;

@@ -2,13 +2,15 @@ import type { ServerResponse } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
-import { HEALTH_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
+import type { Result } from "../../protocol/methods.ts";
+import { HEALTH_PATH, METRICS_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { grantOf } from "./admission.ts";
 import { answerText } from "./answer.ts";
 import type { EdgeLimits } from "./limits.ts";
-import { httpRefusal, pathOf, type Refusal, written } from "./refusal.ts";
-import { addRest, restPaths } from "./rest.ts";
+import { metricsContentType, metricsText } from "./metrics-text.ts";
+import { httpRefusal, pathOf, type Refusal, refusal, written } from "./refusal.ts";
+import { addRest, errorOf, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
@@ -18,6 +20,7 @@ export interface HttpOptions {
 
 const methodsByPath: Readonly<Record<string, string>> = {
   [HEALTH_PATH]: "GET, HEAD",
+  [METRICS_PATH]: "GET, HEAD",
   [RPC_PATH]: "POST",
   [WEBSOCKET_PATH]: "GET, HEAD",
 };
@@ -61,6 +64,13 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
     reply.raw.setTimeout(limits.requestTimeoutMs);
     if (answer === undefined) return await reply.code(204).send();
     return await reply.code(statusOf(answer)).type("application/json").send(answerText(answer, log));
+  });
+
+  app.get(METRICS_PATH, async (request, reply) => {
+    const answer = await dispatcher.converse(undefined, grantOf(request.raw)).call("daemon/metrics", {});
+    if ("error" in answer) return await refuse(reply, refusal(errorOf(answer.error)));
+    const { metrics } = answer.result as Result<"daemon/metrics">;
+    return await reply.type(metricsContentType).send(metricsText(metrics));
   });
 
   addRest(app, {

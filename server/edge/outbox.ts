@@ -218,10 +218,12 @@ export class Outbox {
   #relieve(): void {
     const { limits, budget } = this.#options;
     const { share } = budget;
+    const before = this.#backlog.dropped;
     this.#backlog.relieve({
       mergeBytes: Math.min(limits.mergeDeltasAboveBytes, share / 2),
       dropBytes: Math.min(limits.dropDeltasAboveBytes, share),
     });
+    budget.droppedDeltas += this.#backlog.dropped - before;
     this.#enforce();
   }
 

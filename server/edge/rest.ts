@@ -147,7 +147,8 @@ function textOf(result: unknown, log: Logger): string {
   }
 }
 
-function errorOf({ message, data }: { readonly message: string; readonly data?: unknown }): WireError {
+/** The error of an answer. */
+export function errorOf({ message, data }: { readonly message: string; readonly data?: unknown }): WireError {
   const { name, retryable: _derived, ...details } = data as WireError["data"];
   return new WireError(name, message, details);
 }

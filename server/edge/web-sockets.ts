@@ -55,6 +55,11 @@ export class WebSockets {
     }, limits.pingIntervalMs).unref();
   }
 
+  /** Deltas that were left out for slow readers, ever. */
+  get droppedDeltas(): number {
+    return this.#budget.droppedDeltas;
+  }
+
   get count(): number {
     return this.#connections.size;
   }

@@ -18,18 +18,20 @@ const packageName = "@earendil-works/pi-coding-agent";
 const versionTimeoutMs = 30_000;
 
 export interface LocateOptions {
-  /** `--pi`, or the configuration. */
+  /** `--pi`. */
   readonly option?: string | undefined;
+  /** What the configuration file says; an absolute path. */
+  readonly configured?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 
 /**
- * Finds pi: the option, then `PI_RPCD_PI`, then `pi` on PATH, then the package's own dependency.
+ * Finds pi: the option, then `PI_RPCD_PI`, then the configuration file, then `pi` on PATH, then the package's own dependency.
  * Throws `pi_not_found` or `pi_too_old`. What was named and is not there is an error, never passed over.
  */
 export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const { path, source } = candidate(options);
-  const named = source === "option" ? `--pi ${path}` : source === "environment" ? `PI_RPCD_PI=${path}` : path;
+  const named = namedBy[source](path);
   if (!existsSync(path) || !statSync(path).isFile()) {
     throw new WireError("pi_not_found", `There is no file at ${named}. Give the path of pi's cli.js or executable.`, {
       path,
@@ -58,10 +60,20 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   return { kind, path: real, version, source, capabilities: capabilitiesOf(parsed) };
 }
 
-function candidate({ option, env }: LocateOptions): { path: string; source: PiInfo["source"] } {
+/** How each source names a path, in messages. */
+const namedBy: Readonly<Record<PiInfo["source"], (path: string) => string>> = {
+  option: (path) => `--pi ${path}`,
+  environment: (path) => `PI_RPCD_PI=${path}`,
+  configuration: (path) => `"pi" of the configuration, ${path}`,
+  path: (path) => path,
+  bundled: (path) => path,
+};
+
+function candidate({ option, configured, env }: LocateOptions): { path: string; source: PiInfo["source"] } {
   if (option !== undefined) return { path: option, source: "option" };
   const fromEnv = env["PI_RPCD_PI"];
   if (fromEnv !== undefined && fromEnv !== "") return { path: fromEnv, source: "environment" };
+  if (configured !== undefined) return { path: configured, source: "configuration" };
   const bundled = bundledCli();
   for (const directory of (env["PATH"] ?? "").split(delimiter)) {
     const path = join(directory, "pi");

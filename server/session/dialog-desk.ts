@@ -86,6 +86,11 @@ export class DialogDesk {
     return this.#open.get(dialogId)?.owner.find(dialogId);
   }
 
+  /** How many are open. */
+  get openCount(): number {
+    return this.#open.size;
+  }
+
   /** Whether one more of this size has a place. */
   hasRoom(bytes: number): boolean {
     return this.#open.size < this.limits.maxDialogs && this.#openBytes + bytes <= this.limits.maxDialogsBytes;

@@ -27,6 +27,8 @@ export interface EventLogOptions {
   /** A larger frame is not stored. */
   readonly maxStoredFrameBytes: number;
   /** There is a frame to be stored; with the deltas before it, it covers all numbers from `from` on. */
+  /** Counts what is appended, together with other logs. Default: this one alone. */
+  readonly totals?: { appended: number };
   readonly onDurable: (from: number, frame: Buffer) => void;
 }
 
@@ -53,6 +55,7 @@ const maxRowBytes = 1024 * 1024;
 export class EventLog {
   readonly #options: EventLogOptions;
   readonly #sessionId: string;
+  readonly #totals: { appended: number };
   readonly #numbers: SeqNumbers;
   readonly #ring: Ring;
   readonly #eventHead: Buffer;
@@ -70,6 +73,7 @@ export class EventLog {
     const { sessionId, numbers, maxRetainedBytes, budget, store } = options;
     this.#options = options;
     this.#sessionId = sessionId;
+    this.#totals = options.totals ?? { appended: 0 };
     this.#numbers = numbers;
     this.#ring = new Ring({ sessionId, maxBytes: maxRetainedBytes, budget });
     this.#eventHead = Buffer.from(head("session/event", sessionId), "latin1");
@@ -101,6 +105,7 @@ export class EventLog {
 
   /** Wraps a record of pi. The frame is valid as long as somebody holds it, and must not be changed. */
   appendEvent(record: Buffer, generation: number, isDelta: boolean): Frame {
+    this.#totals.appended += 1;
     const seq = this.#numbers.next();
     const size = this.#eventHead.length + middleBytes + record.length + tail.length;
     const { bytes, start } = this.#ring.room(seq, size);
@@ -113,6 +118,7 @@ export class EventLog {
 
   /** Wraps a notification of the daemon's own. `params` gets `sessionId`, `seq` and `at` in front. */
   append(method: NotificationName, params: Readonly<Record<string, unknown>>): Frame {
+    this.#totals.appended += 1;
     const seq = this.#numbers.next();
     const rest = JSON.stringify(params).slice(1);
     const text = `${head(method, this.#sessionId)}${seq},"at":${Date.now()}${rest === "}" ? "" : ","}${rest}}`;

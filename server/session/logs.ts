@@ -33,6 +33,7 @@ const maxRecoveredRowBytes = 1024 * 1024;
 export class Logs {
   readonly #store: EventStore;
   readonly #limits: LogLimits;
+  readonly #totals = { appended: 0 };
   readonly #budget: MemoryBudget;
   readonly #tail: EventTail | undefined;
   readonly #writer: LogWriter;
@@ -74,6 +75,11 @@ export class Logs {
     EventTail.clear(directory);
   }
 
+  /** Notifications that were numbered, ever. */
+  get appended(): number {
+    return this.#totals.appended;
+  }
+
   /** What all of them have in memory. */
   get retainedBytes(): number {
     return this.#budget.bytes;
@@ -86,6 +92,7 @@ export class Logs {
       numbers,
       maxRetainedBytes,
       budget: this.#budget,
+      totals: this.#totals,
       store: this.#store,
       maxStoredFrameBytes: maxStoredEventBytes,
       onDurable: (from, frame) => {

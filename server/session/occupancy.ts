@@ -45,6 +45,11 @@ export class Occupancy {
   #searching: Promise<unknown> = Promise.resolve();
   #changed: Deferred<void> = deferred();
   #weighedAt = 0;
+  /** What the children weighed when that was last looked at. */
+  bytes = 0;
+  /** Children that were started, and that ended unasked, ever. */
+  started = 0;
+  crashed = 0;
   #tending: Promise<void> | undefined;
 
   constructor(options: OccupancyOptions) {
@@ -71,7 +76,9 @@ export class Occupancy {
     try {
       const started = await start();
       this.#children.add(started.child);
-      void started.child.exited.then(() => {
+      this.started += 1;
+      void started.child.exited.then(({ expected }) => {
+        if (!expected) this.crashed += 1;
         this.#children.delete(started.child);
         this.changed();
       });
@@ -137,6 +144,7 @@ export class Occupancy {
     // A few at a time: what they weighed goes with their end.
     for (let ended = 0; ended < 16; ended += 1) {
       const bytes = await bytesOf([...this.#children].map(({ pid }) => pid));
+      this.bytes = bytes;
       if (bytes <= limits.maxChildrenBytes) return;
       if (this.#options.shrinkWarm()) continue;
       if (!(await this.#endOldest())) {

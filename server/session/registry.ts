@@ -55,7 +55,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
 export class Registry {
   readonly #options: RegistryOptions;
   readonly #sessions = new Map<string, Session>();
-  readonly #children: ChildSource;
+  readonly children: ChildSource;
   /** Who hears of all sessions. */
   readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
   readonly #created: CreatedFiles;
@@ -73,7 +73,7 @@ export class Registry {
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
     this.files = new SessionFiles({ house: this.#house(), env, log });
-    this.#children = new ChildSource({
+    this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
@@ -85,7 +85,7 @@ export class Registry {
         const { path, version } = await options.locate();
         return `${path} ${version}`;
       },
-      ask: (signal) => this.#children.ask({ type: "get_available_models" }, options.runDirectory, signal),
+      ask: (signal) => this.children.ask({ type: "get_available_models" }, options.runDirectory, signal),
       keepMs: options.limits.keepModelsMs,
     });
     for (const stored of options.sessions.all()) this.#add(stored);
@@ -156,12 +156,7 @@ export class Registry {
 
   /** Looks after every session's child, as the daemon does every so often. */
   look(now?: number): Promise<void> {
-    return this.#children.occupancy.look(now);
-  }
-
-  /** How many children wait for a session. */
-  get warmChildren(): number {
-    return this.#children.warm;
+    return this.children.occupancy.look(now);
   }
 
   /** Ends a session's child, forgets the session, and deletes its file if it never got a message. */
@@ -179,7 +174,7 @@ export class Registry {
     this.watch.close();
     const { drainMs } = this.#options.limits;
     const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(drainMs));
-    await Promise.allSettled([...ending, ...this.#underWay, this.#children.close(), this.#catalogue.close()]);
+    await Promise.allSettled([...ending, ...this.#underWay, this.children.close(), this.#catalogue.close()]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -292,7 +287,7 @@ export class Registry {
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     return new Session({
       stored,
-      start: (current, sinks) => this.#children.start(current, sinks, log),
+      start: (current, sinks) => this.children.start(current, sinks, log),
       save: (current) => sessions.put(current),
       flush: () => sessions.flush(),
       prompts,
@@ -313,9 +308,9 @@ export class Registry {
       },
       idleAfterMs: limits.idleAfterMs,
       responsiveness: limits.responsiveness,
-      admitStart: () => this.#children.admit(),
+      admitStart: () => this.children.admit(),
       onChange: () => {
-        this.#children.occupancy.changed();
+        this.children.occupancy.changed();
         if (this.#sessions.has(stored.sessionId)) this.watch.note(stored.sessionId, "changed");
       },
       log,

@@ -1,6 +1,7 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { ReleaseReply } from "../../protocol/link.ts";
-import type { DeliveryTracker, Withdrawal } from "../delivery/tracker.ts";
+import type { Withdrawal } from "../delivery/tracked.ts";
+import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Child } from "../pi/child.ts";
 import { isReleaseReply } from "../pi/outward-frame.ts";
 import { deliveriesIn } from "../pi/session-file.ts";

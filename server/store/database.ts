@@ -1,4 +1,5 @@
 import { type Deferred, deferred } from "../lib/deferred.ts";
+import { Histogram } from "../lib/histogram.ts";
 import type { CommitMark } from "./commit-mark.ts";
 import { type Connect, connect, type Parameters, Statement } from "./connection.ts";
 import { migrate } from "./migrations.ts";
@@ -25,6 +26,8 @@ export interface DatabaseOptions {
 /** How long a change that has happened waits for a transaction that is made anyway. */
 const maxKeepDelayMs = 1;
 
+const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];
+
 /** Beyond this everybody waits until the disk has taken what is queued. */
 const maxQueuedBytes = 32 * 1024 * 1024;
 
@@ -43,6 +46,8 @@ export class Database {
   readonly #onFailure: (error: unknown) => void;
   readonly #onRecovered: () => void;
   readonly #writers: Writers;
+  /** How long transactions take, from being sent to being on disk. */
+  readonly commitTimes = new Histogram(commitBounds);
   #batch: Write[] = [];
   #batchBytes = 0;
   /** What a transaction is made of that is under way. */
@@ -211,8 +216,10 @@ export class Database {
 
   #ask(request: WriterRequest, take: (outcome: WriterOutcome) => void): void {
     this.#isBusy = true;
+    const from = performance.now();
     this.#writers.request(request, (outcome) => {
       this.#isBusy = false;
+      if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
       take(outcome);
       this.#next();

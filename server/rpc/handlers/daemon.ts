@@ -43,7 +43,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     stateDir: facts.stateDir,
     pi: { path, version, source, capabilities },
     sessions,
-    warmChildren: registry.warmChildren,
+    warmChildren: registry.children.warm,
     connections: facts.connections(),
     residentBytes: process.memoryUsage.rss(),
     store: facts.store(),

@@ -1,5 +1,6 @@
 import { WireError } from "../../../protocol/errors.ts";
-import type { DeliveryTracker, Withdrawal } from "../../delivery/tracker.ts";
+import type { Withdrawal } from "../../delivery/tracked.ts";
+import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { unlessAborted } from "../../lib/deadline.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Handlers } from "../call.ts";

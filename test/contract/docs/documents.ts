@@ -4,7 +4,14 @@ import { join } from "node:path";
 export const root = join(import.meta.dirname, "..", "..", "..");
 
 /** The documents of the repository, by name. */
-export const documents = ["README.md", "PROTOCOL.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] as const;
+export const documents = [
+  "README.md",
+  "PROTOCOL.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "CONFIGURATION.md",
+  "CHANGELOG.md",
+] as const;
 
 export function read(path: string): string {
   return readFileSync(join(root, path), "utf8");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Withdrawal } from "../../../server/delivery/tracker.ts";
+import type { Withdrawal } from "../../../server/delivery/tracked.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, type Heard, recorder, startCore } from "../../helpers/core.ts";
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Withdrawal } from "../../../server/delivery/tracker.ts";
+import type { Withdrawal } from "../../../server/delivery/tracked.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 

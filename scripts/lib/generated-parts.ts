@@ -1,0 +1,17 @@
+/** A document with its generated parts as `parts` render them. Each stands between two markers; throws if they are missing. */
+export function filled(document: string, parts: Readonly<Record<string, () => string>>): string {
+  let result = document;
+  for (const [name, render] of Object.entries(parts)) {
+    const [begin, end] = [`<!-- generated: ${name} -->`, `<!-- end: ${name} -->`];
+    const from = result.indexOf(begin);
+    const to = result.indexOf(end);
+    if (from === -1 || to < from) throw new Error(`the document lacks the markers ${begin} and ${end}`);
+    result = `${result.slice(0, from)}${begin}\n\n${render()}\n\n${result.slice(to)}`;
+  }
+  return result;
+}
+
+/** The document without its generated parts. */
+export function withoutGeneratedParts(document: string): string {
+  return document.replaceAll(/<!-- generated: (\w+) -->.*?<!-- end: \1 -->/gs, "");
+}

@@ -1,0 +1,82 @@
+import { dirname, resolve } from "node:path";
+import type { Validator } from "../../protocol/validation.ts";
+import { StartError } from "../lib/start-error.ts";
+import { readFile, usualPath } from "./file.ts";
+import { type SettingName, settings, type Values } from "./settings.ts";
+
+/** Where a setting's value comes from. */
+export type Origin =
+  | { readonly kind: "default" }
+  | { readonly kind: "file"; readonly path: string; readonly line: number }
+  | { readonly kind: "environment"; readonly name: string }
+  | { readonly kind: "option"; readonly name: string };
+
+export interface Sources {
+  /** The configuration file, which must be there. Default: the usual one, if there is one. */
+  readonly file?: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  /** What options of a command line, or a program, say. Undefined counts as absent. */
+  readonly options?: { readonly [K in SettingName]?: unknown };
+}
+
+/** The effective configuration. */
+export interface Configuration {
+  readonly values: Values;
+  readonly origins: Readonly<Record<SettingName, Origin>>;
+  /** The file that was looked for, and whether it is there. */
+  readonly file: { readonly path: string; readonly exists: boolean };
+}
+
+/** Relative ones in a file are relative to it. */
+const paths: ReadonlySet<SettingName> = new Set(["pi", "logFile"]);
+
+const names = Object.keys(settings) as readonly SettingName[];
+
+/**
+ * Puts the configuration together: defaults, then the file, then the environment, then options; whoever comes later
+ * goes before. Throws a {@link StartError} `config_invalid` that names the place of what is wrong.
+ */
+export function configure({ file, env, options = {} }: Sources, validator: Validator): Configuration {
+  const found = readFile({ file, env }, validator);
+  const values: Partial<Record<SettingName, unknown>> = {};
+  const origins: Partial<Record<SettingName, Origin>> = {};
+  for (const name of names) {
+    const { env: variable, flag, default: value, schema } = settings[name] as (typeof settings)["port"];
+    const inFile = found?.values.get(name);
+    const text = variable === undefined ? undefined : env[variable];
+    const option = options[name];
+    if (option !== undefined) {
+      values[name] = checked(option, `--${flag ?? name}`, schema, validator);
+      origins[name] = { kind: "option", name: `--${flag ?? name}` };
+    } else if (variable !== undefined && text !== undefined && text !== "") {
+      values[name] = checked(fromText(text, schema), variable, schema, validator);
+      origins[name] = { kind: "environment", name: variable };
+    } else if (found !== undefined && inFile !== undefined) {
+      values[name] = paths.has(name) ? resolve(dirname(found.path), String(inFile.value)) : inFile.value;
+      origins[name] = { kind: "file", path: found.path, line: inFile.line };
+    } else {
+      values[name] = value;
+      origins[name] = { kind: "default" };
+    }
+  }
+  return {
+    values: values as Values,
+    origins: origins as Record<SettingName, Origin>,
+    file: { path: found?.path ?? usualPath(env), exists: found !== undefined },
+  };
+}
+
+/** A variable's text as what its setting is. What it cannot be stays text, and is refused by the schema. */
+function fromText(text: string, schema: object): unknown {
+  const { type } = schema as { readonly type?: string };
+  if (type === "integer" && /^\d{1,15}$/.test(text)) return Number(text);
+  if (type === "array") return text.split(",").map((word) => word.trim());
+  return text;
+}
+
+function checked(value: unknown, place: string, schema: object, validator: Validator): unknown {
+  const [finding] = validator.schema(schema, value);
+  if (finding === undefined) return value;
+  const where = finding.path === "" ? place : `${place} (${finding.path})`;
+  throw new StartError("config_invalid", `${where} ${finding.message}, and is ${JSON.stringify(value)}.`);
+}

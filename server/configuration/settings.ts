@@ -1,0 +1,150 @@
+import { availableParallelism } from "node:os";
+import type { Static, TSchema } from "typebox";
+import { Type } from "../../protocol/json-schema.ts";
+import { Profile } from "../../protocol/session-options.ts";
+import { limits } from "../config.ts";
+
+interface SettingRow<S extends TSchema = TSchema> {
+  /** What its value is in the configuration file. Its description is the setting's. */
+  readonly schema: S;
+  /** Undefined: there is none, and `defaultInWords` says what happens then. */
+  readonly default: Static<S> | undefined;
+  readonly defaultInWords?: string;
+  /** The environment variable that has it too. */
+  readonly env?: string;
+  /** The option of `pi-rpcd start` that has it too. */
+  readonly flag?: string;
+}
+
+function row<S extends TSchema>(
+  schema: S,
+  value: Static<S> | undefined,
+  more: Omit<SettingRow, "schema" | "default"> = {},
+): SettingRow<S> {
+  return { schema, default: value, ...more };
+}
+
+/** Everything that can be configured, once: the file, the variables, the options, the schema and the help derive from it. */
+export const settings = {
+  port: row(
+    Type.Integer({ minimum: 0, maximum: 65_535, description: "TCP port on loopback. 0: one that is free." }),
+    0,
+    { env: "PI_RPCD_PORT", flag: "port" },
+  ),
+  pi: row(Type.String({ minLength: 1, description: "Which pi: its cli.js or executable." }), undefined, {
+    defaultInWords: "pi on PATH, else the bundled one",
+    env: "PI_RPCD_PI",
+    flag: "pi",
+  }),
+  allowedOrigins: row(
+    Type.Array(Type.String({ pattern: "^https?://[^/?#\\s]{1,255}$" }), {
+      maxItems: 64,
+      description: "Origins of web pages that may connect: scheme, host and port, compared exactly.",
+    }),
+    [],
+    { env: "PI_RPCD_ALLOWED_ORIGINS", flag: "allow-origins" },
+  ),
+  logLevel: row(
+    Type.Enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], { description: "What is logged." }),
+    "info",
+    { env: "PI_RPCD_LOG_LEVEL", flag: "log-level" },
+  ),
+  logFile: row(Type.String({ minLength: 1, description: "Where the log goes." }), undefined, {
+    defaultInWords: "daemon.log in the state directory; in the foreground stderr",
+    env: "PI_RPCD_LOG_FILE",
+    flag: "log-file",
+  }),
+  idleAfterMs: row(
+    Type.Integer({
+      minimum: 0,
+      maximum: 2_592_000_000,
+      description: "An idle session's pi is ended after so long, and started again when it is needed. 0: never.",
+    }),
+    limits.idleAfterMs,
+    { env: "PI_RPCD_IDLE_AFTER_MS" },
+  ),
+  drainMs: row(
+    Type.Integer({
+      minimum: 0,
+      maximum: 600_000,
+      description: "How long runs may go on when the daemon is told to end.",
+    }),
+    limits.drainMs,
+    { env: "PI_RPCD_DRAIN_MS" },
+  ),
+  maxChildren: row(
+    Type.Integer({ minimum: 1, maximum: 10_000, description: "pi processes at a time; idle ones end for others." }),
+    limits.occupancy.maxChildren,
+    { env: "PI_RPCD_MAX_CHILDREN" },
+  ),
+  maxChildrenMiB: row(
+    Type.Integer({ minimum: 1, maximum: 16_777_216, description: "Their memory; idle ones end over it." }),
+    undefined,
+    { defaultInWords: `${limits.occupancy.maxMemoryPercent} % of the machine's`, env: "PI_RPCD_MAX_CHILDREN_MIB" },
+  ),
+  maxParallelStarts: row(
+    Type.Integer({ minimum: 1, maximum: 1_024, description: "How many pi start at a time; further ones wait." }),
+    availableParallelism(),
+    { defaultInWords: "one for each core", env: "PI_RPCD_MAX_PARALLEL_STARTS" },
+  ),
+  warmChildren: row(
+    Type.Integer({
+      minimum: 0,
+      maximum: 9,
+      description: "How many pi of each kind in use are kept ready. Each costs what an idle pi costs: 60 to 80 MiB.",
+    }),
+    limits.warm.perKind,
+    { env: "PI_RPCD_WARM_CHILDREN" },
+  ),
+  sessionEnv: row(
+    Type.Array(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$" }), {
+      description: "Variables that a client may set for its session's pi; `*` at the end stands for any rest.",
+    }),
+    [],
+  ),
+  profiles: row(
+    Type.Record(Type.String(), Profile, {
+      propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" },
+      description: "Sets of options for sessions, by name.",
+    }),
+    {},
+  ),
+} as const satisfies Readonly<Record<string, SettingRow>>;
+
+export type SettingName = keyof typeof settings;
+
+/** What each setting is. Those without a default can be undefined. */
+export type Values = {
+  readonly [K in SettingName]:
+    | Static<(typeof settings)[K]["schema"]>
+    | (K extends "pi" | "logFile" | "maxChildrenMiB" ? undefined : never);
+};
+
+/** The configuration file's schema: every part is optional. */
+export const ConfigurationFile = Type.Object(
+  {
+    $schema: Type.Optional(Type.String({ description: "For editors." })),
+    ...Object.fromEntries(
+      Object.entries<SettingRow>(settings).map(([name, { schema }]) => [name, Type.Optional(schema)]),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** The same as a document, for editors. */
+export function configurationSchema(): object {
+  const { $schema, ...properties } = ConfigurationFile.properties as Readonly<Record<string, object>>;
+  return {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "The configuration of pi-rpcd: config.json",
+    type: "object",
+    properties: { $schema, ...Object.fromEntries(Object.entries(properties).map(withDefault)) },
+    additionalProperties: false,
+    allowTrailingCommas: true,
+  };
+}
+
+function withDefault([name, schema]: [string, object]): [string, object] {
+  const { default: value, defaultInWords }: SettingRow = settings[name as SettingName];
+  return [name, { ...schema, ...(value !== undefined && defaultInWords === undefined && { default: value }) }];
+}

@@ -1,0 +1,24 @@
+import type { Delivery } from "../../protocol/delivery.ts";
+import type { StoredPush } from "../store/deliveries.ts";
+import type { DeliveryInput } from "./delivery-state.ts";
+
+/** The open deliveries of one session, and the bytes of their pushes. */
+export interface OpenOfSession {
+  readonly ids: Set<string>;
+  bytes: number;
+}
+
+export const nothingOpen: OpenOfSession = { ids: new Set(), bytes: 0 };
+
+/** Why a push is taken back. */
+export type Withdrawal = Extract<DeliveryInput, { kind: "withdrawn" }>;
+
+export interface Tracked {
+  readonly push: StoredPush;
+  readonly stored: Promise<void>;
+  /** Whether it is on disk: only then may anybody act on it. */
+  isDurable: boolean;
+  delivery: Delivery;
+  /** It is to be taken back as soon as it turns out that pi does not have it. */
+  withdrawal?: Withdrawal;
+}
