@@ -23,6 +23,17 @@ function originsOf({ "allow-origins": given }: Start["options"]): readonly strin
   return given === undefined ? [] : origins(given, { option: "allow-origins", command: "start" });
 }
 
+/** Where to listen beyond loopback. */
+function listenOptions(options: Start["options"]): Readonly<Record<string, string | undefined>> {
+  const { listen, "tls-cert": cert, "tls-key": key, "allow-hosts": hosts } = options;
+  return {
+    listen,
+    "tls-cert": cert === undefined ? undefined : resolve(cert),
+    "tls-key": key === undefined ? undefined : resolve(key),
+    "allow-hosts": hosts,
+  };
+}
+
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
   const { port: asked, pi, config, "log-file": logFile, "log-level": logLevel } = options;
@@ -34,6 +45,9 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
     logFile: logFile === undefined ? undefined : resolve(logFile),
     logLevel,
     allowOrigins: options["allow-origins"],
+    more: Object.entries(listenOptions(options)).flatMap(([name, text]) =>
+      text === undefined ? [] : [`--${name}=${text}`],
+    ),
     env,
     signal,
   });
@@ -108,6 +122,12 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       pi: pi === undefined ? undefined : resolve(pi),
       config: options.config,
       ...(options["allow-origins"] !== undefined && { allowedOrigins: originsOf(options) }),
+      settings: {
+        listen: options.listen,
+        tlsCert: options["tls-cert"],
+        tlsKey: options["tls-key"],
+        allowedHosts: options["allow-hosts"]?.split(",").map((host) => host.trim()),
+      },
       env: withoutScript(env),
       log,
     });

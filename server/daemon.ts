@@ -5,10 +5,11 @@ import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
-import { configure } from "./configuration/configuration.ts";
+import { configure, type Sources } from "./configuration/configuration.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
+import { tlsListener } from "./edge/tls.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { Metrics } from "./metrics.ts";
@@ -60,6 +61,8 @@ export interface DaemonOptions {
   readonly config?: string | undefined;
   /** Web origins that may connect: scheme, host and port, compared exactly. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /** What else of the configuration is known better here: goes before the environment and the file. */
+  readonly settings?: Sources["options"];
   /** The helper extension that is loaded into each pi. Default: this package's own. */
   readonly helper?: string | undefined;
   /** How long runs may go on when the daemon is told to end. Default: 5 s. */
@@ -94,11 +97,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     );
     const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
-    const { port, allowedOrigins, drainMs } = options;
     const { values: configured, origins } = configure(
-      { file: options.config, env, options: { port, allowedOrigins, drainMs } },
+      { file: options.config, env, options: { ...settingsOf(options), ...options.settings } },
       validator,
     );
+    const { allowedOrigins, allowedHosts } = configured;
+    const tls = tlsListener(configured);
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
     const locate = () => locatePi({ option: options.pi, configured: inFile, env });
     const pi = await locate();
@@ -181,7 +185,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       main,
       setMain: (token) => {
         state.setToken(token);
-        if (announced.file !== undefined) state.announce((announced.file = { ...announced.file, token }));
+        if (announced.file === undefined) return;
+        announced.file = { ...announced.file, token };
+        state.announce(announced.file);
       },
       file: state.tokensFile,
       maxTokens: limits.maxTokens,
@@ -209,12 +215,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, tokens, log, limits: options.edgeLimits, allowedOrigins: configured.allowedOrigins }),
+      createEdge({ dispatcher, tokens, log, limits: options.edgeLimits, allowedOrigins, allowedHosts, tls }),
       (listening) => listening.close(),
     );
     edges.edge = edge;
     resources.defer(() => registry.shutdown());
-    const { url } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
+    const { url, tlsUrl } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
     const file: DaemonFile = {
       pid: process.pid,
       version: facts.version,
@@ -226,12 +232,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     announced.file = file;
     state.announce(file);
     void registry.resume();
-    log.info({ url, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
+    log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
   } catch (error) {
     await resources.release();
     throw error;
   }
+}
+
+function settingsOf({ port, allowedOrigins, drainMs }: DaemonOptions): Sources["options"] {
+  return { port, allowedOrigins, drainMs };
 }
 
 function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {

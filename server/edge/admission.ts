@@ -6,7 +6,8 @@ import type { TokenSource } from "../rpc/tokens.ts";
 import { RateWindow } from "./rate-window.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
-export type Transport = "tcp" | "unix";
+/** `tls` is an address beyond loopback. */
+export type Transport = "tcp" | "unix" | "tls";
 
 export interface AdmissionOptions {
   readonly tokens: TokenSource;
@@ -35,7 +36,8 @@ export class Admission {
     this.#tokens = tokens;
     this.#origins = new Set(allowedOrigins);
     this.#allowedHosts = allowedHosts.map((host) => host.toLowerCase());
-    this.#hosts = { tcp: new Set(), unix: new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]) };
+    const unix = new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]);
+    this.#hosts = { tcp: new Set(), tls: new Set(), unix };
     this.#refusedTokens = new RateWindow({ max: maxRefusedTokensPerMinute, windowMs: minuteMs });
   }
 
@@ -43,6 +45,12 @@ export class Admission {
   listensOn(port: number): void {
     const own = loopbackNames.flatMap((name) => (port === 80 ? [name, `${name}:80`] : [`${name}:${port}`]));
     this.#hosts.tcp = new Set([...own, ...this.#allowedHosts]);
+  }
+
+  /** The same for the address beyond loopback, by which it may be named too. */
+  listensWithTls(port: number, own: readonly string[]): void {
+    const loopback = loopbackNames.map((name) => `${name}:${port}`);
+    this.#hosts.tls = new Set([...loopback, ...own, ...this.#allowedHosts]);
   }
 
   /**

@@ -11,11 +11,15 @@ import { HEALTH_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import type { Transport } from "../../server/edge/admission.ts";
 import { createEdge, type Edge } from "../../server/edge/app.ts";
 import type { EdgeLimits } from "../../server/edge/limits.ts";
+import { tlsListener } from "../../server/edge/tls.ts";
 import type { Call, Handlers } from "../../server/rpc/call.ts";
 import { createDispatcher, type Dispatcher, type DispatcherLimits } from "../../server/rpc/dispatcher.ts";
 import { soleToken } from "./tokens.ts";
 
 export const token = "2f8c1d-the-token-of-the-tests-91ab";
+const tlsFixtures = join(import.meta.dirname, "..", "fixtures", "tls");
+/** A certificate for localhost and box.example, until 2126. */
+export const tlsFiles = { tlsCert: join(tlsFixtures, "cert.pem"), tlsKey: join(tlsFixtures, "key.pem") };
 export const deliveryId = "01920000-0000-7000-8000-000000000001";
 
 export interface EdgeTestOptions {
@@ -24,6 +28,8 @@ export interface EdgeTestOptions {
   readonly handlers?: Readonly<Partial<Record<MethodName, (params: unknown, call: Call) => unknown>>>;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
+  /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests. */
+  readonly tls?: boolean;
 }
 
 /** An edge on both transports, over handlers that do next to nothing. */
@@ -33,6 +39,8 @@ export interface TestEdge extends AsyncDisposable {
   readonly directory: string;
   readonly socketPath: string;
   readonly port: number;
+  /** 0 without TLS. */
+  readonly tlsPort: number;
   /** What was logged, a record a line. */
   readonly logged: readonly string[];
   /** The call of the next delivery/wait that begins. */
@@ -98,15 +106,17 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
     limits: options.dispatcherLimits,
   });
   const { limits, allowedHosts, allowedOrigins } = options;
-  const edge = createEdge({ dispatcher, tokens: soleToken(token), log, limits, allowedHosts, allowedOrigins });
+  const tls = options.tls === true ? tlsListener({ listen: "127.0.0.1:0", ...tlsFiles }) : undefined;
+  const edge = createEdge({ dispatcher, tokens: soleToken(token), log, limits, allowedHosts, allowedOrigins, tls });
   const socketPath = join(directory, "s");
-  const { url } = await edge.listen({ socketPath, port: 0 });
+  const { url, tlsUrl } = await edge.listen({ socketPath, port: 0 });
   return {
     edge,
     dispatcher,
     directory,
     socketPath,
     port: Number(new URL(url).port),
+    tlsPort: tlsUrl === undefined ? 0 : Number(new URL(tlsUrl).port),
     logged,
     nextWait,
     [Symbol.asyncDispose]: async () => {
