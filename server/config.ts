@@ -115,6 +115,8 @@ export const limits = {
     /** How long the last one who can answer may be away. */
     maxAwayMs: 30_000,
   },
+  /** Calls of one token in a window of time: those that may start a pi, and those that give a model something to do. */
+  rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000 },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   child: {

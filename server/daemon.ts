@@ -34,6 +34,7 @@ import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
+import { rated } from "./rpc/rates.ts";
 import { governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
@@ -209,7 +210,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const dispatcher = createDispatcher({
-      handlers: governed(once, governance(clients, registry, tracker, dialogs)),
+      handlers: rated(governed(once, governance(clients, registry, tracker, dialogs)), limits.rates),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { WireError } from "../../protocol/errors.ts";
 import { HEALTH_PATH, TOKEN_SUBPROTOCOL_PREFIX } from "../../protocol/wire.ts";
+import { RateWindow } from "../lib/rate-window.ts";
 import type { Grant } from "../rpc/grant.ts";
 import type { TokenSource } from "../rpc/tokens.ts";
-import { RateWindow } from "./rate-window.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
 /** `tls` is an address beyond loopback. */

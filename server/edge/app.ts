@@ -3,9 +3,10 @@ import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { TokenSource } from "../rpc/tokens.ts";
 import { Admission, type Transport } from "./admission.ts";
-import { createHttp } from "./http.ts";
+import { createHttp, refuseRequest } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
+import { RequestBudget } from "./request-budget.ts";
 import { ownHosts, type TlsListener, tlsUrl } from "./tls.ts";
 import { TransportServer } from "./transport-server.ts";
 import { WebSockets } from "./web-sockets.ts";
@@ -53,6 +54,7 @@ export function createEdge(options: EdgeOptions): Edge {
   });
   const app = createHttp({ dispatcher, limits, log });
   const webSockets = new WebSockets({ dispatcher, limits, log });
+  const budget = new RequestBudget(limits);
   const tcp = server("tcp");
   const unix = server("unix");
   const tls = options.tls === undefined ? undefined : { ...options.tls, server: server("tls", options.tls) };
@@ -71,7 +73,11 @@ export function createEdge(options: EdgeOptions): Edge {
       admission,
       limits,
       log,
-      onRequest: (request, response) => app.routing(request, response),
+      onRequest: (request, response) => {
+        const refused = budget.take(request, response);
+        if (refused === undefined) app.routing(request, response);
+        else refuseRequest(response, refused);
+      },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });
   }

@@ -31,6 +31,8 @@ export class TransportServer {
   readonly #sockets = new Set<Socket>();
   /** Those that are not secured yet, where they are to be, by their peers. */
   readonly #handshakes = new Map<string, Socket>();
+  /** How many sockets each address beyond loopback has. */
+  readonly #addresses = new Map<string, number>();
   readonly #requests = new WeakMap<Socket, number>();
   /** What the token of each socket's last request allows. */
   readonly #grants = new WeakMap<Socket, Grant>();
@@ -94,9 +96,20 @@ export class TransportServer {
 
   #holdUntilSecure(socket: Socket): void {
     const peer = peerOf(socket);
+    const { remoteAddress = "" } = socket;
+    const others = this.#addresses.get(remoteAddress) ?? 0;
+    if (others >= this.#options.limits.maxSocketsPerAddress) {
+      this.#options.log.warn({ remoteAddress }, "too many sockets from one address: one was closed");
+      socket.destroy();
+      return;
+    }
+    this.#addresses.set(remoteAddress, others + 1);
     this.#handshakes.set(peer, socket);
     socket.once("close", () => {
       if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
+      const left = (this.#addresses.get(remoteAddress) ?? 1) - 1;
+      if (left === 0) this.#addresses.delete(remoteAddress);
+      else this.#addresses.set(remoteAddress, left);
       this.#drainedIfEmpty();
     });
   }

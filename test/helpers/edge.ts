@@ -14,6 +14,7 @@ import type { EdgeLimits } from "../../server/edge/limits.ts";
 import { tlsListener } from "../../server/edge/tls.ts";
 import type { Call, Handlers } from "../../server/rpc/call.ts";
 import { createDispatcher, type Dispatcher, type DispatcherLimits } from "../../server/rpc/dispatcher.ts";
+import type { TokenSource } from "../../server/rpc/tokens.ts";
 import { soleToken } from "./tokens.ts";
 
 export const token = "2f8c1d-the-token-of-the-tests-91ab";
@@ -28,6 +29,8 @@ export interface EdgeTestOptions {
   readonly handlers?: Readonly<Partial<Record<MethodName, (params: unknown, call: Call) => unknown>>>;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
+  /** Default: {@link token} alone, which allows everything. */
+  readonly tokens?: TokenSource;
   /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests. */
   readonly tls?: boolean;
 }
@@ -105,9 +108,9 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
     log,
     limits: options.dispatcherLimits,
   });
-  const { limits, allowedHosts, allowedOrigins } = options;
+  const { limits, allowedHosts, allowedOrigins, tokens = soleToken(token) } = options;
   const tls = options.tls === true ? tlsListener({ listen: "127.0.0.1:0", ...tlsFiles }) : undefined;
-  const edge = createEdge({ dispatcher, tokens: soleToken(token), log, limits, allowedHosts, allowedOrigins, tls });
+  const edge = createEdge({ dispatcher, tokens, log, limits, allowedHosts, allowedOrigins, tls });
   const socketPath = join(directory, "s");
   const { url, tlsUrl } = await edge.listen({ socketPath, port: 0 });
   return {
