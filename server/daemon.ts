@@ -141,6 +141,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       book,
       sessions: store.sessions,
       configuration: configured,
+      roots: configured.roots,
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },

@@ -128,6 +128,15 @@ export const settings = {
     limits.warm.perKind,
     { env: "PI_RPCD_WARM_CHILDREN" },
   ),
+  roots: row(
+    Type.Array(Type.String({ pattern: "^/[^\\u0000]{0,4095}$" }), {
+      maxItems: 64,
+      description:
+        "Directories below which the working directories and files must lie that clients name, links resolved. Empty: anywhere.",
+    }),
+    [],
+    { env: "PI_RPCD_ROOTS" },
+  ),
   sessionEnv: row(
     Type.Array(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$" }), {
       description: "Variables that a client may set for its session's pi; `*` at the end stands for any rest.",
