@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, realpathSync, renameSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startCore } from "../../helpers/core.ts";
@@ -23,7 +23,10 @@ test("no pi is started outside of the roots: not for a new session, a known one,
   await core.restart();
   await expect(core.registry.get(sessionId).awake()).rejects.toMatchObject(outside);
 
+  // One without entries goes with its session.
+  const header = readFileSync(file);
   await core.registry.close(sessionId);
+  writeFileSync(file, header);
   await expect(core.registry.files.open({ file })).rejects.toMatchObject(outside);
   expect(core.registry.find(sessionId)).toBeUndefined();
   roots.push(core.cwd);
