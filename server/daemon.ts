@@ -17,6 +17,7 @@ import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
+import { audited } from "./rpc/audit.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
@@ -210,8 +211,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...tokenHandlers(tokens),
     };
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
+    const rules = governance(clients, registry, tracker, dialogs);
     const dispatcher = createDispatcher({
-      handlers: rated(governed(once, governance(clients, registry, tracker, dialogs)), limits.rates),
+      handlers: audited(rated(governed(once, rules), limits.rates), { ...rules, log }),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

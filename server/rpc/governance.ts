@@ -64,7 +64,7 @@ export function governed(handlers: Handlers, { by, check, sessionOf }: Governanc
 }
 
 /** pi's own commands that only read: all whose name says so. */
-function onlyReads(method: MethodName, params: Readonly<Record<string, unknown>>): boolean {
+export function onlyReads(method: MethodName, params: Readonly<Record<string, unknown>>): boolean {
   if (method !== "session/command") return false;
   const { type } = params["command"] as { readonly type: string };
   return type.startsWith("get_");
