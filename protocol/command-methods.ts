@@ -174,18 +174,22 @@ export const commandMethods = {
     }),
     result: PiBash,
     ...repeatable,
+    capability: "bash",
   },
   "session/abortBash": {
     summary: "Ends the shell command that runs. Those that wait go on.",
     params: sessionIdOnly,
     result: nothing,
     ...changes,
+    capability: "bash",
   },
   "session/export": {
     summary: "The session as one HTML page.",
     params: sessionIdOnly,
     result: Type.Object({ html: Type.String() }, { additionalProperties: false }),
     ...reads,
+    capability: "bash",
+    reads: true,
   },
   "session/command": {
     summary: "Sends a command of pi's RPC as it is, and returns its data: one that has no method yet.",

@@ -1,4 +1,5 @@
 import type { TSchema } from "typebox";
+import type { Capability } from "./capability.ts";
 import type { ErrorName } from "./errors.ts";
 
 /**
@@ -10,6 +11,14 @@ export interface HttpRoute {
   readonly path: `/v1/${string}`;
   /** It takes only requests that have this name in their query. Another row has the path without it. */
   readonly ifQuery?: string;
+}
+
+/** What a param needs. One that is `false` turns something off, and needs nothing. */
+export interface ParamNeed {
+  readonly param: string;
+  /** Default: any. */
+  readonly value?: string;
+  readonly capability: Capability;
 }
 
 /** One row of the method table. */
@@ -25,9 +34,18 @@ export interface MethodRow {
   /** Where it is found over HTTP, beside JSON-RPC. */
   readonly http?: HttpRoute;
   /** What a token must allow. */
-  readonly capability: "observe" | "prompt" | "admin";
+  readonly capability: Capability;
+  /** It changes nothing, whatever it needs. So do all that need `observe`. */
+  readonly reads?: true;
+  /** What it must allow beside, where a param is given, or has this value. */
+  readonly needs?: readonly ParamNeed[];
   /** The first version of the package that had it. */
   readonly since: string;
   /** Errors beyond those that every method can give. */
   readonly errors: readonly ErrorName[];
+}
+
+/** Whether a method changes nothing. */
+export function isReading({ capability, reads }: MethodRow): boolean {
+  return capability === "observe" || reads === true;
 }

@@ -29,6 +29,7 @@ export const sessionFileMethods = {
     result: SessionInfo,
     scope: "none",
     capability: "prompt",
+    needs: [{ param: "approve", capability: "admin" }],
     since: "0.1.0",
     errors: childErrors,
   },

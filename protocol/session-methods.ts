@@ -37,6 +37,7 @@ export const sessionMethods = {
     result: SessionInfo,
     scope: "none",
     capability: "prompt",
+    needs: ["extensions", "skills", "approve", "env", "sessionDir"].map((param) => ({ param, capability: "admin" })),
     since: "0.1.0",
     errors: [
       "cwd_invalid",

@@ -74,6 +74,11 @@ export const subscriptionMethods = {
     ),
     scope: "none",
     capability: "observe",
+    needs: [
+      { param: "provider", value: "payload", capability: "payload" },
+      { param: "awake", capability: "prompt" },
+      { param: "dialogs", capability: "prompt" },
+    ],
     since: "0.1.0",
     errors: ["session_not_found", "invalid_request", "child_exited"],
   },

@@ -30,9 +30,11 @@ import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
+import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
+import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
 import { Logs } from "./session/logs.ts";
 import { Registry } from "./session/registry.ts";
@@ -163,6 +165,17 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         for (const { control } of registry.all()) control.returned(clientId);
       },
     });
+    const announced: { file?: DaemonFile } = {};
+    const main = state.token();
+    const tokens = new Tokens({
+      main,
+      setMain: (token) => {
+        state.setToken(token);
+        if (announced.file !== undefined) state.announce((announced.file = { ...announced.file, token }));
+      },
+      file: state.tokensFile,
+      maxTokens: limits.maxTokens,
+    });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       ...sessionHandlers(registry, tracker),
@@ -175,8 +188,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...deliveryHandlers(registry, tracker),
       ...controlHandlers(registry, clients),
       ...dialogHandlers(registry, dialogs),
+      ...tokenHandlers(tokens),
     };
-    const token = state.token();
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const dispatcher = createDispatcher({
       handlers: governed(once, governance(clients, registry, tracker, dialogs)),
@@ -185,7 +198,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
     });
     const edge = resources.add(
-      createEdge({ dispatcher, token, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
+      createEdge({ dispatcher, tokens, log, limits: options.edgeLimits, allowedOrigins: options.allowedOrigins }),
       (listening) => listening.close(),
     );
     edges.edge = edge;
@@ -197,8 +210,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       protocol: PROTOCOL_VERSION,
       url,
       socketPath: state.socketPath,
-      token,
+      token: main,
     };
+    announced.file = file;
     state.announce(file);
     void registry.resume();
     log.info({ url, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");

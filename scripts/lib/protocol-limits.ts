@@ -66,6 +66,7 @@ const daemon: Readonly<
   >
 > = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  maxTokens: "Named tokens; beyond: `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
   maxParallelStarts: "How many pi start at a time. Further ones wait for their turn.",
   startPlaceMs: "A start that takes longer goes on, but gives its turn to the next.",

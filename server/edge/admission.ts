@@ -1,14 +1,15 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { WireError } from "../../protocol/errors.ts";
 import { HEALTH_PATH, TOKEN_SUBPROTOCOL_PREFIX } from "../../protocol/wire.ts";
+import type { Grant } from "../rpc/grant.ts";
+import type { TokenSource } from "../rpc/tokens.ts";
 import { RateWindow } from "./rate-window.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
 export type Transport = "tcp" | "unix";
 
 export interface AdmissionOptions {
-  readonly token: string;
+  readonly tokens: TokenSource;
   /** Further values of `Host` that a request may name, with the port if there is one. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may connect: scheme, host and port, compared exactly. */
@@ -24,14 +25,14 @@ const minuteMs = 60_000;
  * for HTTP and WebSocket, so that neither is a way around the other.
  */
 export class Admission {
-  readonly #digest: Buffer;
+  readonly #tokens: TokenSource;
   readonly #origins: ReadonlySet<string>;
   readonly #allowedHosts: readonly string[];
   readonly #hosts: Record<Transport, ReadonlySet<string>>;
   readonly #refusedTokens: RateWindow;
 
-  constructor({ token, allowedHosts, allowedOrigins, maxRefusedTokensPerMinute }: AdmissionOptions) {
-    this.#digest = sha256(token);
+  constructor({ tokens, allowedHosts, allowedOrigins, maxRefusedTokensPerMinute }: AdmissionOptions) {
+    this.#tokens = tokens;
     this.#origins = new Set(allowedOrigins);
     this.#allowedHosts = allowedHosts.map((host) => host.toLowerCase());
     this.#hosts = { tcp: new Set(), unix: new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]) };
@@ -65,7 +66,11 @@ export class Admission {
     }
     if (request.url === HEALTH_PATH && !isUpgrade(request)) return undefined;
     const token = bearer(request) ?? subprotocolToken(request);
-    if (token !== undefined && timingSafeEqual(sha256(token), this.#digest)) return undefined;
+    const grant = token === undefined ? undefined : this.#tokens.find(token);
+    if (grant !== undefined) {
+      grants.set(request, grant);
+      return undefined;
+    }
     if (!this.#refusedTokens.add(performance.now())) return "drop";
     const why = token === undefined ? "The request has no token" : "The token is wrong";
     return refusal(
@@ -82,6 +87,13 @@ export class Admission {
     const named = host.toLowerCase();
     return this.#hosts[transport].has(transport === "unix" ? withoutPort(named) : named);
   }
+}
+
+const grants = new WeakMap<IncomingMessage, Grant>();
+
+/** What the token of a request allows that was admitted. The health check has none. */
+export function grantOf(request: IncomingMessage): Grant | undefined {
+  return grants.get(request);
 }
 
 /** Whether the request wants a WebSocket. Other upgrades (h2c) are offers that HTTP may leave aside. */
@@ -103,8 +115,4 @@ function subprotocolToken(request: IncomingMessage): string | undefined {
 
 function withoutPort(host: string): string {
   return host.replace(/:\d+$/, "");
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
+import type { TokenSource } from "../rpc/tokens.ts";
 import { Admission, type Transport } from "./admission.ts";
 import { createHttp } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
@@ -10,7 +11,7 @@ import { WebSockets } from "./web-sockets.ts";
 
 export interface EdgeOptions {
   readonly dispatcher: Dispatcher;
-  readonly token: string;
+  readonly tokens: TokenSource;
   readonly log: Logger;
   readonly limits?: Partial<EdgeLimits> | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
@@ -34,7 +35,7 @@ export function createEdge(options: EdgeOptions): Edge {
   const limits: EdgeLimits = { ...defaultEdgeLimits, ...options.limits };
   const { dispatcher, log } = options;
   const admission = new Admission({
-    token: options.token,
+    tokens: options.tokens,
     allowedHosts: options.allowedHosts ?? [],
     allowedOrigins: options.allowedOrigins ?? [],
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
@@ -43,6 +44,11 @@ export function createEdge(options: EdgeOptions): Edge {
   const webSockets = new WebSockets({ dispatcher, limits, log });
   const tcp = server("tcp");
   const unix = server("unix");
+  options.tokens.onEnded((grant) => {
+    webSockets.tokenEnded(grant);
+    tcp.tokenEnded(grant);
+    unix.tokenEnded(grant);
+  });
   let socketFile: SocketFile | undefined;
   let closed: Promise<void> | undefined;
 

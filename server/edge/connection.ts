@@ -5,6 +5,7 @@ import type { RawData, WebSocket } from "ws";
 import type { Frame } from "../frames/frame.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
+import type { Grant } from "../rpc/grant.ts";
 import { answerText } from "./answer.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -14,6 +15,8 @@ export interface ConnectionOptions {
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly dispatcher: Dispatcher;
+  /** What its token allows. */
+  readonly grant: Grant | undefined;
   readonly limits: EdgeLimits;
   /** What waits for all connections. */
   readonly budget: BufferBudget;
@@ -24,6 +27,7 @@ export interface ConnectionOptions {
 const closeCodes = {
   shuttingDown: 1001,
   binaryFrame: 1003,
+  tokenEnded: 4401,
   slowReader: 1013,
 } as const;
 
@@ -53,13 +57,17 @@ export class Connection implements Peer {
         webSocket.close(closeCodes.slowReader, closeReason(slow));
       },
     });
-    this.#conversation = options.dispatcher.converse(this);
+    this.#conversation = options.dispatcher.converse(this, options.grant);
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
     webSocket.on("pong", () => {
       this.#alive = true;
     });
     webSocket.on("close", () => this.#end());
     webSocket.on("error", (error) => log.debug({ err: error, connectionId: this.id }, "a WebSocket failed"));
+  }
+
+  get grant(): Grant | undefined {
+    return this.#options.grant;
   }
 
   get gone(): AbortSignal {
@@ -93,6 +101,11 @@ export class Connection implements Peer {
 
   shutDown(): void {
     this.#close(closeCodes.shuttingDown, "shutting down");
+  }
+
+  /** Its token is revoked, or has another secret. */
+  tokenEnded(): void {
+    this.#close(closeCodes.tokenEnded, "the token has ended");
   }
 
   #message(data: RawData, isBinary: boolean): void {

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { HEALTH_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
+import { grantOf } from "./admission.ts";
 import { answerText } from "./answer.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, written } from "./refusal.ts";
@@ -53,7 +54,7 @@ export function createHttp({ dispatcher, limits, log }: HttpOptions): FastifyIns
     refuse(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
   );
   app.post(RPC_PATH, async (request, reply) => {
-    const conversation = dispatcher.converse(undefined);
+    const conversation = dispatcher.converse(undefined, grantOf(request.raw));
     reply.raw.once("close", () => conversation.end());
     const answer = await conversation.receive((request.body as Buffer | undefined) ?? Buffer.alloc(0));
     // Who does not read the answer is not waited for.

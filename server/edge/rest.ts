@@ -5,6 +5,7 @@ import type { HttpRoute, MethodRow } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { parseJson } from "../rpc/parse.ts";
+import { grantOf } from "./admission.ts";
 import { refusal, written } from "./refusal.ts";
 
 export interface RestOptions {
@@ -66,7 +67,7 @@ async function answer(
   try {
     const query = request.query as Params;
     const { method, row } = targetOf(rows, query);
-    const conversation = dispatcher.converse(undefined);
+    const conversation = dispatcher.converse(undefined, grantOf(request.raw));
     reply.raw.once("close", () => conversation.end());
     const body = bodyOf(request.body as Buffer | undefined, maxNestingDepth);
     const params = merged(request.params as Params, fromQuery(query, row), body);

@@ -2,7 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { type Admission, isUpgrade, type Transport } from "./admission.ts";
+import type { Grant } from "../rpc/grant.ts";
+import { type Admission, grantOf, isUpgrade, type Transport } from "./admission.ts";
 import { refuseRequest } from "./http.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { createServer } from "./node-http.ts";
@@ -26,6 +27,8 @@ export class TransportServer {
   readonly #options: TransportServerOptions;
   readonly #sockets = new Set<Socket>();
   readonly #requests = new WeakMap<Socket, number>();
+  /** What the token of each socket's last request allows. */
+  readonly #grants = new WeakMap<Socket, Grant>();
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
 
@@ -77,6 +80,15 @@ export class TransportServer {
     return this.#stopped;
   }
 
+  /** Ends the sockets of a token that has ended, behind what was written to them. WebSockets are told first, elsewhere. */
+  tokenEnded(grant: Grant): void {
+    for (const socket of this.#sockets) {
+      if (this.#grants.get(socket) !== grant) continue;
+      socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
+      socket.destroySoon();
+    }
+  }
+
   /** Ends all sockets at once. */
   destroy(): void {
     for (const socket of this.#sockets) socket.destroy();
@@ -102,6 +114,8 @@ export class TransportServer {
     });
     if (this.#stopped !== undefined) response.setHeader("connection", "close");
     const refused = admission.refuse(request, transport) ?? this.#overloaded(waiting > limits.maxRequestsPerSocket);
+    const grant = grantOf(request);
+    if (grant !== undefined) this.#grants.set(socket, grant);
     if (refused === undefined) onRequest(request, response);
     else if (refused === "drop") socket.destroy();
     else refuseRequest(response, refused);
@@ -118,6 +132,7 @@ export class TransportServer {
     const { admission, transport, limits, log, onUpgrade } = this.#options;
     // It is not HTTP's any more, nor idle.
     this.#requests.delete(socket);
+    this.#grants.delete(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
     const refused =
       admission.refuse(request, transport) ??

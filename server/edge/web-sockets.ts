@@ -6,6 +6,8 @@ import { WireError } from "../../protocol/errors.ts";
 import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
+import type { Grant } from "../rpc/grant.ts";
+import { grantOf } from "./admission.ts";
 import { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -69,13 +71,19 @@ export class WebSockets {
       const sessionId = compatSession(request);
       const dispatcher =
         sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
-      const connection = new Connection({ webSocket, socket, budget: this.#budget, dispatcher, limits, log });
+      const grant = grantOf(request);
+      const connection = new Connection({ webSocket, socket, budget: this.#budget, dispatcher, grant, limits, log });
       this.#connections.add(connection);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);
         if (this.#stopping && this.#connections.size === 0) this.#stopped.resolve();
       });
     });
+  }
+
+  /** Closes the connections of a token that has ended. */
+  tokenEnded(grant: Grant): void {
+    for (const connection of this.#connections) if (connection.grant === grant) connection.tokenEnded();
   }
 
   /** Closes all connections with 1001. Resolves when the last has gone. */

@@ -13,6 +13,7 @@ import { createEdge, type Edge } from "../../server/edge/app.ts";
 import type { EdgeLimits } from "../../server/edge/limits.ts";
 import type { Call, Handlers } from "../../server/rpc/call.ts";
 import { createDispatcher, type Dispatcher, type DispatcherLimits } from "../../server/rpc/dispatcher.ts";
+import { soleToken } from "./tokens.ts";
 
 export const token = "2f8c1d-the-token-of-the-tests-91ab";
 export const deliveryId = "01920000-0000-7000-8000-000000000001";
@@ -97,7 +98,7 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
     limits: options.dispatcherLimits,
   });
   const { limits, allowedHosts, allowedOrigins } = options;
-  const edge = createEdge({ dispatcher, token, log, limits, allowedHosts, allowedOrigins });
+  const edge = createEdge({ dispatcher, tokens: soleToken(token), log, limits, allowedHosts, allowedOrigins });
   const socketPath = join(directory, "s");
   const { url } = await edge.listen({ socketPath, port: 0 });
   return {
