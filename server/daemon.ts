@@ -171,7 +171,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       main,
       setMain: (token) => {
         state.setToken(token);
-        if (announced.file !== undefined) state.announce((announced.file = { ...announced.file, token }));
+        if (announced.file === undefined) return;
+        announced.file = { ...announced.file, token };
+        state.announce(announced.file);
       },
       file: state.tokensFile,
       maxTokens: limits.maxTokens,
