@@ -15,6 +15,7 @@ import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
+import { authorised } from "./rpc/authority.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
@@ -32,7 +33,7 @@ import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
-import { governance } from "./rpc/session-governance.ts";
+import { authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
@@ -194,7 +195,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const dispatcher = createDispatcher({
-      handlers: governed(once, governance(clients, registry, tracker, dialogs)),
+      handlers: authorised(
+        governed(once, governance(clients, registry, tracker, dialogs)),
+        authority(registry, tracker, dialogs),
+      ),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

@@ -10,6 +10,8 @@ export interface SessionScope {
 
 export interface GrantOptions {
   readonly name: string;
+  /** What tells its idempotency keys from those of others, also of one that had the name before. Default: none. */
+  readonly keys?: string | undefined;
   readonly capabilities: readonly Capability[];
   /** Only sessions with all of them. */
   readonly labels?: Labels | undefined;
@@ -20,13 +22,15 @@ export interface GrantOptions {
 /** What a token allows, as the daemon's record says: nothing that a client says changes it. */
 export class Grant {
   readonly name: string;
+  readonly keys: string;
   readonly labels: Labels | undefined;
   readonly cwds: readonly string[] | undefined;
   readonly #capabilities: ReadonlySet<Capability>;
   #isEnded = false;
 
-  constructor({ name, capabilities, labels, cwds }: GrantOptions) {
+  constructor({ name, keys = "", capabilities, labels, cwds }: GrantOptions) {
     this.name = name;
+    this.keys = keys;
     this.labels = labels;
     this.cwds = cwds;
     this.#capabilities = new Set(capabilities);

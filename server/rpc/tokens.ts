@@ -156,7 +156,9 @@ export class Tokens implements TokenSource {
 }
 
 function entryOf(token: StoredToken): Entry {
-  return { hash: Buffer.from(token.hash, "hex"), grant: new Grant(token), stored: token };
+  const { name, createdAt } = token;
+  const keys = name === MAIN_TOKEN ? "" : `${name} ${createdAt}`;
+  return { hash: Buffer.from(token.hash, "hex"), grant: new Grant({ ...token, keys }), stored: token };
 }
 
 function infoOf({ stored: { hash: _, ...info }, lastUsedAt }: Entry): TokenInfo {

@@ -86,6 +86,12 @@ export class DialogDesk {
     return this.#open.get(dialogId)?.owner.find(dialogId);
   }
 
+  /** Whose dialog it is, or was as long as it is remembered. */
+  sessionOf(dialogId: string): string | undefined {
+    const dialog = this.find(dialogId) ?? this.#ended.get(dialogId)?.dialog ?? this.#store.get(dialogId);
+    return dialog?.sessionId;
+  }
+
   /** Whether one more of this size has a place. */
   hasRoom(bytes: number): boolean {
     return this.#open.size < this.limits.maxDialogs && this.#openBytes + bytes <= this.limits.maxDialogsBytes;
