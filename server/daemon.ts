@@ -173,8 +173,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       setMain: (token) => {
         state.setToken(token);
         if (announced.file === undefined) return;
-        announced.file = { ...announced.file, token };
-        state.announce(announced.file);
+        const { token: former } = announced.file;
+        try {
+          state.announce({ ...announced.file, token });
+          announced.file = { ...announced.file, token };
+        } catch (error) {
+          state.setToken(former);
+          throw error;
+        }
       },
       file: state.tokensFile,
       maxTokens: limits.maxTokens,

@@ -205,6 +205,7 @@ function isStoredToken(value: Partial<StoredToken> | null): boolean {
     /^[0-9a-f]{64}$/.test(String(hash)) &&
     Array.isArray(allowed) &&
     allowed.every((capability) => capabilities.includes(capability)) &&
+    (!allowed.includes("admin") || (labels ?? cwds) === undefined) &&
     (labels === undefined || (typeof labels === "object" && labels !== null)) &&
     (cwds === undefined || Array.isArray(cwds))
   );
