@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { piVersions } from "./scripts/pi-versions.ts";
+import LongestFirst from "./test/setup/sequencer.ts";
 
 /** Faults of programs that stand in for pi: no version of pi makes a difference to them. */
 const fakePiOnly = "test/faults/fake/**";
@@ -22,10 +23,12 @@ export default defineConfig({
   test: {
     globalSetup: ["test/setup/global.ts"],
     pool: "forks",
-    maxWorkers: 2,
+    // One more than the processors of the smallest machine: the tests wait for a third of their time.
+    maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // No test may depend on being fast: these only end one that hangs.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     teardownTimeout: 30_000,
     expect: { poll: { timeout: 20_000 } },
     projects: [

@@ -1,8 +1,10 @@
 import { attach } from "./figures/attach.ts";
 import { coldCreate } from "./figures/cold-create.ts";
+import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
 import { fanOut } from "./figures/fan-out.ts";
+import { hibernation } from "./figures/hibernation.ts";
 import { manySessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
@@ -32,6 +34,8 @@ export const figures = {
   attach,
   "cold-create": coldCreate,
   "warm-create": warmCreate,
+  "concurrent-creates": concurrentCreates,
+  hibernation,
   memory: residentMemory,
   "push-accepted": pushAcceptance,
   "push-delivered": pushDelivered,

@@ -25,7 +25,7 @@ export const controlMethods = {
     }),
     result: Type.Object({ clientId: ClientId, name: Type.Optional(ClientName) }, { additionalProperties: false }),
     scope: "none",
-    capability: "observe",
+    capability: "any",
     since: "0.1.0",
     errors: ["invalid_request", "conflict"],
   },

@@ -33,9 +33,9 @@ export interface MethodRow {
   readonly scope: "none" | "session";
   /** Where it is found over HTTP, beside JSON-RPC. */
   readonly http?: HttpRoute;
-  /** What a token must allow. */
-  readonly capability: Capability;
-  /** It changes nothing, whatever it needs. So do all that need `observe`. */
+  /** What a token must allow. `any`: whatever it allows. */
+  readonly capability: Capability | "any";
+  /** It changes nothing, whatever it needs. So do all that need `observe`, and all that need nothing. */
   readonly reads?: true;
   /** What it must allow beside, where a param is given, or has this value. */
   readonly needs?: readonly ParamNeed[];
@@ -47,5 +47,5 @@ export interface MethodRow {
 
 /** Whether a method changes nothing. */
 export function isReading({ capability, reads }: MethodRow): boolean {
-  return capability === "observe" || reads === true;
+  return capability === "observe" || capability === "any" || reads === true;
 }

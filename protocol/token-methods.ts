@@ -50,7 +50,10 @@ export type TokenInfo = Static<typeof TokenInfo>;
 
 /** A token with its secret, which is told this once. */
 const NewToken = Type.Object(
-  { ...TokenInfo.properties, token: Type.String({ description: "The secret. It is told this once, and kept as a hash." }) },
+  {
+    ...TokenInfo.properties,
+    token: Type.String({ description: "The secret. It is told this once, and kept as a hash." }),
+  },
   { additionalProperties: false },
 );
 

@@ -1,7 +1,7 @@
 // Runs a TypeScript file of this checkout with a Node that pi accepts, after installing what is missing.
 // Plain JavaScript on purpose: the Node that starts it may be too old for everything else here.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { isatty } from "node:tty";
@@ -36,6 +36,12 @@ function installed() {
 }
 
 async function install() {
+  // npm empties what the link leads to, which others may be using.
+  if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    fail(
+      "node_modules is a link, and what is there is not what package-lock.json asks for. Install there, or remove the link.",
+    );
+  }
   process.stderr.write("pi-rpcd: installing dependencies (once)\n");
   // A user's npm may be told to leave out development dependencies, or to refuse an old Node: neither is meant here.
   const options = ["--include=dev", "--no-engine-strict", "--no-audit", "--no-fund", "--loglevel=error"];

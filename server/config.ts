@@ -57,6 +57,8 @@ export const limits = {
     maxUnstoredBytes: 1024 * 1024,
     /** A larger event is kept in memory alone. */
     maxStoredEventBytes: 8 * 1024 * 1024,
+    /** What is told and not stored yet, in files that a killed daemon leaves to the next. Beyond, it would be a gap. */
+    maxTailBytes: 64 * 1024 * 1024,
   },
   /** The notifications in the store, compressed: of one session, of all, and for how long: 30 days. */
   storedEvents: { maxSessionBytes: 16 * 1024 * 1024, maxTotalBytes: 128 * 1024 * 1024 },

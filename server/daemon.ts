@@ -18,6 +18,7 @@ import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import { audited } from "./rpc/audit.ts";
+import { authorised } from "./rpc/authority.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
@@ -36,7 +37,7 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { rated } from "./rpc/rates.ts";
-import { governance } from "./rpc/session-governance.ts";
+import { authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
@@ -114,10 +115,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const deliveries = new DeliveryStore(database, limits.settled);
     const prompts = new PromptStore(database);
     const events = new EventStore(database, limits.storedEvents);
-    await Logs.recover(events, state.path).catch((error: unknown) => {
+    const reserved = new Map(store.sessions.all().map(({ sessionId, reservedSeq }) => [sessionId, reservedSeq]));
+    await Logs.recover(events, state.path, reserved).catch((error: unknown) => {
       log.error({ err: error }, "what a killed daemon had told could not be stored; a later one tries again");
     });
-    const tail = new EventTail(state.path, (error) => log.warn({ err: error }, "the tail of the logs was not written"));
+    const onTailFailure = (error: unknown) => log.warn({ err: error }, "the tail of the logs was not written");
+    const tail = new EventTail(state.path, onTailFailure, limits.log.maxTailBytes);
     const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
     resources.defer(() => logs.close());
     const idempotency = new IdempotencyStore(database);
@@ -189,8 +192,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       setMain: (token) => {
         state.setToken(token);
         if (announced.file === undefined) return;
-        announced.file = { ...announced.file, token };
-        state.announce(announced.file);
+        const { token: former } = announced.file;
+        try {
+          state.announce({ ...announced.file, token });
+          announced.file = { ...announced.file, token };
+        } catch (error) {
+          state.setToken(former);
+          throw error;
+        }
       },
       file: state.tokensFile,
       maxTokens: limits.maxTokens,
@@ -213,7 +222,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const rules = governance(clients, registry, tracker, dialogs);
     const dispatcher = createDispatcher({
-      handlers: audited(rated(governed(once, rules), limits.rates), { ...rules, log }),
+      handlers: audited(authorised(rated(governed(once, rules), limits.rates), authority(registry, tracker, dialogs)), {
+        ...rules,
+        log,
+      }),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

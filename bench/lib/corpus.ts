@@ -91,7 +91,7 @@ export function* mixed(runs: number): Generator<string> {
       else
         yield JSON.stringify({
           type: part === 2 ? "message_end" : "turn_end",
-          message: { role: "assistant", content },
+          message: { role: "assistant", content, timestamp: 1_700_000_000_000 + run },
         });
     }
     yield JSON.stringify({

@@ -74,7 +74,7 @@ const daemon: Readonly<
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
   maxTokens: "Named tokens; beyond: `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
-  maxParallelStarts: "How many pi start at a time: the number of processors. Further ones wait for their turn.",
+  maxParallelStarts: "How many pi start at a time. Further ones wait for their turn.",
   startPlaceMs: "A start that takes longer goes on, but gives its turn to the next.",
   idleAfterMs:
     "An idle session's pi is ended after so long. `PI_RPCD_IDLE_AFTER_MS` sets it for all sessions that do not say it themselves; 0: never.",
@@ -127,6 +127,8 @@ const log: Readonly<Record<keyof typeof daemonLimits.log, string>> = {
   storeAfterMs: "How long a notification waits to be stored. A daemon that is killed loses these: `daemon_restart`.",
   maxUnstoredBytes: "So much of one session does not wait.",
   maxStoredEventBytes: "A larger event is kept in memory alone; later it is a gap.",
+  maxTailBytes:
+    "What was told and is not stored yet, on disk for a daemon that comes behind a killed one. Beyond, while the store fails, it would be a gap: `daemon_restart`.",
 };
 
 const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, string>> = {
@@ -214,6 +216,8 @@ export const protocolLimits: readonly Limit[] = [
 function described<T extends object>(values: T, meanings: Readonly<Partial<Record<keyof T, string>>>): Limit[] {
   return Object.entries(meanings).map(([name, meaning]) => {
     const value: unknown = values[name as keyof T];
+    // What depends on the machine is said as its rule.
+    if (name === "maxParallelStarts") return { name, value: "one for each processor", meaning: String(meaning) };
     return { name, value: quantity(name, Number(value)), meaning: String(meaning) };
   });
 }

@@ -17,8 +17,8 @@ interface Untold {
 
 /**
  * Tells of changes only once they are on disk, in their order, so that no later daemon says otherwise; where the store
- * fails, once that is known. That a delivery has settled, or is in a request, is stored at the end of the turn of the event
- * loop, with all that came before it: of requests the transcript says nothing. Other steps wait a moment and share a sync.
+ * fails, once that is known. What a request has done to a delivery is stored at the end of the turn of the event loop, with
+ * all that came before it: of requests the transcript says nothing. Other steps wait a moment and share a sync.
  */
 export class Telling {
   readonly #options: TellingOptions;
@@ -79,6 +79,6 @@ export class Telling {
   }
 }
 
-function isUrgent({ state, settledAt }: Delivery): boolean {
-  return state === "prepared" || settledAt !== undefined;
+function isUrgent({ state }: Delivery): boolean {
+  return state === "prepared" || state === "delivered" || state === "answered";
 }

@@ -20,6 +20,7 @@ export interface AdmissionOptions {
 
 const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
 const minuteMs = 60_000;
+const secretNames = /^(?:(?:access|auth|api)?[_-]?token|tkn|bearer|authorization|api[_-]?key)$/i;
 
 /**
  * Decides who may come in, from the head of a request alone: before any body is read and before any upgrade. The same
@@ -74,12 +75,19 @@ export class Admission {
     }
     if (request.url === HEALTH_PATH && !isUpgrade(request)) return undefined;
     const token = bearer(request) ?? subprotocolToken(request);
-    const grant = token === undefined ? undefined : this.#tokens.find(token);
+    const isInUrl = hasSecret(request.url ?? "", token);
+    const grant = token === undefined || isInUrl ? undefined : this.#tokens.find(token);
     if (grant !== undefined) {
       grants.set(request, grant);
       return undefined;
     }
     if (!this.#refusedTokens.add(performance.now())) return "drop";
+    if (isInUrl) {
+      const where = "A token in a URL ends up in histories and logs";
+      return refusal(
+        new WireError("unauthorized", `${where}: send it as "Authorization: Bearer", and rotate this one.`),
+      );
+    }
     const why = token === undefined ? "The request has no token" : "The token is wrong";
     return refusal(
       new WireError(
@@ -108,6 +116,13 @@ export function grantOf(request: IncomingMessage): Grant | undefined {
 export function isUpgrade(request: IncomingMessage): boolean {
   const { upgrade, connection } = request.headers;
   return upgrade?.toLowerCase() === "websocket" && /\bupgrade\b/i.test(connection ?? "");
+}
+
+/** Whether a URL has a param under a name that secrets go by, or the very token that was sent. */
+function hasSecret(url: string, token: string | undefined): boolean {
+  if (token !== undefined && url.includes(token)) return true;
+  const at = url.indexOf("?");
+  return at !== -1 && [...new URLSearchParams(url.slice(at)).keys()].some((name) => secretNames.test(name));
 }
 
 function bearer(request: IncomingMessage): string | undefined {

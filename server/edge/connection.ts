@@ -75,7 +75,7 @@ export class Connection implements Peer {
   }
 
   send(frame: Frame): void {
-    this.#outbox.send(frame);
+    if (this.#options.grant?.isEnded !== true) this.#outbox.send(frame);
   }
 
   drained(): Promise<void> | undefined {
@@ -103,9 +103,11 @@ export class Connection implements Peer {
     this.#close(closeCodes.shuttingDown, "shutting down");
   }
 
-  /** Its token is revoked, or has another secret. */
+  /** Its token is revoked, or has another secret: what has not left yet is given up, and all its calls. */
   tokenEnded(): void {
-    this.#close(closeCodes.tokenEnded, "the token has ended");
+    this.#outbox.close();
+    this.#options.webSocket.close(closeCodes.tokenEnded, "the token has ended");
+    this.#end();
   }
 
   #message(data: RawData, isBinary: boolean): void {

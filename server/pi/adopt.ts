@@ -31,10 +31,10 @@ export async function adopt(child: Child, { sinks, ...adoption }: Adoption): Pro
   const asked = deferred<never>();
   child.rebind({
     ...sinks,
-    onEvent: (record, event) => {
+    onEvent: (record, event, isDelta) => {
       // At a cold start nobody could answer it: the session gets one, which says so.
       if (event !== undefined && isEndlessDialog(event)) asked.reject(new NotAdopted("An extension asks something."));
-      else sinks.onEvent(record, event);
+      else sinks.onEvent(record, event, isDelta);
     },
   });
   const state = await Promise.race([take(child, adoption), asked.promise]);

@@ -36,7 +36,7 @@ export interface ChildLimits extends StopTimes {
 
 /** Who hears what a child reports, in the exact order in which pi reported. */
 export interface ChildSinks {
-  readonly onEvent: (record: Buffer, event: PiEvent | undefined) => void;
+  readonly onEvent: (record: Buffer, event: PiEvent | undefined, isDelta: boolean) => void;
   readonly onFrame: (frame: OutwardFrame) => void;
   readonly onDiagnostic: (diagnostic: RecordDiagnostic) => void;
 }
@@ -253,9 +253,9 @@ export class Child {
     const router = new Router({
       response: (response) => this.#commands.settle(response),
       status: (key, text) => this.link.receive(key, text),
-      event: (record, event) => {
+      event: (record, event, isDelta) => {
         if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#startup.look(event);
-        this.#sinks.onEvent(record, event);
+        this.#sinks.onEvent(record, event, isDelta);
       },
       diagnostic: onDiagnostic,
     });

@@ -10,12 +10,12 @@ export interface EntryLine {
 const firstBytes = 64 * 1024;
 
 /**
- * The entries of a session file behind the newest one that fits, in the file's order; where none does, all of them, as
+ * The entries of a session file behind a place, in the file's order; where there is none (-1), all of them, as
  * far as they lie in the last `maxBytes`. Torn lines are left out, as pi does. Without a file there are none.
  */
 export async function entriesBehind(
   file: string,
-  fits: (entry: EntryLine["entry"]) => boolean,
+  place: (entries: readonly EntryLine["entry"][]) => number,
   maxBytes: number,
 ): Promise<readonly EntryLine[]> {
   const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
@@ -30,7 +30,7 @@ export async function entriesBehind(
       const lines = linesOf(buffer.subarray(0, bytesRead));
       // The first may be the end of a longer one.
       const entries = (length < size ? lines.slice(1) : lines).flatMap(entryLine);
-      const known = entries.findLastIndex(({ entry }) => fits(entry));
+      const known = place(entries.map(({ entry }) => entry));
       if (known !== -1 || length === size || length >= maxBytes) return entries.slice(known + 1);
     }
   } finally {

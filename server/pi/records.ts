@@ -28,9 +28,19 @@ const highRateHeads = ["message_update", "tool_execution_update", "bash_executio
   Buffer.from(`{"type":"${type}"`, "latin1"),
 );
 
+/** The same of records that may be long, and of which the daemon needs to know nothing. */
+const unreadHeads = ["message_start", "turn_end", "tool_execution_start", "tool_execution_end"].map((type) =>
+  Buffer.from(`{"type":"${type}"`, "latin1"),
+);
+
 /** Whether a record is of the high-rate kind, from its first bytes and its last. Makes no string: it runs for each record. */
 export function isHighRate(record: Buffer): boolean {
   return record[record.length - 1] === 0x7d && highRateHeads.some((head) => beginsWith(record, head));
+}
+
+/** As {@link isHighRate} for the other records that need not be parsed. */
+export function isUnread(record: Buffer): boolean {
+  return record[record.length - 1] === 0x7d && unreadHeads.some((head) => beginsWith(record, head));
 }
 
 function beginsWith(record: Buffer, head: Buffer): boolean {

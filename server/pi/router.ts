@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { isHighRate, isRecordObject, type PiEvent, type PiResponse } from "./records.ts";
+import { isHighRate, isRecordObject, isUnread, type PiEvent, type PiResponse } from "./records.ts";
 import { isOneObject } from "./structure.ts";
 
 /** A record that could not be passed on as pi wrote it. */
@@ -16,10 +16,10 @@ export interface RouterSinks {
   /** A status text under any key. Returns whether it was a frame of the link, which is no event for anybody. */
   readonly status: (key: string, text: string) => boolean;
   /**
-   * Everything else. `record` holds the very bytes of pi, valid UTF-8 of one JSON object; `event` is its parsed form,
-   * absent for high-rate records.
+   * Everything else. `record` holds the very bytes of pi, valid UTF-8 with the structure of one JSON object; `event` is
+   * its parsed form, absent for high-rate records (`isDelta`) and for those of which nobody needs a field.
    */
-  readonly event: (record: Buffer, event: PiEvent | undefined) => void;
+  readonly event: (record: Buffer, event: PiEvent | undefined, isDelta: boolean) => void;
   readonly diagnostic: (diagnostic: RecordDiagnostic) => void;
 }
 
@@ -35,8 +35,9 @@ export class Router {
 
   route(bytes: Buffer): void {
     const record = isUtf8(bytes) ? bytes : this.#mended(bytes);
-    if (isHighRate(record) && isOneObject(record)) {
-      this.#sinks.event(record, undefined);
+    const isDelta = isHighRate(record);
+    if ((isDelta || isUnread(record)) && isOneObject(record)) {
+      this.#sinks.event(record, undefined, isDelta);
       return;
     }
     let value: unknown;
@@ -73,7 +74,7 @@ export class Router {
         return;
       }
     }
-    this.#sinks.event(record, value as PiEvent);
+    this.#sinks.event(record, value as PiEvent, false);
   }
 
   /** Invalid UTF-8 would make a conforming WebSocket client close: replace what is invalid, as pi itself does on its stdin. */

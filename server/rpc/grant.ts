@@ -1,15 +1,13 @@
 import { sep } from "node:path";
 import type { Capability } from "../../protocol/capability.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { Labels } from "../../protocol/session-options.ts";
-
-/** What of a session decides whether a token knows it. */
-export interface SessionScope {
-  readonly cwd: string;
-  readonly labels?: Labels | undefined;
-}
+import type { Covers, SessionScope } from "../session/session-scope.ts";
 
 export interface GrantOptions {
   readonly name: string;
+  /** What tells its idempotency keys from those of others, also of one that had the name before. Default: none. */
+  readonly keys?: string | undefined;
   readonly capabilities: readonly Capability[];
   /** Only sessions with all of them. */
   readonly labels?: Labels | undefined;
@@ -20,13 +18,15 @@ export interface GrantOptions {
 /** What a token allows, as the daemon's record says: nothing that a client says changes it. */
 export class Grant {
   readonly name: string;
+  readonly keys: string;
   readonly labels: Labels | undefined;
   readonly cwds: readonly string[] | undefined;
   readonly #capabilities: ReadonlySet<Capability>;
   #isEnded = false;
 
-  constructor({ name, capabilities, labels, cwds }: GrantOptions) {
+  constructor({ name, keys = "", capabilities, labels, cwds }: GrantOptions) {
     this.name = name;
+    this.keys = keys;
     this.labels = labels;
     this.cwds = cwds;
     this.#capabilities = new Set(capabilities);
@@ -50,6 +50,24 @@ export class Grant {
     return this.#capabilities.has(capability) || this.#capabilities.has("admin");
   }
 
+  /** As {@link covers}; undefined where all sessions exist for it. */
+  get limits(): Covers | undefined {
+    return this.isLimited ? (scope) => this.covers(scope) : undefined;
+  }
+
+  /** The labels of a session that is created with it. Throws `forbidden` where others are asked for. */
+  labelled(labels: Labels | undefined): { readonly labels?: Labels } {
+    if (this.labels === undefined) return labels === undefined ? {} : { labels };
+    const other = Object.entries(this.labels).find(([name, text]) => (labels?.[name] ?? text) !== text);
+    if (other !== undefined) throw this.#outside("labels");
+    return { labels: { ...labels, ...this.labels } };
+  }
+
+  /** Throws `forbidden` unless a session may be created there. */
+  requireInside(scope: SessionScope): void {
+    if (!this.covers({ ...scope, labels: this.labels })) throw this.#outside("cwd");
+  }
+
   /** Whether the session exists for it. */
   covers({ cwd, labels = {} }: SessionScope): boolean {
     const wanted = Object.entries(this.labels ?? {});
@@ -57,6 +75,11 @@ export class Grant {
       wanted.every(([name, text]) => Object.hasOwn(labels, name) && labels[name] === text) &&
       (this.cwds?.some((allowed) => isWithin(cwd, allowed)) ?? true)
     );
+  }
+
+  #outside(limit: "cwd" | "labels"): WireError {
+    const why = limit === "cwd" ? "of other directories" : "with other labels";
+    return new WireError("forbidden", `The token "${this.name}" is for no sessions ${why}.`, { limit });
   }
 }
 

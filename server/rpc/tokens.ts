@@ -51,7 +51,12 @@ export class Tokens implements TokenSource {
   /** Throws a {@link StartError} `token_unusable`. */
   constructor(options: TokensOptions) {
     this.#options = options;
-    const main = { name: MAIN_TOKEN, capabilities: [...capabilities], createdAt: Date.now(), hash: hashOf(options.main) };
+    const main = {
+      name: MAIN_TOKEN,
+      capabilities: [...capabilities],
+      createdAt: Date.now(),
+      hash: hashOf(options.main),
+    };
     for (const stored of [main, ...readTokens(options.file)]) this.#put(stored);
   }
 
@@ -116,7 +121,10 @@ export class Tokens implements TokenSource {
   revoke(name: string): void {
     const former = this.#get(name);
     if (name === MAIN_TOKEN) {
-      throw new WireError("forbidden", "The daemon's own token cannot be revoked, since its clients need one. Rotate it.");
+      throw new WireError(
+        "forbidden",
+        "The daemon's own token cannot be revoked, since its clients need one. Rotate it.",
+      );
     }
     this.#store([...this.#entries.values()].filter((other) => other !== former));
     this.#entries.delete(name);
@@ -148,7 +156,9 @@ export class Tokens implements TokenSource {
 }
 
 function entryOf(token: StoredToken): Entry {
-  return { hash: Buffer.from(token.hash, "hex"), grant: new Grant(token), stored: token };
+  const { name, createdAt } = token;
+  const keys = name === MAIN_TOKEN ? "" : `${name} ${createdAt}`;
+  return { hash: Buffer.from(token.hash, "hex"), grant: new Grant({ ...token, keys }), stored: token };
 }
 
 function infoOf({ stored: { hash: _, ...info }, lastUsedAt }: Entry): TokenInfo {
@@ -160,7 +170,12 @@ function stored(write: () => void): void {
     write();
   } catch (cause) {
     const { code = "unknown" } = cause as NodeJS.ErrnoException;
-    throw new WireError("store_failed", `The tokens could not be written (${code}); nothing has changed.`, {}, { cause });
+    throw new WireError(
+      "store_failed",
+      `The tokens could not be written (${code}); nothing has changed.`,
+      {},
+      { cause },
+    );
   }
 }
 
@@ -190,6 +205,7 @@ function isStoredToken(value: Partial<StoredToken> | null): boolean {
     /^[0-9a-f]{64}$/.test(String(hash)) &&
     Array.isArray(allowed) &&
     allowed.every((capability) => capabilities.includes(capability)) &&
+    (!allowed.includes("admin") || (labels ?? cwds) === undefined) &&
     (labels === undefined || (typeof labels === "object" && labels !== null)) &&
     (cwds === undefined || Array.isArray(cwds))
   );

@@ -66,7 +66,7 @@ export class ChildReports {
   /** Where a child of this generation reports. */
   sinks(generation: number): ChildSinks {
     return {
-      onEvent: (record, event) => this.#event(generation, record, event),
+      onEvent: (record, event, isDelta) => this.#event(generation, record, event, isDelta),
       onFrame: (frame) => this.#frame(generation, frame),
       onDiagnostic: (diagnostic) => this.#diagnostic(generation, diagnostic),
     };
@@ -77,9 +77,9 @@ export class ChildReports {
     this.#settling.open();
   }
 
-  #event(generation: number, record: Buffer, event: PiEvent | undefined): void {
+  #event(generation: number, record: Buffer, event: PiEvent | undefined, isDelta: boolean): void {
     const { journal, refill, provider } = this.#parts;
-    journal.record(record, generation, event === undefined);
+    journal.record(record, generation, isDelta);
     if (event === undefined) return;
     refill.note(event);
     provider.look(event);

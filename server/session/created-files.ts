@@ -1,8 +1,10 @@
 import { mkdir, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { removeIfEmpty } from "../pi/session-file.ts";
+import { createSessionFile, removeIfEmpty, type SessionFileRequest } from "../pi/session-file.ts";
 import { LeaseHold } from "./lease-hold.ts";
 
 /**
@@ -66,4 +68,12 @@ export class CreatedFiles {
       "looked at a session file that a killed daemon had created",
     );
   }
+}
+
+/** As `createSessionFile`. Throws `overloaded`, `start_failed`. */
+export async function createFile(request: SessionFileRequest): Promise<string> {
+  return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
+    const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
+    throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
+  });
 }

@@ -207,8 +207,9 @@ export class EventLog {
       while (this.#stored < this.cursor) {
         const { firstSeq, lastSeq, frames } = this.#nextRow();
         if (lastSeq < firstSeq) break;
-        if (frames === "jump") {
-          await store.putGap(this.#sessionId, { from: firstSeq, to: lastSeq, reason: "store_failed" });
+        if (frames === "jump" || frames === "forgotten") {
+          const reason = frames === "jump" ? "store_failed" : "not_retained";
+          await store.putGap(this.#sessionId, { from: firstSeq, to: lastSeq, reason });
         } else if (frames !== "too_large") {
           await store.put(this.#sessionId, firstSeq, lastSeq, frames);
         }
@@ -222,10 +223,12 @@ export class EventLog {
   }
 
   /** The next numbers to be stored, and what there is of them. */
-  #nextRow(): { firstSeq: number; lastSeq: number; frames: Buffer[] | "jump" | "too_large" } {
+  #nextRow(): { firstSeq: number; lastSeq: number; frames: Buffer[] | "jump" | "too_large" | "forgotten" } {
     const { maxStoredFrameBytes } = this.#options;
-    // What was forgotten before it could be stored is a hole between two rows.
-    const firstSeq = Math.max(this.#stored + 1, this.#ring.oldest ?? this.cursor + 1);
+    const firstSeq = this.#stored + 1;
+    const held = this.#ring.oldest ?? this.cursor + 1;
+    // What came faster than it could be stored, or while nothing could be.
+    if (firstSeq < held) return { firstSeq, lastSeq: held - 1, frames: "forgotten" };
     const frames: Buffer[] = [];
     let lastSeq = firstSeq - 1;
     let size = 0;

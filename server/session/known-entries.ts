@@ -4,36 +4,68 @@ import { isRecordObject, type PiEvent } from "../pi/records.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Enough to find the place of a log in a session file. */
-const enough = 64;
+export const enough = 64;
 const maxKnown = 512;
+/** A longer text, in UTF-16 units, is known by its length and its ends. */
+const longText = 512;
 
 /**
  * Which of pi's entries the newest part of a log has. pi reports a message without the id of its entry, so messages are
  * known by what they are: a `message_end` has the very message of the entry (measured on both versions).
  */
 export class KnownEntries {
-  readonly #keys = new Set<string>();
+  /** Oldest first. */
+  readonly #noted: Noted[] = [];
 
   /** Whether what was noted is enough to find the log's place in a file. */
   get isEnough(): boolean {
-    return this.#keys.size >= enough;
+    return this.#noted.length >= enough;
   }
 
   /** Takes note of an event of the log. */
   note(event: PiEvent): void {
     const { type, message, entry } = event;
-    if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message));
-    if ((type === "entry_appended" || type === "rpcd_entry") && isRecordObject(entry)) this.#add(idKey(entry));
+    if (type === "message_end" && isRecordObject(message)) this.#add(messageKey(message), isAlike(message));
+    if ((type === "entry_appended" || type === "rpcd_entry") && isRecordObject(entry)) this.#add(idKey(entry), false);
   }
 
-  has(entry: Json): boolean {
-    return this.#keys.has(idKey(entry)) || this.#keys.has(entryKey(entry) ?? "");
+  /**
+   * The index of the newest entry that the log has; -1 for none. Custom messages may be the same twice: they are counted,
+   * behind the newest entry that is like no other.
+   */
+  placeIn(entries: readonly Json[]): number {
+    const places = new Map(this.#noted.flatMap(({ key, isAlike: alike }, i) => (alike ? [] : [[key, i] as const])));
+    const placeOf = (entry: Json): number | undefined => places.get(idKey(entry)) ?? places.get(entryKey(entry) ?? "");
+    const anchor = entries.findLastIndex((entry) => placeOf(entry) !== undefined);
+    const from = anchor === -1 ? 0 : (placeOf(entries[anchor] as Json) ?? 0) + 1;
+    const counts = new Map<string, number>();
+    for (const { key, isAlike: alike } of this.#noted.slice(from))
+      if (alike) counts.set(key, (counts.get(key) ?? 0) + 1);
+    let place = anchor;
+    for (let i = anchor + 1; i < entries.length; i += 1) {
+      const key = entryKey(entries[i] as Json) ?? "";
+      const left = counts.get(key) ?? 0;
+      if (left === 0) continue;
+      counts.set(key, left - 1);
+      place = i;
+    }
+    return place;
   }
 
-  #add(key: string): void {
-    this.#keys.add(key);
-    if (this.#keys.size > maxKnown) this.#keys.delete(this.#keys.values().next().value as string);
+  #add(key: string, isAlike: boolean): void {
+    this.#noted.push({ key, isAlike });
+    if (this.#noted.length > maxKnown) this.#noted.shift();
   }
+}
+
+interface Noted {
+  readonly key: string;
+  /** Another one may have the same key. */
+  readonly isAlike: boolean;
+}
+
+function isAlike({ role }: Json): boolean {
+  return role === "custom";
 }
 
 function idKey({ id }: Json): string {
@@ -48,6 +80,24 @@ function entryKey({ type, message, customType, content, details }: Json): string
 
 function messageKey({ role, content, timestamp, toolCallId, customType, details }: Json): string {
   // The time of a custom message may differ from its entry's.
-  const facts = role === "custom" ? [role, customType, content, details] : [role, timestamp, toolCallId, content];
-  return hash("sha1", JSON.stringify(facts), "base64");
+  if (role === "custom") return hash("sha1", JSON.stringify([role, customType, content, details]), "base64");
+  // Two of the same millisecond do not differ in the middle of a long text alone.
+  const known = typeof timestamp === "number" ? outlineOf(content) : content;
+  return hash("sha1", JSON.stringify([role, timestamp, toolCallId, known]), "base64");
+}
+
+/** A message's content with each long text of its blocks shortened to its length and its ends. */
+function outlineOf(content: unknown): unknown {
+  if (typeof content === "string") return outlineOfText(content);
+  if (!Array.isArray(content)) return content;
+  return content.map((block: unknown) => {
+    if (!isRecordObject(block)) return block;
+    return Object.entries(block).map(([key, value]) => [key, typeof value === "string" ? outlineOfText(value) : value]);
+  });
+}
+
+function outlineOfText(text: string): string {
+  if (text.length <= longText) return text;
+  const end = longText >> 1;
+  return `${text.length} ${text.slice(0, end)} ${text.slice(-end)}`;
 }

@@ -20,6 +20,9 @@ export interface LogWriterOptions {
 /** How long a log waits that could not be written. */
 const retryMs = 1_000;
 
+/** How many files wait for a store that fails; further ones are not begun. */
+const maxSealed = 16;
+
 /** Writes the sessions' logs, all of them at the same moments, so that they share their transactions. */
 export class LogWriter {
   readonly #options: LogWriterOptions;
@@ -44,14 +47,19 @@ export class LogWriter {
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const sealed = this.#options.seal();
+    // A store that fails is tried again and again: what was told meanwhile shares a file then.
+    const sealed = this.#sealed.length < maxSealed ? this.#options.seal() : undefined;
     if (sealed !== undefined) this.#sealed.push(sealed);
     const concerned = this.#sealed;
     this.#sealed = [];
     for (const log of [...this.#unstored.keys()]) void this.#write(log);
     const succeeded = await Promise.all([...this.#underWay]);
-    if (succeeded.every(Boolean)) for (const each of concerned) each.remove();
-    else this.#sealed.push(...concerned);
+    if (!succeeded.every(Boolean)) {
+      this.#sealed.push(...concerned);
+      return;
+    }
+    for (const each of concerned) each.remove();
+    if (concerned.length >= maxSealed) await this.flush();
   }
 
   #after(ms: number): NodeJS.Timeout {

@@ -50,9 +50,11 @@ export class Logs {
 
   /**
    * Stores what an earlier daemon had told and not stored. To be called before any log is opened. Rejects where it cannot
-   * be read or stored: it stays where it is then, for a later daemon.
+   * be read or stored: it stays where it is then, for a later daemon. Numbers that were given while none could be
+   * reserved are forgotten: the log goes on below them. `reserved`: of each session that there is, how far it may go.
    */
-  static async recover(store: EventStore, directory: string): Promise<void> {
+  static async recover(store: EventStore, directory: string, reserved: ReadonlyMap<string, number>): Promise<void> {
+    for (const [sessionId, upTo] of reserved) await store.cut(sessionId, upTo);
     const stretches = new Map<string, Stretch>();
     const write = async ({ sessionId, from, to, frames }: Stretch): Promise<void> => {
       await store.put(sessionId, from, to, frames);
@@ -60,7 +62,7 @@ export class Logs {
     for (const { sessionId, from, seq, frame } of EventTail.left(directory)) {
       const known = stretches.get(sessionId);
       const stored = store.newest(sessionId) ?? 0;
-      if (seq <= (known?.to ?? stored)) continue;
+      if (seq <= (known?.to ?? stored) || seq > (reserved.get(sessionId) ?? 0)) continue;
       if (known?.to === from - 1 && known.bytes < maxRecoveredRowBytes) {
         known.frames.push(frame);
         known.to = seq;

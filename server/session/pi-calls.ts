@@ -68,10 +68,14 @@ export class PiCalls {
   async send(command: PiCommand, signal: AbortSignal): Promise<unknown> {
     // What only asks runs nothing in a file that a stranger may have written to. To look for that costs more than the rest.
     const purpose = command.type.startsWith("get_") ? "reading" : "work";
-    const child = await unlessAborted(this.#core.awake(purpose), signal);
-    const { data } = await unlessAborted(this.#ask(child, command), signal);
-    if (changesState.has(command.type)) await unlessAborted(this.#options.refresh(child), signal);
-    return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;
+    const answer = async (): Promise<unknown> => {
+      const child = await this.#core.awake(purpose);
+      signal.throwIfAborted();
+      const { data } = await this.#ask(child, command);
+      if (changesState.has(command.type)) await this.#options.refresh(child);
+      return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;
+    };
+    return await unlessAborted(answer(), signal);
   }
 
   /** Changes a setting for every pi of the user's. */

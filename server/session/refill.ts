@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { entriesBehind } from "../pi/entry-lines.ts";
 import { isRecordObject, type PiEvent } from "../pi/records.ts";
 import type { EventLog } from "./event-log.ts";
-import { KnownEntries } from "./known-entries.ts";
+import { enough, KnownEntries } from "./known-entries.ts";
 
 export interface RefillOptions {
   readonly log: EventLog;
@@ -40,7 +40,7 @@ export class Refill {
     try {
       this.#lookBack();
       const known = this.#known;
-      const missing = await entriesBehind(file, (entry) => known.has(entry), maxBytes);
+      const missing = await entriesBehind(file, (entries) => known.placeIn(entries), maxBytes);
       for (const { entry, line } of missing) {
         record(Buffer.concat([entryHead, line, entryTail]));
         known.note({ type: "rpcd_entry", entry });
@@ -55,11 +55,13 @@ export class Refill {
     if (this.#hasLookedBack || this.#known.isEnough) return;
     this.#hasLookedBack = true;
     const known = new KnownEntries();
+    const events: PiEvent[] = [];
     this.#options.log.lookBack((frame) => {
       const event = eventOf(frame);
-      if (event !== undefined) known.note(event);
-      return known.isEnough;
+      if (event !== undefined) events.push(event);
+      return events.length >= enough;
     });
+    for (const event of events.reverse()) known.note(event);
     this.#known = known;
   }
 }

@@ -4,20 +4,13 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import {
-  agentDirectoryOf,
-  createSessionFile,
-  removeIfEmpty,
-  type SessionFileRequest,
-  sessionFilePath,
-} from "../pi/session-file.ts";
+import { agentDirectoryOf, removeIfEmpty, sessionFilePath } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
-import { CreatedFiles } from "./created-files.ts";
+import { CreatedFiles, createFile } from "./created-files.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -25,8 +18,9 @@ import type { PiCallsOptions } from "./pi-calls.ts";
 import type { ResponsivenessLimits } from "./responsiveness.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
+import type { SessionScope } from "./session-scope.ts";
 import { SessionWatch } from "./session-watch.ts";
-import { workingDirectory } from "./working-directory.ts";
+import { admittedDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
   readonly sessions: SessionStore;
@@ -104,14 +98,18 @@ export class Registry {
   }
 
   /**
-   * Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
+   * `admit` throws where no session may be. Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
    * session that has the id already is given as it is: the call was made before.
    */
-  async create(params: Params<"session/create">, sessionId: string = uuidv7()): Promise<Session> {
+  async create(
+    params: Params<"session/create">,
+    sessionId: string = uuidv7(),
+    admit: (scope: SessionScope) => void = () => {},
+  ): Promise<Session> {
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
     this.#refuseMore();
-    return await this.#track(this.#create(params, sessionId));
+    return await this.#track(this.#create(params, sessionId, admit));
   }
 
   /** Throws `session_not_found`. */
@@ -204,7 +202,7 @@ export class Registry {
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
     this.#sessions.delete(session.sessionId);
-    this.watch.note(session.sessionId, "closed");
+    this.watch.note(session.stored, "closed");
     const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     session.journal.close();
@@ -218,10 +216,12 @@ export class Registry {
     return exit;
   }
 
-  async #create(params: Params<"session/create">, sessionId: string): Promise<Session> {
-    const cwd = await workingDirectory(params.cwd).catch((error: unknown) => {
-      throw exhaustion(error) ?? error;
-    });
+  async #create(
+    params: Params<"session/create">,
+    sessionId: string,
+    admit: (scope: SessionScope) => void,
+  ): Promise<Session> {
+    const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
     const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
@@ -263,7 +263,7 @@ export class Registry {
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
-      this.watch.note(sessionId, "created");
+      this.watch.note(stored, "created");
       return session;
     } catch (error) {
       await session.close();
@@ -278,7 +278,7 @@ export class Registry {
   #add(stored: StoredSession): Session {
     const session = this.#session(stored);
     this.#sessions.set(stored.sessionId, session);
-    this.watch.note(stored.sessionId, "created");
+    this.watch.note(stored, "created");
     return session;
   }
 
@@ -289,7 +289,7 @@ export class Registry {
       stored,
       start: (current, sinks) => this.children.start(current, sinks, log),
       save: (current) => sessions.put(current),
-      flush: () => sessions.flush(),
+      flush: (upTo) => sessions.flush(stored.sessionId, upTo),
       prompts,
       tracker,
       taker,
@@ -311,7 +311,7 @@ export class Registry {
       admitStart: () => this.children.admit(),
       onChange: () => {
         this.children.occupancy.changed();
-        if (this.#sessions.has(stored.sessionId)) this.watch.note(stored.sessionId, "changed");
+        if (this.#sessions.has(stored.sessionId)) this.watch.note(stored, "changed");
       },
       log,
     });
@@ -336,11 +336,4 @@ export class Registry {
     if (this.#shuttingDown === undefined) return undefined;
     return new WireError("shutting_down", "The daemon is about to end.");
   }
-}
-
-async function createFile(request: SessionFileRequest): Promise<string> {
-  return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
-    const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
-    throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
-  });
 }

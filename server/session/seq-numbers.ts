@@ -4,8 +4,8 @@ export interface SeqReserve {
   readonly reserved: number;
   /** Notes that numbers up to `upTo` may be given. Resolves when that is on disk. */
   reserve(upTo: number): Promise<void>;
-  /** Brings to disk, now, what was noted. Gives whether it is there. */
-  flush(): boolean;
+  /** Brings to disk, now, what was noted, and looks whether it is there: whether numbers are reserved up to `upTo`. */
+  flush(upTo: number): boolean;
 }
 
 const block = 65_536;
@@ -29,6 +29,8 @@ export class SeqNumbers {
   #reserved: number;
   /** Up to here the reservation is on disk. */
   #durable: number;
+  /** Whether the newest reservation did not get to disk. */
+  #hasFailed = false;
   /** Whether numbers are given that are not reserved. */
   #isUnreserved = false;
   #nextTry = 0;
@@ -72,8 +74,8 @@ export class SeqNumbers {
   }
 
   #behindReserved(next: number): number {
-    if (next > this.#reserved || this.#isUnreserved) this.#reserveMore(next);
-    if (this.#store.flush()) {
+    if (next > this.#reserved || this.#isUnreserved || this.#hasFailed) this.#reserveMore(next);
+    if (this.#store.flush(this.#reserved)) {
       this.#durable = this.#reserved;
       this.#isUnreserved = false;
       return next;
@@ -90,6 +92,7 @@ export class SeqNumbers {
     const upTo = Math.max(this.#reserved, next - 1 + block);
     const releases = this.#releases;
     this.#reserved = upTo;
+    this.#hasFailed = false;
     this.#store.reserve(upTo).then(
       () => {
         if (this.#releases !== releases) return;
@@ -97,7 +100,9 @@ export class SeqNumbers {
         if (this.#last <= this.#durable) this.#isUnreserved = false;
       },
       // The store has logged it. The next number that is not reserved tries again.
-      () => {},
+      () => {
+        if (this.#reserved === upTo) this.#hasFailed = true;
+      },
     );
   }
 }

@@ -28,7 +28,7 @@ export interface SessionOptions {
   /** Keeps what has changed of the session's record. */
   readonly save: (stored: StoredSession) => Promise<void>;
   /** Brings to disk, now, what was saved. Gives whether it is there. */
-  readonly flush: () => boolean;
+  readonly flush: (upTo: number) => boolean;
   readonly prompts: PromptStore;
   /** The daemon, as it takes leases of session files. */
   readonly taker: LeaseTaker;

@@ -3,7 +3,7 @@ import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import { SeqNumbers } from "./seq-numbers.ts";
+import { SeqNumbers, type SeqReserve } from "./seq-numbers.ts";
 
 /** What does not depend on a child. */
 export type SessionFacts = Pick<
@@ -83,7 +83,7 @@ export class SessionRecord {
   }
 
   /** The numbers of the session's log, reserved in its record. */
-  numbers(flush: () => boolean): SeqNumbers {
+  numbers(flush: SeqReserve["flush"]): SeqNumbers {
     const reserve = (upTo: number): Promise<void> => {
       this.#stored = { ...this.#stored, reservedSeq: upTo };
       return this.#save(this.#stored);

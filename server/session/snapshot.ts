@@ -22,7 +22,7 @@ export interface SnapshotOptions {
 /** Asks pi, whose answer has its place among its events; without a child its session file says the same. */
 export async function takeSnapshot({ child, file, info, maxBytes }: SnapshotOptions): Promise<SessionSnapshot> {
   if (child === undefined) {
-    const lines = await entriesBehind(file, () => false, maxBytes);
+    const lines = await entriesBehind(file, () => -1, maxBytes);
     const leafId = lines.at(-1)?.entry["id"];
     const entries = lines.map(({ entry }) => entry);
     return { session: info(), snapshot: snapshotOf(entries, typeof leafId === "string" ? leafId : null, maxBytes) };

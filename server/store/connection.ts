@@ -1,4 +1,5 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { addPacking } from "./packing.ts";
 
 /** What is bound to a statement. */
 export type Parameters = readonly (string | number | null | Uint8Array)[];
@@ -18,6 +19,7 @@ export const connect: Connect = (path) => {
   try {
     database.exec(`PRAGMA busy_timeout = 2000; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${maxIdleWalBytes};`);
+    addPacking(database);
     return database;
   } catch (error) {
     database.close();

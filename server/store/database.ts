@@ -1,9 +1,11 @@
+import { WireError } from "../../protocol/errors.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { Histogram } from "../lib/histogram.ts";
 import type { CommitMark } from "./commit-mark.ts";
 import { type Connect, connect, type Parameters, Statement } from "./connection.ts";
 import { migrate } from "./migrations.ts";
 import { type StoreHealth, Unwritten, type Write } from "./unwritten.ts";
+import { WriteQueue } from "./write-queue.ts";
 import { Writer, type WriterFailure, type WriterOutcome, type WriterRequest } from "./writer.ts";
 import { type StartThread, Writers } from "./writers.ts";
 import { WritingThread } from "./writing-thread.ts";
@@ -28,14 +30,17 @@ const maxKeepDelayMs = 1;
 
 const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];
 
-/** Beyond this everybody waits until the disk has taken what is queued. */
-const maxQueuedBytes = 32 * 1024 * 1024;
+const maxFlushMs = 1_000;
+
+/** How long the end of a daemon waits for a disk that does not answer. */
+export const maxCloseMs = 30_000;
 
 /**
  * The embedded store: SQLite in WAL mode with `synchronous=FULL`. Writes of one turn of the event loop share one
  * transaction and one sync, and so do those that come while another transaction is under way. A write's promise resolves
- * when it is on disk, and rejects when its transaction failed as a whole: nothing of it is then stored. Where the store
- * itself failed, and not the statement, that is the error `store_failed`. Promises settle in the order of the writes.
+ * when it is on disk, and rejects when it is not stored: where the store failed with the error `store_failed`, and with
+ * its own where the statement was wrong. What shared a transaction with such a statement is stored without it. More than
+ * 32 MiB do not wait for a disk: then writes are refused as `overloaded`. Promises settle in the order of the writes.
  *
  * Reads find what is committed, and not what is queued: see {@link written}.
  *
@@ -48,15 +53,19 @@ export class Database {
   readonly #writers: Writers;
   /** How long transactions take, from being sent to being on disk. */
   readonly commitTimes = new Histogram(commitBounds);
-  #batch: Write[] = [];
-  #batchBytes = 0;
+  readonly #queued = new WriteQueue();
   /** What a transaction is made of that is under way. */
   #inFlight: readonly Write[] = [];
   #isBusy = false;
+  /** Whether somebody has waited for what is under way, and in vain. */
+  #isHung = false;
+  #isOverloaded = false;
   /** Whether the batch is sent as soon as nothing is under way. */
   #isDue = false;
   #wantsRecovery = false;
   #wantsRewrite = false;
+  /** How many of the unwritten changes are made again in one transaction. */
+  #rewriteSize = Number.POSITIVE_INFINITY;
   #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
@@ -140,20 +149,20 @@ export class Database {
 
   /** Resolves when all that is queued now is on disk, or has failed: reads find it. */
   async written(): Promise<void> {
-    const last = this.#batch.at(-1) ?? this.#inFlight.at(-1);
+    const last = this.#queued.newest ?? this.#inFlight.at(-1);
     if (last === undefined) return;
-    if (this.#batch.length > 0) this.hurry();
+    if (this.#queued.newest !== undefined) this.hurry();
     await last.done.promise.catch(() => {});
   }
 
   /**
    * Commits what is queued, now, while everybody waits: {@link written} is the better choice wherever it can be awaited.
-   * Never throws. A disk that does not answer for 30 s is not waited for: gives whether everything came to an end.
+   * Never throws. A disk that does not answer for so long, 1 s by default, is not waited for, and not again before it has
+   * answered: gives whether everything came to an end.
    */
-  flush(): boolean {
+  flush(maxMs = maxFlushMs): boolean {
     this.#due();
-    while (this.#isBusy && this.#writers.finish());
-    return !this.#isBusy;
+    return (!this.#isHung || maxMs > maxFlushMs) && this.#finish(maxMs);
   }
 
   /** Gives at most so many free pages back to the file system. Resolves also when it could not. */
@@ -165,10 +174,12 @@ export class Database {
   }
 
   close(): void {
-    this.flush();
+    this.#due();
+    this.#finish(maxCloseMs);
     if (this.#unwritten.size > 0) {
       this.#wantsRecovery = true;
-      this.flush();
+      this.#due();
+      this.#finish(maxCloseMs);
     }
     this.#unwritten.stop();
     this.#writers.close();
@@ -178,10 +189,27 @@ export class Database {
     const bytes = sizeOf(parameters);
     // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
     const write = { sql, parameters, bytes, done: deferred<void>(), ...(key === undefined ? {} : { key }) };
-    this.#batch.push(write);
-    this.#batchBytes += bytes;
-    if (this.#batchBytes > maxQueuedBytes) this.flush();
+    if (!this.#queued.hasRoom(bytes)) this.#due();
+    if (this.#queued.hasRoom(bytes)) this.#queued.add(write);
+    else if (key !== undefined) this.#queued.supersede(write);
+    else this.#refuse(write);
     return write.done.promise;
+  }
+
+  /** Too much waits for the disk already. */
+  #refuse({ done }: Write): void {
+    const message = "Too much waits for the disk; nothing was accepted.";
+    const error = new WireError("overloaded", message, { retryAfterMs: 1_000 });
+    if (!this.#isOverloaded) this.#onFailure(error);
+    this.#isOverloaded = true;
+    done.reject(error);
+  }
+
+  #finish(maxMs: number): boolean {
+    const deadline = performance.now() + maxMs;
+    while (this.#isBusy && this.#writers.finish(Math.max(0, deadline - performance.now())));
+    this.#isHung = this.#isBusy;
+    return !this.#isBusy;
   }
 
   #due(): void {
@@ -202,7 +230,7 @@ export class Database {
     } else if (this.#wantsRewrite) {
       this.#wantsRewrite = false;
       this.#rewrite();
-    } else if (this.#isDue) this.#send();
+    } else if (this.#isDue || this.#queued.hasParts) this.#send();
     else if (this.#shrinking !== undefined) this.#shrink(this.#shrinking);
   }
 
@@ -220,6 +248,8 @@ export class Database {
     this.#writers.request(request, (outcome) => {
       this.#isBusy = false;
       if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
+      this.#isHung = false;
+      this.#isOverloaded = false;
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
       take(outcome);
       this.#next();
@@ -227,10 +257,8 @@ export class Database {
   }
 
   #send(): void {
-    this.#isDue = false;
-    const batch = this.#batch;
-    this.#batch = [];
-    this.#batchBytes = 0;
+    if (!this.#queued.hasParts) this.#isDue = false;
+    const batch = this.#queued.take();
     if (this.#isBroken) this.#unwritten.refuse(batch);
     if (this.#isBroken || batch.length === 0) {
       this.#next();
@@ -254,8 +282,12 @@ export class Database {
 
   #failed(batch: readonly Write[], { kind, error }: WriterFailure): void {
     if (kind === "statement") {
+      if (batch.length > 1) {
+        this.#queued.split(batch);
+        return;
+      }
       this.#onFailure(error);
-      // What is wrong with one of them must not be tried for ever.
+      // What is wrong must not be tried for ever.
       for (const { done } of batch) done.reject(error);
       return;
     }
@@ -283,23 +315,28 @@ export class Database {
   }
 
   #rewrite(): void {
-    const again = this.#unwritten.all();
+    const again = this.#unwritten.all().slice(0, this.#rewriteSize);
     if (again.length === 0) {
       this.#opened();
       this.#next();
       return;
     }
-    this.#ask({ kind: "commit", changes: again }, ({ failure }) => {
-      // One that SQLite does not take would keep all the others away.
-      if (failure === undefined || failure.kind === "statement") this.#unwritten.forget(again);
-      if (failure === undefined) {
-        this.#opened();
-        return;
-      }
-      if (failure.kind === "broken") this.#isBroken = true;
-      this.#noteFailing(failure.error);
-      this.#unwritten.retryLater();
-    });
+    this.#ask({ kind: "commit", changes: again }, ({ failure }) => this.#rewritten(again, failure));
+  }
+
+  #rewritten(again: readonly Write[], failure: WriterFailure | undefined): void {
+    if (failure === undefined || failure.kind === "statement") {
+      if (failure !== undefined) this.#onFailure(failure.error);
+      // One that SQLite does not take would keep all the others away: it is looked for among fewer, and forgotten.
+      const isFound = failure === undefined || again.length === 1;
+      if (isFound) this.#unwritten.forget(again);
+      this.#rewriteSize = isFound ? Number.POSITIVE_INFINITY : again.length >> 1;
+      this.#wantsRewrite = true;
+      return;
+    }
+    if (failure.kind === "broken") this.#isBroken = true;
+    this.#noteFailing(failure.error);
+    this.#unwritten.retryLater();
   }
 
   #opened(): void {

@@ -1,6 +1,6 @@
 import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { HeldPush } from "../../protocol/link.ts";
-import type { Database } from "./database.ts";
+import { type Database, maxCloseMs } from "./database.ts";
 import { isSound, sumOf } from "./sums.ts";
 
 /** What is kept of a push: what the helper needs, and what the daemon itself sees to. */
@@ -17,7 +17,7 @@ export interface StoredDelivery {
 }
 
 export interface DeliveryQuery {
-  readonly sessionId?: string | undefined;
+  readonly sessionIds?: readonly string[] | undefined;
   readonly states?: readonly DeliveryState[] | undefined;
   readonly limit: number;
   readonly behind?: Delivery | undefined;
@@ -77,21 +77,21 @@ export class DeliveryStore {
          ) WHERE nth > ? OR total > ?)`,
     );
     this.#list = database.prepare(page(""));
-    this.#listOf = database.prepare(page("session_id = ?5 AND"));
+    this.#listOf = database.prepare(page("session_id IN (SELECT value FROM json_each(?5)) AND"));
     this.#open = database.prepare(
       `SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id`,
     );
   }
 
   /** Those on disk, the newest first, from behind the given one on. */
-  list({ sessionId, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
-    const inOne = sessionId === undefined ? [] : [sessionId];
-    const rows = (sessionId === undefined ? this.#list : this.#listOf).all(
+  list({ sessionIds, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
+    const inThese = sessionIds === undefined ? [] : [JSON.stringify(sessionIds)];
+    const rows = (sessionIds === undefined ? this.#list : this.#listOf).all(
       states === undefined ? null : JSON.stringify(states),
       behind?.createdAt ?? Number.MAX_SAFE_INTEGER,
       behind?.deliveryId ?? "",
       limit,
-      ...inOne,
+      ...inThese,
     );
     return rows.map((row) => parse(row).delivery);
   }
@@ -154,9 +154,9 @@ export class DeliveryStore {
     return this.#database.written();
   }
 
-  /** Brings to disk, now, what was added and updated, while everybody waits. */
+  /** Brings to disk, now, what was added and updated, while everybody waits: for the end of a daemon. */
   flush(): void {
-    this.#database.flush();
+    this.#database.flush(maxCloseMs);
   }
 
   #count(bytes: number): void {

@@ -30,10 +30,17 @@ export class EventTail {
   #file = "";
   #number: number;
   #hasFailed = false;
+  readonly #maxBytes: number;
+  /** What lies in files of this daemon, and what of it is in the newest. */
+  #bytes = 0;
+  #fileBytes = 0;
+  #isFull = false;
 
-  constructor(directory: string, onFailure: (error: unknown) => void) {
+  /** Beyond `maxBytes` nothing more is written before something is removed: a killed daemon loses it, as a gap. */
+  constructor(directory: string, onFailure: (error: unknown) => void, maxBytes: number) {
     this.#directory = directory;
     this.#onFailure = onFailure;
+    this.#maxBytes = maxBytes;
     this.#number = Math.max(0, ...numbersIn(directory)) + 1;
   }
 
@@ -57,12 +64,20 @@ export class EventTail {
 
   /** Writes a frame. Never throws: what cannot be written is lost only if the daemon is killed before it is stored. */
   append(from: number, frame: Buffer): void {
+    if (this.#bytes + frame.length > this.#maxBytes) {
+      const message = `The tail of the logs holds ${this.#bytes} bytes: what a store that fails has not taken fills it.`;
+      if (!this.#isFull) this.#onFailure(new Error(message));
+      this.#isFull = true;
+      return;
+    }
     try {
       this.#descriptor ??= this.#open();
       // What a failure has left of a line is ended by its own.
       const head = Buffer.from(`${this.#hasFailed ? "\n" : ""}${from} `, "latin1");
       const length = head.length + frame.length + lineFeed.length;
       const written = writevSync(this.#descriptor, [head, frame, lineFeed]);
+      this.#bytes += written;
+      this.#fileBytes += written;
       if (written < length) throw new Error(`Of ${length} bytes ${written} were written.`);
       this.#hasFailed = false;
     } catch (error) {
@@ -75,8 +90,15 @@ export class EventTail {
   seal(): SealedTail | undefined {
     if (this.#descriptor === undefined) return undefined;
     const file = this.#file;
+    const bytes = this.#fileBytes;
     this.close();
-    return { remove: () => this.#attempt(() => rmSync(file, { force: true })) };
+    return { remove: () => this.#attempt(() => this.#remove(file, bytes)) };
+  }
+
+  #remove(file: string, bytes: number): void {
+    rmSync(file, { force: true });
+    this.#bytes -= bytes;
+    this.#isFull = false;
   }
 
   #attempt(action: () => unknown): void {
@@ -98,6 +120,7 @@ export class EventTail {
   #open(): number {
     this.#file = fileOf(this.#directory, this.#number);
     this.#number += 1;
+    this.#fileBytes = 0;
     return openSync(this.#file, openFlags, 0o600);
   }
 }

@@ -1,6 +1,6 @@
-import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import type { Gap } from "../../protocol/event.ts";
 import type { Database } from "./database.ts";
+import { packed, unpacked } from "./packing.ts";
 
 export interface EventLimits {
   /** What is kept of one session, compressed. */
@@ -32,8 +32,8 @@ interface Kept {
 
 /** A row's own bytes, beside its frames. */
 const rowBytes = 128;
-/** Larger than anything that is written: what decompresses to more is none of ours. */
-const maxSpanBytes = 256 * 1024 * 1024;
+/** A row of so much is compressed by whoever writes it. */
+const largeRowBytes = 64 * 1024;
 const lineFeed = 0x0a;
 
 /**
@@ -45,11 +45,14 @@ export class EventStore {
   readonly #database: Database;
   readonly #limits: EventLimits;
   readonly #put;
+  readonly #putAsItIs;
+  readonly #size;
   readonly #read;
   readonly #readBack;
   readonly #sizes;
   readonly #forget;
   readonly #delete;
+  readonly #cut;
   readonly #expire;
   readonly #oldest;
   readonly #kept = new Map<string, Kept>();
@@ -59,8 +62,15 @@ export class EventStore {
     this.#database = database;
     this.#limits = limits;
     this.#put = database.prepare(
-      "INSERT OR IGNORE INTO events (session_id, last_seq, first_seq, at, bytes, gap, frames) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      `WITH row AS MATERIALIZED (SELECT packed(?5) AS frames)
+       INSERT OR IGNORE INTO events (session_id, last_seq, first_seq, at, bytes, gap, frames)
+       SELECT ?1, ?2, ?3, ?4, length(frames) + ${rowBytes}, NULL, frames FROM row`,
     );
+    this.#putAsItIs = database.prepare(
+      `INSERT OR IGNORE INTO events (session_id, last_seq, first_seq, at, bytes, gap, frames)
+       VALUES (?1, ?2, ?3, ?4, length(?6) + ${rowBytes}, ?5, ?6)`,
+    );
+    this.#size = database.prepare("SELECT bytes FROM events WHERE session_id = ? AND last_seq = ?");
     this.#read = database.prepare(
       `SELECT first_seq, last_seq, gap, frames FROM events WHERE session_id = ? AND last_seq > ?
        ORDER BY last_seq LIMIT 1`,
@@ -72,6 +82,7 @@ export class EventStore {
     this.#sizes = database.prepare("SELECT last_seq, bytes FROM events WHERE session_id = ? ORDER BY last_seq");
     this.#forget = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq <= ?");
     this.#delete = database.prepare("DELETE FROM events WHERE session_id = ?");
+    this.#cut = database.prepare("DELETE FROM events WHERE session_id = ? AND last_seq > ?");
     // The newest row stays: it says how far the log had come.
     this.#expire = database.prepare(
       `DELETE FROM events WHERE at < ? AND last_seq <
@@ -94,13 +105,17 @@ export class EventStore {
   /** Stores a stretch with those of its frames that are kept. Rejects where it was not written. */
   async put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void> {
     const joined = Buffer.concat(frames.flatMap((frame) => [frame, newline]));
-    const packed = zstdCompressSync(joined, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
-    await this.#insert(sessionId, firstSeq, lastSeq, null, packed);
+    const head = [sessionId, lastSeq, firstSeq, Date.now()] as const;
+    // Little is no reason to have another thread write.
+    if (joined.length < largeRowBytes) await this.#database.note(this.#putAsItIs, ...head, null, packed(joined));
+    else await this.#database.note(this.#put, ...head, joined);
+    await this.#added(sessionId, lastSeq);
   }
 
   /** Stores that there is nothing of a stretch, and why. */
   async putGap(sessionId: string, { from, to, reason }: Gap): Promise<void> {
-    await this.#insert(sessionId, from, to, reason, emptyBytes);
+    await this.#database.note(this.#putAsItIs, sessionId, to, from, Date.now(), reason, emptyBytes);
+    await this.#added(sessionId, to);
   }
 
   /** What is stored behind a number: at least one stretch if there is one, and no more than about `maxBytes`. */
@@ -132,6 +147,14 @@ export class EventStore {
     }
   }
 
+  /** Forgets what is stored above a number, which nobody had reserved. Rejects where that was not written. */
+  async cut(sessionId: string, upTo: number): Promise<void> {
+    if ((this.newest(sessionId) ?? 0) <= upTo) return;
+    await this.#database.write(this.#cut, sessionId, upTo);
+    this.#kept.delete(sessionId);
+    this.#recount();
+  }
+
   /** Forgets a session's log. */
   async delete(sessionId: string): Promise<void> {
     this.#bytes -= this.#kept.get(sessionId)?.bytes ?? 0;
@@ -155,16 +178,10 @@ export class EventStore {
     this.#recount();
   }
 
-  async #insert(
-    sessionId: string,
-    firstSeq: number,
-    lastSeq: number,
-    gap: Gap["reason"] | null,
-    frames: Uint8Array,
-  ): Promise<void> {
-    const bytes = frames.length + rowBytes;
+  /** Counts a row that was written, and forgets others where there is too much. */
+  async #added(sessionId: string, lastSeq: number): Promise<void> {
     const { maxSessionBytes, maxTotalBytes } = this.#limits;
-    await this.#database.note(this.#put, sessionId, lastSeq, firstSeq, Date.now(), bytes, gap, frames);
+    const bytes = Number(this.#size.get(sessionId, lastSeq)?.["bytes"] ?? 0);
     const kept = this.#kept.get(sessionId) ?? { bytes: 0, newest: 0 };
     this.#kept.set(sessionId, kept);
     kept.bytes += bytes;
@@ -206,8 +223,8 @@ export class EventStore {
   }
 }
 
-const newline = Buffer.from([lineFeed]);
 const emptyBytes = new Uint8Array(0);
+const newline = Buffer.from([lineFeed]);
 
 /** Whoever has to forget something forgets a sixteenth of the bound, so that it is not done for each row. */
 function lowered(maxBytes: number): number {
@@ -221,7 +238,7 @@ function spanOf(row: Readonly<Record<string, unknown>>): StoredSpan | undefined 
   if (typeof gap === "string") return { firstSeq, lastSeq, gap: gap as Gap["reason"], frames: [] };
   if (!(frames instanceof Uint8Array)) return undefined;
   try {
-    return { firstSeq, lastSeq, frames: lines(zstdDecompressSync(frames, { maxOutputLength: maxSpanBytes })) };
+    return { firstSeq, lastSeq, frames: lines(unpacked(frames)) };
   } catch {
     return undefined;
   }

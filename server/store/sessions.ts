@@ -57,6 +57,7 @@ export class SessionStore {
   readonly #put;
   readonly #delete;
   readonly #all;
+  readonly #get;
 
   readonly #list: SessionList | undefined;
 
@@ -72,6 +73,7 @@ export class SessionStore {
     );
     this.#delete = database.prepare("DELETE FROM sessions WHERE session_id = ?");
     this.#all = database.prepare("SELECT record, record_sum AS sum FROM sessions ORDER BY created_at");
+    this.#get = database.prepare("SELECT record FROM sessions WHERE session_id = ?");
     list?.begin(this.all());
   }
 
@@ -93,9 +95,11 @@ export class SessionStore {
     );
   }
 
-  /** Brings to disk, now, what was put. Gives whether it is there. */
-  flush(): boolean {
-    return this.#database.flush() && this.#database.health.state === "open";
+  /** Brings to disk, now, what was put. Gives whether a session's numbers are reserved there up to `upTo`. */
+  flush(sessionId: string, upTo: number): boolean {
+    if (!this.#database.flush() || this.#database.health.state !== "open") return false;
+    const row = this.#get.get(sessionId);
+    return row !== undefined && (JSON.parse(String(row["record"])) as StoredSession).reservedSeq >= upTo;
   }
 
   /** As {@link put}. */

@@ -11,8 +11,8 @@ export interface ThreadCallbacks {
 
 /** A writer in another thread, as it is seen from here. */
 export interface WriterThread extends WriterPort {
-  /** Waits for the outcome of what it was asked, and lets nothing else happen meanwhile. False: it takes too long. */
-  finish(): boolean;
+  /** Waits so long for the outcome of what it was asked, and lets nothing else happen meanwhile. False: it took longer. */
+  finish(maxMs: number): boolean;
   /** Closes its connection, and ends. Nothing that was asked of it may be under way. */
   close(): void;
 }
@@ -89,9 +89,9 @@ export class Writers implements WriterPort {
     }
   }
 
-  /** Waits for the outcome that is awaited, and lets nothing else happen meanwhile. False: it takes too long. */
-  finish(): boolean {
-    return this.#thread?.finish() ?? true;
+  /** Waits so long for the outcome that is awaited, and lets nothing else happen meanwhile. False: it took longer. */
+  finish(maxMs: number): boolean {
+    return this.#thread?.finish(maxMs) ?? true;
   }
 
   close(): void {

@@ -17,8 +17,8 @@ export interface WritingThreadOptions extends ThreadCallbacks {
   readonly mark: number | undefined;
 }
 
-/** How long {@link WritingThread.finish} waits for a disk that does not answer. */
-const maxFinishMs = 30_000;
+/** How long the end of the thread is waited for, where the disk does not answer. */
+const maxCloseMs = 30_000;
 const waitStepMs = 1_000;
 
 /**
@@ -60,8 +60,8 @@ export class WritingThread implements WriterThread {
     }
   }
 
-  finish(): boolean {
-    const deadline = performance.now() + maxFinishMs;
+  finish(maxMs: number): boolean {
+    const deadline = performance.now() + maxMs;
     while (this.#onOutcome !== undefined) {
       const replies = Atomics.load(this.#shared, repliesAt);
       // Looked at before the port: what it has said before it ended counts.
@@ -69,8 +69,8 @@ export class WritingThread implements WriterThread {
       const received = receiveMessageOnPort(this.#port);
       if (received !== undefined) this.#receive(received.message as ThreadReply);
       else if (isOver) this.#ended(new Error("The writing thread ended."));
-      else if (performance.now() > deadline) return false;
-      else Atomics.wait(this.#shared, repliesAt, replies, waitStepMs);
+      else if (performance.now() >= deadline) return false;
+      else Atomics.wait(this.#shared, repliesAt, replies, Math.min(waitStepMs, deadline - performance.now()));
     }
     return true;
   }
@@ -80,11 +80,11 @@ export class WritingThread implements WriterThread {
     if (this.#onOutcome !== undefined) {
       // It is still starting.
       this.#onOutcome = () => {};
-      this.finish();
+      this.finish(maxCloseMs);
     }
     this.#onOutcome = () => {};
     this.#post({ kind: "close" });
-    this.finish();
+    this.finish(maxCloseMs);
     this.#isOver = true;
     this.#port.close();
     void this.#worker.terminate();

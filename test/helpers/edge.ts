@@ -149,8 +149,11 @@ export interface HttpQuestion {
 export const authorization = { authorization: `Bearer ${token}` };
 export const json = { ...authorization, "content-type": "application/json" };
 
+/** Where an edge listens. */
+export type Listening = Pick<TestEdge, "port" | "socketPath">;
+
 /** One HTTP request on a socket of its own. Resolves with whatever the edge answers. */
-export function http(edge: TestEdge, question: HttpQuestion = {}): Promise<HttpAnswer> {
+export function http(edge: Listening, question: HttpQuestion = {}): Promise<HttpAnswer> {
   const { transport = "tcp", method = "GET", path = HEALTH_PATH, headers = {}, body } = question;
   const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
   const where =
@@ -177,10 +180,15 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Opens a WebSocket with the token. Rejects where the upgrade is refused. */
-export function openWebSocket(edge: TestEdge, transport: Transport = "tcp"): Promise<TestWebSocket> {
+/** Opens a WebSocket with a token. Rejects where the upgrade is refused. */
+export function openWebSocket(
+  edge: Listening,
+  transport: Transport = "tcp",
+  headers: Readonly<Record<string, string>> = authorization,
+  path = WEBSOCKET_PATH,
+): Promise<TestWebSocket> {
   const base = transport === "tcp" ? `ws://127.0.0.1:${edge.port}` : `ws+unix:${edge.socketPath}:`;
-  const webSocket = new WebSocket(`${base}${WEBSOCKET_PATH}`, { headers: authorization, perMessageDeflate: false });
+  const webSocket = new WebSocket(`${base}${path}`, { headers, perMessageDeflate: false });
   const { promise, resolve, reject } = Promise.withResolvers<TestWebSocket>();
   const opened = new TestWebSocket(webSocket);
   webSocket.once("open", () => resolve(opened));

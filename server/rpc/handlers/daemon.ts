@@ -3,6 +3,7 @@ import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import type { Registry } from "../../session/registry.ts";
+import type { Covers } from "../../session/session-scope.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";
 
@@ -18,9 +19,9 @@ export interface DaemonFacts {
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
   let document: { openrpc: string } | undefined;
   return {
-    "daemon/info": () => daemonInfo(facts, registry),
+    "daemon/info": (_params, { grant }) => daemonInfo(facts, registry, grant?.limits),
     "daemon/subscribe": (_params, call) => {
-      registry.watch.add(peerOf(call));
+      registry.watch.add(peerOf(call), call.grant?.limits);
       return {};
     },
     "daemon/unsubscribe": (_params, call) => ({ wasSubscribed: registry.watch.remove(peerOf(call).id) }),
@@ -31,10 +32,14 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
   };
 }
 
-function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
+/** With what belongs to no session, and of sessions with those that `covers` knows. */
+function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | undefined): DaemonInfo {
   const { path, version, source, capabilities } = facts.pi;
   const sessions: Record<string, number> = {};
-  for (const { state } of registry.all()) sessions[state.kind] = (sessions[state.kind] ?? 0) + 1;
+  for (const { state, stored } of registry.all()) {
+    if (covers?.(stored) !== false) sessions[state.kind] = (sessions[state.kind] ?? 0) + 1;
+  }
+  const store = facts.store();
   return {
     pid: process.pid,
     version: facts.version,
@@ -46,6 +51,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     warmChildren: registry.children.warm,
     connections: facts.connections(),
     residentBytes: process.memoryUsage.rss(),
-    store: facts.store(),
+    // What was damaged names sessions.
+    store: covers === undefined ? store : { ...store, damaged: [] },
   };
 }

@@ -123,8 +123,6 @@ describe("a client that does not read", () => {
     using slow = await Reader.open(daemon.file);
     const { sessionId, cursor } = await other.call("session/create", { cwd: daemon.cwd });
     await other.subscribe(sessionId, cursor);
-    await slow.subscribe(sessionId, cursor);
-    const before = await daemon.memory();
 
     // The child writes as fast as the other client reads.
     const stream = async (bursts: number, every: number): Promise<void> => {
@@ -134,6 +132,11 @@ describe("a client that does not read", () => {
         await other.until(upTo + 1_024);
       }
     };
+    // What streaming costs without a slow reader: how far memory runs ahead of its collection is the machine's affair.
+    await stream(50, 64);
+    await slow.subscribe(sessionId, other.cursor);
+    const { results } = other;
+    const before = await daemon.memory();
     const heldBytes = async (): Promise<number> => {
       const now = await daemon.memory();
       return now.heapUsed + now.external - before.heapUsed - before.external;
@@ -147,7 +150,7 @@ describe("a client that does not read", () => {
     await slow.until(other.cursor);
     expect(slow.merged).toBeGreaterThan(0);
     expect(slow.gaps.map(({ reason }) => reason)).toContain("slow_reader");
-    expect(slow.results).toBe(other.results);
+    expect(slow.results).toBe(other.results - results);
 
     slow.socket.pause();
     await stream(24, 1);
@@ -163,7 +166,8 @@ describe("a client that does not read", () => {
     // A replay is read as it drains: it is no backlog.
     expect(again.gaps.map((gap) => gap.reason)).not.toContain("slow_reader");
     expect([other.gaps, other.merged]).toEqual([[], 0]);
-    expect((await daemon.memory()).rss).toBeLessThan(before.rss + 160 * mib);
+    // Keeping all that it was sent would be 112 MiB on top of what is not collected yet.
+    expect((await daemon.memory()).rss).toBeLessThan(before.rss + 128 * mib);
   });
 
   test("is not closed for a burst of 64 MiB, if it reads", async () => {

@@ -58,30 +58,3 @@ test("the demo tells programs the same, and leaves neither process nor file", as
   expect(pids).toHaveLength(2);
   expect(pids.filter(isAlive)).toEqual([]);
 });
-
-test.each(["SIGINT", "SIGTERM"] as const)(
-  "%s in the middle ends the demo and all that it has started",
-  async (signal) => {
-    await using scene = await Scene.open();
-    const demo = scene.start(["demo", "--json"]);
-    await demo.said(/"state":"held"/);
-    demo.kill(signal);
-    const { code, stdout } = await demo.ended;
-    expect(code).toBe(signal === "SIGINT" ? 130 : 143);
-    expect(
-      lines<Step>(stdout)
-        .flatMap(({ pid }) => pid ?? [])
-        .filter(isAlive),
-    ).toEqual([]);
-    expect(demoDirectories()).toEqual([]);
-  },
-);
-
-test("a demo that fails says what went wrong and what to do", async () => {
-  await using scene = await Scene.open();
-  const { code, stdout, stderr } = await scene.run(["demo", "--pi", "no-such-pi.js"]);
-  expect(code).toBe(1);
-  expect(stdout).not.toContain("All held");
-  expect(stderr).toMatch(/pi-rpcd: The demo failed after .*no-such-pi\.js.*--keep.*\(pi_not_found\)\n$/);
-  expect(demoDirectories()).toEqual([]);
-});

@@ -53,14 +53,16 @@ const casesOf = (api: Api): Case[] =>
     return rescues.map((rescue) => ({ api, death, where: death.name, rescue }));
   });
 
+const cases = apis.flatMap(casesOf);
+
 describe("when pi is killed, a push", () => {
   let world: World;
   beforeAll(async () => {
-    world = await World.open({ extensions });
+    world = await World.open({ extensions, sessions: cases.length });
   });
   afterAll(async () => await world[Symbol.asyncDispose]());
 
-  test.concurrent.for(apis.flatMap(casesOf))("that is $where ends right, by $rescue ($api)", async (each, { task }) => {
+  test.concurrent.for(cases)("that is $where ends right, by $rescue ($api)", async (each, { task }) => {
     await using cell = await world.cell(each.api);
     const { id } = await each.death.reach(cell);
     const { pid, generation } = await cell.session.get();
@@ -73,7 +75,7 @@ describe("when pi is killed, a push", () => {
 
 describe("when the daemon is killed, a push", () => {
   test.for(apis)("ends right wherever it is (%s)", async (api, { task }) => {
-    await using world = await World.open({ extensions, isKillable: true });
+    await using world = await World.open({ extensions, isKillable: true, sessions: cases.length });
     const placed = await Promise.all(
       casesOf(api).map(async (each) => {
         const cell = await world.cell(api);

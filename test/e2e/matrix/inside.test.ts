@@ -11,7 +11,8 @@ import { type Api, attemptsOf, type Cell, endOf, note, World } from "./world.ts"
 const apis: readonly Api[] = ["scripted", "scripted-anthropic"];
 let world: World;
 beforeAll(async () => {
-  world = await World.open({ extensions: ["matrix-pi"] });
+  // Some cells need the file of another session.
+  world = await World.open({ extensions: ["matrix-pi"], sessions: 2 * cases.length });
 });
 afterAll(async () => await world[Symbol.asyncDispose]());
 

@@ -28,9 +28,11 @@ export interface WorldOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Fields of every model. */
   readonly model?: Omit<ScriptedModel, "id">;
+  /** How many cells can have a session of their own: each start of pi reads all their models. Default: 160. */
+  readonly sessions?: number;
 }
 
-const modelCount = 160;
+const defaultSessions = 160;
 const patience = { timeout: 30_000, interval: 15 };
 const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 
@@ -91,7 +93,10 @@ export class World implements AsyncDisposable {
       compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 },
       ...options.settings,
     };
-    const models = Array.from({ length: modelCount }, (_, n) => ({ ...options.model, id: `model-${n}` }));
+    const models = Array.from({ length: options.sessions ?? defaultSessions }, (_, n) => ({
+      ...options.model,
+      id: `model-${n}`,
+    }));
     const { env, isKillable } = options;
     const start = isKillable === true ? startKillableStage : startStage;
     const stage = await start({

@@ -40,6 +40,22 @@ describe("Router", () => {
     ]);
   });
 
+  test("passes long records of which nobody needs a field on unparsed, and not as deltas", () => {
+    const deltas: boolean[] = [];
+    const router = new Router({
+      response: () => true,
+      status: () => false,
+      event: (_, event, isDelta) => deltas.push(isDelta && event === undefined),
+      diagnostic: () => {},
+    });
+    for (const type of ["turn_end", "message_start", "tool_execution_start", "tool_execution_end", "message_update"])
+      router.route(Buffer.from(`{"type":"${type}","message":{}}`));
+    expect(deltas).toEqual([false, false, false, false, true]);
+    const routed = route('{"type":"turn_end","message":{}}', '{"type":"turn_end","a":1},"seq":1}');
+    expect(routed.events.map(({ parsed }) => parsed)).toEqual([false]);
+    expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unparsable"]);
+  });
+
   test("knows a high-rate type only as a whole word at the start of an object that ends", () => {
     const cases = ['{"type":"message_updates"}', '{"usage":1,"type":"message_update"}', '{"type": "message_update"}'];
     expect(route(...cases).events.every(({ parsed }) => parsed)).toBe(true);

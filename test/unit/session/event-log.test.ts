@@ -257,6 +257,17 @@ describe("EventLog", () => {
     expect(store.spans.flatMap(({ frames }) => frames)).toHaveLength(2);
   });
 
+  test("notes in the store what was forgotten before it could be stored", async () => {
+    const store = memoryStore();
+    const log = memoryLog({ store, maxRetainedBytes: 8 * 1024 });
+    for (let i = 0; i < 500; i += 1) log.appendEvent(record({ i, pad: "x".repeat(200) }), 1, false);
+    expect(await log.persist()).toBe(true);
+    const [first, ...others] = store.spans;
+    expect(first).toMatchObject({ firstSeq: 1, gap: "not_retained" });
+    expect(others[0]?.firstSeq).toBe((first?.lastSeq ?? 0) + 1);
+    expect(others.at(-1)?.lastSeq).toBe(500);
+  });
+
   test("does not change a frame that somebody still holds", () => {
     const log = memoryLog({ maxRetainedBytes: 8 * 1024 });
     const { bytes } = log.appendEvent(record({ keep: "me" }), 1, false);

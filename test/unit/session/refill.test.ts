@@ -60,6 +60,27 @@ test("what the file has behind the newest message of the log is told, and once",
   expect(told().at(-1)).toEqual(entry(5));
 });
 
+test("of two identical custom messages the second is told, whoever has told the first", async () => {
+  const custom = { type: "custom_message", customType: "note", content: "pushed", display: true };
+  const file = sessionFile(entry(1), entry(2, custom), entry(3), entry(4, custom), entry(5, custom));
+  const store = memoryStore();
+  const log = memoryLog({ store });
+  const { refill, event, told } = refillOf(log);
+  const said = { type: "message_end", message: { ...custom, type: undefined, role: "custom", timestamp: 5 } };
+  event({ type: "message_end", message: message(1) });
+  event(said);
+  event({ type: "message_end", message: message(3) });
+  event(said);
+  await log.persist();
+  const later = refillOf(memoryLog({ store, numbers: new SeqNumbers(reserveFrom(log.cursor)) }));
+  await later.refill.run(file);
+  expect(later.told()).toEqual([entry(5, custom)]);
+  await refill.run(file);
+  expect(told()).toEqual([entry(5, custom)]);
+  await refill.run(file);
+  expect(told()).toHaveLength(1);
+});
+
 test("another daemon knows from the store what the log has", async () => {
   const store = memoryStore();
   const first = memoryLog({ store });

@@ -36,19 +36,19 @@ test("no number is given before its reservation is on disk, whenever a daemon is
 
 /** A store that can fail, and what is on disk. */
 function store(reserved = 0) {
-  const state = { onDisk: reserved, noted: reserved, fails: false };
+  const state = { onDisk: reserved, noted: reserved, fails: false, loses: false };
   const numbers = (now: () => number): SeqNumbers =>
     new SeqNumbers(
       {
         reserved: state.onDisk,
         reserve: (upTo) => {
-          state.noted = upTo;
-          return state.fails ? Promise.reject(new Error("the store fails")) : Promise.resolve();
+          if (!state.loses) state.noted = upTo;
+          return state.fails || state.loses ? Promise.reject(new Error("the store fails")) : Promise.resolve();
         },
-        flush: () => {
+        flush: (upTo) => {
           if (state.fails) return false;
           state.onDisk = state.noted;
-          return true;
+          return state.onDisk >= upTo;
         },
       },
       now,
@@ -87,6 +87,21 @@ test("numbers are reserved again when the store is back", () => {
   state.fails = false;
   for (let i = 0; i < 2_000; i += 1) log.next();
   expect(log.last).toBe(1_003_999);
+  expect(state.onDisk).toBeGreaterThan(log.last);
+});
+
+test("a reservation that did not get to disk is not used, though the store goes on", async () => {
+  const { state, numbers } = store();
+  const log = numbers(() => 1_000_000);
+  expect(log.next()).toBe(1);
+  state.loses = true;
+  for (let i = 0; i < 100_000; i += 1) {
+    const seq = log.next();
+    if (seq < 1_000_000 && seq > state.onDisk) throw new Error(`${seq} was given, and ${state.onDisk} is on disk`);
+  }
+  expect(log.last).toBeGreaterThan(1_000_000);
+  state.loses = false;
+  for (let i = 0; i < 2_000; i += 1) log.next();
   expect(state.onDisk).toBeGreaterThan(log.last);
 });
 

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -100,7 +100,11 @@ const frame = (sessionId: string, seq: number): Buffer =>
   Buffer.from(`{"jsonrpc":"2.0","method":"session/event","params":{"sessionId":"${sessionId}","seq":${seq},"x":"ä"}}`);
 
 describe("the tail of the logs", () => {
-  const tailOf = (): EventTail => new EventTail(directory, () => {});
+  const tailOf = (): EventTail => new EventTail(directory, () => {}, 1 << 20);
+  const reserved = new Map([
+    ["s", 100],
+    ["new", 100],
+  ]);
   const tails = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".tail"));
 
   test("brings to the store what a daemon that was killed had told, with what it covers", async () => {
@@ -114,7 +118,7 @@ describe("the tail of the logs", () => {
     // Numbers between them were told, and could not be written.
     tail.append(20, frame("s", 21));
     tail.close();
-    await Logs.recover(events, directory);
+    await Logs.recover(events, directory, reserved);
     expect(events.read("s", 4, everything).spans).toEqual([
       { firstSeq: 5, lastSeq: 10, frames: [frame("s", 9), frame("s", 10)] },
       { firstSeq: 20, lastSeq: 21, frames: [frame("s", 21)] },
@@ -133,8 +137,35 @@ describe("the tail of the logs", () => {
       file,
       `\0\0\n7 nonsense\n2 ${frame("s", 2).toString().replace('"x"', "x")}\n2 ${frame("s", 2).subarray(0, 60)}`,
     );
-    await Logs.recover(events, directory);
+    await Logs.recover(events, directory, reserved);
     expect(events.newest("s")).toBe(1);
+  });
+
+  test("leaves out numbers that nobody had reserved, and what is stored of them, and goes on below", async () => {
+    const events = new EventStore(store.database, bounds);
+    await events.put("s", 1, 4, [frame("s", 4)]);
+    await events.put("s", 2_000_000, 2_000_001, [frame("s", 2_000_001)]);
+    const tail = tailOf();
+    tail.append(5, frame("s", 5));
+    tail.append(2_000_002, frame("s", 2_000_002));
+    tail.close();
+    await Logs.recover(events, directory, reserved);
+    expect(events.newest("s")).toBe(5);
+    expect(events.read("s", 4, everything).spans).toEqual([{ firstSeq: 5, lastSeq: 5, frames: [frame("s", 5)] }]);
+  });
+
+  test("takes no more than its bound on disk, says so once, and goes on when something was stored", () => {
+    const said: unknown[] = [];
+    const one = frame("s", 1).length + 3;
+    const tail = new EventTail(directory, (error) => said.push(error), 3 * one);
+    const bytes = () => tails().reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
+    for (let i = 0; i < 20; i += 1) tail.append(1, frame("s", 1));
+    expect(bytes()).toBe(3 * one);
+    expect(said).toHaveLength(1);
+    tail.seal()?.remove();
+    tail.append(1, frame("s", 1));
+    expect(bytes()).toBe(one);
+    tail.close();
   });
 
   test("is gone when everything is stored", () => {
@@ -152,7 +183,7 @@ describe("the tail of the logs", () => {
   test("that cannot be written is said once, and stops nothing", () => {
     const said: unknown[] = [];
     const gone = mkdtempSync(join(directory, "gone-"));
-    const tail = new EventTail(gone, (error) => said.push(error));
+    const tail = new EventTail(gone, (error) => said.push(error), 1 << 20);
     rmSync(gone, { recursive: true });
     for (let i = 1; i < 5; i += 1) tail.append(i, frame("s", i));
     expect(said).toHaveLength(1);

@@ -5,7 +5,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { errorName, Scene } from "./scene.ts";
+import { errorName, Scene } from "../scene.ts";
 
 /** A process that has nothing to do with the daemon. */
 function bystander(): AsyncDisposable & { readonly pid: number; readonly lives: boolean } {
@@ -135,7 +135,7 @@ describe("a daemon in the foreground", () => {
     const daemon = scene.start(["start", "--foreground"], {
       env: {
         FAKE_PI: "ignore-sigterm,keep-running",
-        PI_RPCD_PI: join(import.meta.dirname, "../../fixtures/fake-pi.mjs"),
+        PI_RPCD_PI: join(import.meta.dirname, "../../../fixtures/fake-pi.mjs"),
       },
     });
     await daemon.said(/listens at http/);

@@ -1,0 +1,48 @@
+import { readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { expect, test } from "vitest";
+import { lines, Scene } from "../scene.ts";
+
+interface Step {
+  readonly pid?: number;
+}
+
+function demoDirectories(): readonly string[] {
+  return readdirSync(tmpdir()).filter((name) => name.startsWith("pi-rpcd-demo-"));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test.each(["SIGINT", "SIGTERM"] as const)(
+  "%s in the middle ends the demo and all that it has started",
+  async (signal) => {
+    await using scene = await Scene.open();
+    const demo = scene.start(["demo", "--json"]);
+    await demo.said(/"state":"held"/);
+    demo.kill(signal);
+    const { code, stdout } = await demo.ended;
+    expect(code).toBe(signal === "SIGINT" ? 130 : 143);
+    expect(
+      lines<Step>(stdout)
+        .flatMap(({ pid }) => pid ?? [])
+        .filter(isAlive),
+    ).toEqual([]);
+    expect(demoDirectories()).toEqual([]);
+  },
+);
+
+test("a demo that fails says what went wrong and what to do", async () => {
+  await using scene = await Scene.open();
+  const { code, stdout, stderr } = await scene.run(["demo", "--pi", "no-such-pi.js"]);
+  expect(code).toBe(1);
+  expect(stdout).not.toContain("All held");
+  expect(stderr).toMatch(/pi-rpcd: The demo failed after .*no-such-pi\.js.*--keep.*\(pi_not_found\)\n$/);
+  expect(demoDirectories()).toEqual([]);
+});

@@ -1,0 +1,25 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** These take a minute or more each: none of them may be what is left when the others are done. */
+const longest = [
+  "test/e2e/once/soak-planted.test.ts",
+  "test/e2e/soak.test.ts",
+  "test/e2e/matrix/deaths.test.ts",
+  "test/e2e/matrix/inside.test.ts",
+];
+
+/** Starts the longest files first, whatever their project, then those on pi, then those without one, which are short. */
+export default class LongestFirst extends BaseSequencer {
+  override async sort(specifications: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(specifications);
+    return Array.from(sorted, (specification) => ({ specification, rank: rankOf(specification) }))
+      .sort((a, b) => a.rank - b.rank)
+      .map(({ specification }) => specification);
+  }
+}
+
+function rankOf({ moduleId, project }: TestSpecification): number {
+  const index = longest.findIndex((file) => moduleId.endsWith(`/${file}`));
+  if (index >= 0) return index;
+  return longest.length + (project.name === "unit" ? 1 : 0);
+}
