@@ -18,6 +18,8 @@ export interface BackgroundOptions {
   /** An absolute path. */
   readonly config?: string | undefined;
   readonly allowOrigins?: string | undefined;
+  /** Further options of `start`; paths are absolute. */
+  readonly more?: readonly string[] | undefined;
   readonly logFile?: string | undefined;
   readonly logLevel?: string | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -53,7 +55,7 @@ export async function ensureDaemon(options: BackgroundOptions): Promise<Backgrou
 }
 
 async function startInBackground(options: BackgroundOptions): Promise<Background> {
-  const { stateDir, port, pi, config, allowOrigins, logLevel, signal } = options;
+  const { stateDir, port, pi, config, allowOrigins, more, logLevel, signal } = options;
   const log = options.logFile ?? defaultLogFile(stateDir);
   // Where no log can be there is no daemon either, and it says so better.
   const file = LogFile.open(log);
@@ -67,6 +69,7 @@ async function startInBackground(options: BackgroundOptions): Promise<Background
     pi,
     config,
     allowOrigins,
+    more,
     env,
     stderr: file?.descriptor ?? "ignore",
   });

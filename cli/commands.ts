@@ -34,6 +34,20 @@ export const commands = {
         description: "Origins of web pages that may connect (scheme, host and port), with commas between them.",
         default: "none",
       },
+      "allow-hosts": {
+        type: "string",
+        placeholder: "LIST",
+        description: "Further names by which it may be called (host and port), with commas between them.",
+        default: "none",
+      },
+      listen: {
+        type: "string",
+        placeholder: "ADDRESS:PORT",
+        description: "An address beyond loopback to listen at too. Needs --tls-cert and --tls-key.",
+        default: "none",
+      },
+      "tls-cert": { type: "string", placeholder: "FILE", description: "The certificate for --listen, in PEM." },
+      "tls-key": { type: "string", placeholder: "FILE", description: "The certificate's key, in PEM." },
       "log-file": {
         type: "string",
         placeholder: "FILE",

@@ -11,6 +11,8 @@ export interface DaemonProcessOptions {
   readonly pi?: string | undefined;
   readonly config?: string | undefined;
   readonly allowOrigins?: string | undefined;
+  /** Further options of `start`. */
+  readonly more?: readonly string[] | undefined;
   readonly env: NodeJS.ProcessEnv;
   /** Where its stderr goes, beside the log: a file descriptor. */
   readonly stderr: number | "ignore";
@@ -42,7 +44,18 @@ export class DaemonProcess {
   readonly listening: Promise<DaemonAddress>;
   readonly #child: ChildProcess;
 
-  constructor({ stateDir, logFile, logLevel, port, pi, config, allowOrigins, env, stderr }: DaemonProcessOptions) {
+  constructor({
+    stateDir,
+    logFile,
+    logLevel,
+    port,
+    pi,
+    config,
+    allowOrigins,
+    more,
+    env,
+    stderr,
+  }: DaemonProcessOptions) {
     const args = ["start", "--foreground", "--state-dir", stateDir];
     if (logFile !== undefined) args.push("--log-file", logFile);
     if (logLevel !== undefined) args.push("--log-level", logLevel);
@@ -50,6 +63,7 @@ export class DaemonProcess {
     if (pi !== undefined) args.push("--pi", pi);
     if (config !== undefined) args.push("--config", config);
     if (allowOrigins !== undefined) args.push("--allow-origins", allowOrigins);
+    if (more !== undefined) args.push(...more);
     this.#child = spawn(process.execPath, [...nodeFlags, mainFile(), ...args], {
       // Of its own: it has no terminal that could end it, and no interrupt of the terminal's reaches it.
       detached: true,

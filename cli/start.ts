@@ -29,6 +29,17 @@ function originsOf({ "allow-origins": given }: Start["options"]): readonly strin
   return given === undefined ? [] : origins(given, { option: "allow-origins", command: "start" });
 }
 
+/** Where to listen beyond loopback. */
+function listenOptions(options: Start["options"]): Readonly<Record<string, string | undefined>> {
+  const { listen, "tls-cert": cert, "tls-key": key, "allow-hosts": hosts } = options;
+  return {
+    listen,
+    "tls-cert": cert === undefined ? undefined : resolve(cert),
+    "tls-key": key === undefined ? undefined : resolve(key),
+    "allow-hosts": hosts,
+  };
+}
+
 async function inBackground({ options, output, env, signal }: Start): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options.restart === true) await endDaemon(stateDir, restartTimeoutMs, signal);
@@ -42,6 +53,9 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
     logFile: logFile === undefined ? undefined : resolve(logFile),
     logLevel,
     allowOrigins: options["allow-origins"],
+    more: Object.entries(listenOptions(options)).flatMap(([name, text]) =>
+      text === undefined ? [] : [`--${name}=${text}`],
+    ),
     env,
     signal,
   });
@@ -117,6 +131,12 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       config: options.config,
       ...(options["allow-origins"] !== undefined && { allowedOrigins: originsOf(options) }),
       env: withoutService(withoutScript(env)),
+      settings: {
+        listen: options.listen,
+        tlsCert: options["tls-cert"],
+        tlsKey: options["tls-key"],
+        allowedHosts: options["allow-hosts"]?.split(",").map((host) => host.trim()),
+      },
       log,
     });
     const notifier = new ServiceNotifier(env, (error) => log.warn({ err: error }, "systemd-notify failed"));

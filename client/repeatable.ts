@@ -83,6 +83,11 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/releaseControl": "never",
   "dialog/list": "read",
   "dialog/respond": "idempotency_key",
+  "token/list": "read",
+  // A second call would make, or be refused for, what the first has done.
+  "token/create": "never",
+  "token/rotate": "never",
+  "token/revoke": "never",
   "rpc.discover": "read",
 };
 

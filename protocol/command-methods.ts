@@ -191,6 +191,7 @@ export const commandMethods = {
     result: PiBash,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/bash" },
     ...repeatable,
+    capability: "bash",
   },
   "session/abortBash": {
     summary: "Ends the shell command that runs. Those that wait go on.",
@@ -198,6 +199,7 @@ export const commandMethods = {
     result: nothing,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/bash/abort" },
     ...changes,
+    capability: "bash",
   },
   "session/export": {
     summary: "The session as one HTML page.",
@@ -205,6 +207,8 @@ export const commandMethods = {
     result: Type.Object({ html: Type.String() }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/export" },
     ...reads,
+    capability: "bash",
+    reads: true,
   },
   "session/command": {
     summary: "Sends a command of pi's RPC as it is, and returns its data: one that has no method yet.",

@@ -26,7 +26,7 @@ export const controlMethods = {
     result: Type.Object({ clientId: ClientId, name: Type.Optional(ClientName) }, { additionalProperties: false }),
     http: { none: "it is about a connection that stays open" },
     scope: "none",
-    capability: "observe",
+    capability: "any",
     since: "0.1.0",
     errors: ["invalid_request", "conflict"],
   },

@@ -25,7 +25,7 @@ export const errorCatalogue = {
     -32002,
     403,
     false,
-    "Understood and refused: a foreign Host or Origin, or a command that is not for clients.",
+    "Understood and refused: a foreign Host or Origin, a command that is not for clients, or a capability that the token lacks; data.needs names it.",
   ),
   session_not_found: row(-32010, 404, false, "No session has this id."),
   session_busy: row(
@@ -74,6 +74,7 @@ export const errorCatalogue = {
   wrong_state: row(-32035, 409, false, "The delivery's state does not allow it; data has the delivery."),
   outcome_unknown: row(-32036, 409, false, "The daemon ended while the call was under way; it may have taken effect."),
   cancelled: row(-32034, 499, true, "The caller cancelled the call with $/cancelRequest, or went away."),
+  token_not_found: row(-32080, 404, false, "No token has this name."),
   dialog_not_found: row(-32060, 404, false, "No dialog has this id, or it was forgotten."),
   stale: row(-32061, 409, false, "The dialog has ended already; data.resolution says how, and who has answered."),
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),

@@ -1,4 +1,5 @@
 /** The wire protocol of pi-rpcd: schemas, types, the method table and the error catalogue. PROTOCOL.md explains it. */
+export * from "./capability.ts";
 export * from "./client-identity.ts";
 export * from "./content.ts";
 export * from "./control.ts";
@@ -17,5 +18,6 @@ export * from "./pending.ts";
 export * from "./prompt.ts";
 export * from "./provider.ts";
 export * from "./session.ts";
+export * from "./token-methods.ts";
 export * from "./validation.ts";
 export * from "./wire.ts";

@@ -1,4 +1,5 @@
 import type { TSchema } from "typebox";
+import type { Capability } from "./capability.ts";
 import type { ErrorName } from "./errors.ts";
 
 /**
@@ -22,6 +23,14 @@ export interface NoRoute {
   readonly none: string;
 }
 
+/** What a param needs. One that is `false` turns something off, and needs nothing. */
+export interface ParamNeed {
+  readonly param: string;
+  /** Default: any. */
+  readonly value?: string;
+  readonly capability: Capability;
+}
+
 /** One row of the method table. */
 export interface MethodRow {
   readonly summary: string;
@@ -34,8 +43,12 @@ export interface MethodRow {
   readonly scope: "none" | "session";
   /** Where it is found over HTTP, beside JSON-RPC, or why it is not. */
   readonly http: HttpRoute | NoRoute;
-  /** What a token must allow. */
-  readonly capability: "observe" | "prompt" | "admin";
+  /** What a token must allow. `any`: whatever it allows. */
+  readonly capability: Capability | "any";
+  /** It changes nothing, whatever it needs. So do all that need `observe`, and all that need nothing. */
+  readonly reads?: true;
+  /** What it must allow beside, where a param is given, or has this value. */
+  readonly needs?: readonly ParamNeed[];
   /** The first version of the package that had it. */
   readonly since: string;
   /** Errors beyond those that every method can give. */
@@ -48,4 +61,9 @@ export type MethodTable = Readonly<Record<string, MethodRow>>;
 /** The path of a row, if it has one. */
 export function routeOf({ http }: MethodRow): HttpRoute | undefined {
   return "path" in http ? http : undefined;
+}
+
+/** Whether a method changes nothing. */
+export function isReading({ capability, reads }: MethodRow): boolean {
+  return capability === "observe" || capability === "any" || reads === true;
 }

@@ -12,6 +12,7 @@ import { sessionFileMethods } from "./session-file-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
 import { settingsMethods } from "./settings-methods.ts";
 import { subscriptionMethods } from "./subscription-methods.ts";
+import { tokenMethods } from "./token-methods.ts";
 
 /**
  * Every method, once. Types, validation, OpenRPC and the typed client derive from this table;
@@ -30,6 +31,7 @@ export const methods = {
   ...settingsMethods,
   ...deliveryMethods,
   ...dialogMethods,
+  ...tokenMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 
 export type MethodName = keyof typeof methods;

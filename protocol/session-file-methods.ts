@@ -30,6 +30,7 @@ export const sessionFileMethods = {
     http: { verb: "POST", path: "/v1/sessions/open" },
     scope: "none",
     capability: "prompt",
+    needs: [{ param: "approve", capability: "admin" }],
     since: "0.1.0",
     errors: childErrors,
   },

@@ -21,7 +21,7 @@ export type Labels = Static<typeof Labels>;
 export const sessionOptions = {
   model: Type.Optional(
     Type.String({
-      pattern: "^[^-\\s][^\\s]{0,255}$",
+      pattern: "^[^-\\s\\u0000-\\u001f][^\\s\\u0000-\\u001f]{0,255}$",
       description: "`provider/id`, or a pattern as pi's `--model` takes it. Default: pi's own choice.",
     }),
   ),

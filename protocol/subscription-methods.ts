@@ -75,6 +75,11 @@ export const subscriptionMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/events", stream: true },
     scope: "none",
     capability: "observe",
+    needs: [
+      { param: "provider", value: "payload", capability: "payload" },
+      { param: "awake", capability: "prompt" },
+      { param: "dialogs", capability: "prompt" },
+    ],
     since: "0.1.0",
     errors: ["session_not_found", "invalid_request", "child_exited"],
   },

@@ -5,6 +5,8 @@ import { isAbsolute, join, resolve } from "node:path";
 export const limits = {
   /** Sessions that are not closed, children or not. */
   maxSessions: 1_000,
+  /** Named tokens. */
+  maxTokens: 256,
   /** Calls that wait for their turn at one session. */
   maxWaitingCalls: 256,
   /** How long pi's list of models is kept while nothing changes that it is made of. */
@@ -117,6 +119,8 @@ export const limits = {
   },
   /** How late the daemon's event loop may be before it says that it is not ready. */
   maxLoopDelayMs: 1_000,
+  /** Calls of one token in a window of time: those that may start a pi, and those that give a model something to do. */
+  rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000 },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   child: {

@@ -5,10 +5,11 @@ import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
-import { configure } from "./configuration/configuration.ts";
+import { configure, type Sources } from "./configuration/configuration.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
+import { tlsListener } from "./edge/tls.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
 import { Metrics } from "./metrics.ts";
@@ -16,6 +17,8 @@ import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
+import { audited } from "./rpc/audit.ts";
+import { authorised } from "./rpc/authority.ts";
 import type { Handlers } from "./rpc/call.ts";
 import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
@@ -31,9 +34,12 @@ import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
+import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
-import { governance } from "./rpc/session-governance.ts";
+import { rated } from "./rpc/rates.ts";
+import { authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
+import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
 import { Logs } from "./session/logs.ts";
 import { Registry } from "./session/registry.ts";
@@ -58,6 +64,8 @@ export interface DaemonOptions {
   readonly config?: string | undefined;
   /** Web origins that may connect: scheme, host and port, compared exactly. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /** What else of the configuration is known better here: goes before the environment and the file. */
+  readonly settings?: Sources["options"];
   /** The helper extension that is loaded into each pi. Default: this package's own. */
   readonly helper?: string | undefined;
   /** How long runs may go on when the daemon is told to end. Default: 5 s. */
@@ -92,11 +100,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     );
     const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
-    const { port, allowedOrigins, drainMs } = options;
     const { values: configured, origins } = configure(
-      { file: options.config, env, options: { port, allowedOrigins, drainMs } },
+      { file: options.config, env, options: { ...settingsOf(options), ...options.settings } },
       validator,
     );
+    const { allowedOrigins, allowedHosts } = configured;
+    const tls = tlsListener(configured);
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
     const locate = () => locatePi({ option: options.pi, configured: inFile, env });
     const pi = await locate();
@@ -136,6 +145,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       book,
       sessions: store.sessions,
       configuration: configured,
+      roots: configured.roots,
       prompts,
       tracker,
       taker: { daemonId: randomUUID(), stateDir: state.path },
@@ -175,6 +185,25 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         for (const { control } of registry.all()) control.returned(clientId);
       },
     });
+    const announced: { file?: DaemonFile } = {};
+    const main = state.token();
+    const tokens = new Tokens({
+      main,
+      setMain: (token) => {
+        state.setToken(token);
+        if (announced.file === undefined) return;
+        const { token: former } = announced.file;
+        try {
+          state.announce({ ...announced.file, token });
+          announced.file = { ...announced.file, token };
+        } catch (error) {
+          state.setToken(former);
+          throw error;
+        }
+      },
+      file: state.tokensFile,
+      maxTokens: limits.maxTokens,
+    });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
       "daemon/metrics": () => ({ metrics: [...metrics.collect(measured)] }),
@@ -188,11 +217,15 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...deliveryHandlers(registry, tracker),
       ...controlHandlers(registry, clients),
       ...dialogHandlers(registry, dialogs),
+      ...tokenHandlers(tokens),
     };
-    const token = state.token();
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
+    const rules = governance(clients, registry, tracker, dialogs);
     const dispatcher = createDispatcher({
-      handlers: governed(once, governance(clients, registry, tracker, dialogs)),
+      handlers: audited(authorised(rated(governed(once, rules), limits.rates), authority(registry, tracker, dialogs)), {
+        ...rules,
+        log,
+      }),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,
@@ -200,33 +233,40 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const edge = resources.add(
       createEdge({
         dispatcher,
-        token,
+        tokens,
         version: facts.version,
         log,
         limits: options.edgeLimits,
-        allowedOrigins: configured.allowedOrigins,
+        allowedOrigins,
+        allowedHosts,
+        tls,
       }),
       (listening) => listening.close(),
     );
     edges.edge = edge;
     resources.defer(() => registry.shutdown());
-    const { url } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
+    const { url, tlsUrl } = await edge.listen({ socketPath: state.socketPath, port: configured.port });
     const file: DaemonFile = {
       pid: process.pid,
       version: facts.version,
       protocol: PROTOCOL_VERSION,
       url,
       socketPath: state.socketPath,
-      token,
+      token: main,
     };
+    announced.file = file;
     state.announce(file);
     void registry.resume();
-    log.info({ url, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
+    log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
   } catch (error) {
     await resources.release();
     throw error;
   }
+}
+
+function settingsOf({ port, allowedOrigins, drainMs }: DaemonOptions): Sources["options"] {
+  return { port, allowedOrigins, drainMs };
 }
 
 function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {

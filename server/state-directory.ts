@@ -2,9 +2,7 @@ import { randomBytes } from "node:crypto";
 import {
   chmodSync,
   closeSync,
-  constants,
   existsSync,
-  fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -16,6 +14,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
+import { readPrivate, writePrivate } from "./lib/private-file.ts";
 import { StartError } from "./lib/start-error.ts";
 
 /** What a Unix socket's path may have, without its final NUL (sun_path is 108 bytes on Linux, 104 on macOS). */
@@ -86,6 +85,16 @@ export class StateDirectory {
     }
   }
 
+  /** Puts another token in the place of {@link token}. */
+  setToken(token: string): void {
+    writePrivate(join(this.path, "token"), `${token}\n`);
+  }
+
+  /** The named tokens, as hashes. */
+  get tokensFile(): string {
+    return join(this.path, "tokens.json");
+  }
+
   /** Tells clients where the daemon is. Whole or not at all. */
   announce(daemon: DaemonFile): void {
     const temporary = `${this.daemonFile}.${process.pid}`;
@@ -101,16 +110,9 @@ export class StateDirectory {
 }
 
 function readToken(file: string): string {
-  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
-  try {
-    const { uid, mode } = fstatSync(descriptor);
-    if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw new Error("somebody else owns it or can read it");
-    const token = readFileSync(descriptor, "utf8").trim();
-    if (!/^[\w-]{43,}$/.test(token)) throw new Error("it holds no token");
-    return token;
-  } finally {
-    closeSync(descriptor);
-  }
+  const token = readPrivate(file).trim();
+  if (!/^[\w-]{43,}$/.test(token)) throw new Error("it holds no token");
+  return token;
 }
 
 function makePrivate(path: string): void {

@@ -18,6 +18,11 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxSockets: "Sockets of each transport. Further ones are closed as they come.",
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
   maxEventStreams: "Streams of server-sent events. Further ones are answered with 503.",
+  maxConnectionsPerToken: "WebSocket connections of one named token. Further upgrades are answered with 503.",
+  maxSocketsPerAddress: "Sockets from one address with TLS. Further ones are closed as they come.",
+  maxHttpRequests: "HTTP requests of all sockets that wait for their answer. Further ones are answered with 503.",
+  maxHttpBytes:
+    "Their bodies together; one in chunks counts as `maxBodyBytes` until it has come. Further ones are answered with 503.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
@@ -65,11 +70,13 @@ const daemon: Readonly<
       | "warm"
       | "occupancy"
       | "responsiveness"
+      | "rates"
     >,
     string
   >
 > = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  maxTokens: "Named tokens; beyond: `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
   maxParallelStarts: "How many pi start at a time. Further ones wait for their turn.",
   startPlaceMs: "A start that takes longer goes on, but gives its turn to the next.",
@@ -174,6 +181,13 @@ const responsiveness: Readonly<Record<keyof typeof daemonLimits.responsiveness, 
   unresponsiveAfterMs: "A pi that does not answer that for so long is `unresponsive` in `session/get`.",
 };
 
+const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
+  windowMs: "The time in which one token may make so many of the following calls:",
+  maxStarts:
+    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
+  maxPrompts: "`session/prompt`, `session/steer`, `session/followUp`. As above.",
+};
+
 const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
   maxRecordBytes: "One record of pi. A longer one is skipped and reported by an `rpcd_diagnostic` event.",
   maxStdinBacklogBytes: "What waits for a pi that does not read. Over it, the call fails with `overloaded`.",
@@ -200,6 +214,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.warm, warm),
   ...described(daemonLimits.occupancy, occupancy),
   ...described(daemonLimits.responsiveness, responsiveness),
+  ...described(daemonLimits.rates, rates),
   ...described(daemonLimits.child, child),
 ];
 

@@ -28,7 +28,7 @@ export interface Configuration {
 }
 
 /** Relative ones in a file are relative to it. */
-const paths: ReadonlySet<SettingName> = new Set(["pi", "logFile"]);
+const paths: ReadonlySet<SettingName> = new Set(["pi", "logFile", "tlsCert", "tlsKey"]);
 
 const names = Object.keys(settings) as readonly SettingName[];
 

@@ -44,6 +44,38 @@ export const settings = {
     [],
     { env: "PI_RPCD_ALLOWED_ORIGINS", flag: "allow-origins" },
   ),
+  listen: row(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "An address beyond loopback to listen at too, with TLS: `192.168.1.5:8443`, `[::]:8443`.",
+    }),
+    undefined,
+    { defaultInWords: "none", env: "PI_RPCD_LISTEN", flag: "listen" },
+  ),
+  tlsCert: row(
+    Type.String({ minLength: 1, description: "Its certificate, with the chain: a file in PEM." }),
+    undefined,
+    {
+      defaultInWords: "none; `listen` needs one",
+      env: "PI_RPCD_TLS_CERT",
+      flag: "tls-cert",
+    },
+  ),
+  tlsKey: row(Type.String({ minLength: 1, description: "The certificate's key: a file in PEM." }), undefined, {
+    defaultInWords: "none; `listen` needs one",
+    env: "PI_RPCD_TLS_KEY",
+    flag: "tls-key",
+  }),
+  allowedHosts: row(
+    Type.Array(Type.String({ pattern: "^[^/?#@\\s,]{1,255}$" }), {
+      maxItems: 64,
+      description:
+        "Further names by which the daemon may be called, as `Host` has them: with the port, compared exactly.",
+    }),
+    [],
+    { env: "PI_RPCD_ALLOWED_HOSTS", flag: "allow-hosts" },
+  ),
   logLevel: row(
     Type.Enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"], { description: "What is logged." }),
     "info",
@@ -96,6 +128,15 @@ export const settings = {
     limits.warm.perKind,
     { env: "PI_RPCD_WARM_CHILDREN" },
   ),
+  roots: row(
+    Type.Array(Type.String({ pattern: "^/[^\\u0000]{0,4095}$" }), {
+      maxItems: 64,
+      description:
+        "Directories below which the working directories and files must lie that clients name, links resolved. Empty: anywhere.",
+    }),
+    [],
+    { env: "PI_RPCD_ROOTS" },
+  ),
   sessionEnv: row(
     Type.Array(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$" }), {
       description: "Variables that a client may set for its session's pi; `*` at the end stands for any rest.",
@@ -117,7 +158,7 @@ export type SettingName = keyof typeof settings;
 export type Values = {
   readonly [K in SettingName]:
     | Static<(typeof settings)[K]["schema"]>
-    | (K extends "pi" | "logFile" | "maxChildrenMiB" ? undefined : never);
+    | (K extends "pi" | "logFile" | "maxChildrenMiB" | "listen" | "tlsCert" | "tlsKey" ? undefined : never);
 };
 
 /** The configuration file's schema: every part is optional. */

@@ -164,13 +164,14 @@ export class DeliveryTracker {
     );
   }
 
-  /** One page of deliveries, the newest first. Throws `delivery_not_found` for an `after` that is none. */
-  async list(params: Params<"delivery/list">): Promise<Result<"delivery/list">> {
+  /** One page of deliveries of these sessions, the newest first. Throws `delivery_not_found` for an `after` that is none. */
+  async list(params: Params<"delivery/list">, of?: readonly string[]): Promise<Result<"delivery/list">> {
     const { sessionId, states, limit = 100, after } = params;
+    const sessionIds = sessionId === undefined ? of : [sessionId].filter((id) => of?.includes(id) ?? true);
     await this.#telling.told();
     await this.#options.store.written();
     const behind = after === undefined ? undefined : this.get(after);
-    const rows = this.#options.store.list({ sessionId, states, limit: limit + 1, behind });
+    const rows = this.#options.store.list({ sessionIds, states, limit: limit + 1, behind });
     // What a store that fails has not taken is known here. What is on its way to the disk is told when it is there.
     const page = rows.slice(0, limit);
     const newest = page.map((row) => {

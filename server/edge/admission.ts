@@ -1,14 +1,16 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { WireError } from "../../protocol/errors.ts";
 import { HEALTH_PATH, TOKEN_SUBPROTOCOL_PREFIX } from "../../protocol/wire.ts";
-import { RateWindow } from "./rate-window.ts";
+import { RateWindow } from "../lib/rate-window.ts";
+import type { Grant } from "../rpc/grant.ts";
+import type { TokenSource } from "../rpc/tokens.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
-export type Transport = "tcp" | "unix";
+/** `tls` is an address beyond loopback. */
+export type Transport = "tcp" | "unix" | "tls";
 
 export interface AdmissionOptions {
-  readonly token: string;
+  readonly tokens: TokenSource;
   /** Further values of `Host` that a request may name, with the port if there is one. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may connect: scheme, host and port, compared exactly. */
@@ -18,23 +20,25 @@ export interface AdmissionOptions {
 
 const loopbackNames = ["127.0.0.1", "localhost", "[::1]"];
 const minuteMs = 60_000;
+const secretNames = /^(?:(?:access|auth|api)?[_-]?token|tkn|bearer|authorization|api[_-]?key)$/i;
 
 /**
  * Decides who may come in, from the head of a request alone: before any body is read and before any upgrade. The same
  * for HTTP and WebSocket, so that neither is a way around the other.
  */
 export class Admission {
-  readonly #digest: Buffer;
+  readonly #tokens: TokenSource;
   readonly #origins: ReadonlySet<string>;
   readonly #allowedHosts: readonly string[];
   readonly #hosts: Record<Transport, ReadonlySet<string>>;
   readonly #refusedTokens: RateWindow;
 
-  constructor({ token, allowedHosts, allowedOrigins, maxRefusedTokensPerMinute }: AdmissionOptions) {
-    this.#digest = sha256(token);
+  constructor({ tokens, allowedHosts, allowedOrigins, maxRefusedTokensPerMinute }: AdmissionOptions) {
+    this.#tokens = tokens;
     this.#origins = new Set(allowedOrigins);
     this.#allowedHosts = allowedHosts.map((host) => host.toLowerCase());
-    this.#hosts = { tcp: new Set(), unix: new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]) };
+    const unix = new Set([...loopbackNames, ...this.#allowedHosts.map(withoutPort)]);
+    this.#hosts = { tcp: new Set(), tls: new Set(), unix };
     this.#refusedTokens = new RateWindow({ max: maxRefusedTokensPerMinute, windowMs: minuteMs });
   }
 
@@ -42,6 +46,12 @@ export class Admission {
   listensOn(port: number): void {
     const own = loopbackNames.flatMap((name) => (port === 80 ? [name, `${name}:80`] : [`${name}:${port}`]));
     this.#hosts.tcp = new Set([...own, ...this.#allowedHosts]);
+  }
+
+  /** The same for the address beyond loopback, by which it may be named too. */
+  listensWithTls(port: number, own: readonly string[]): void {
+    const loopback = loopbackNames.map((name) => `${name}:${port}`);
+    this.#hosts.tls = new Set([...loopback, ...own, ...this.#allowedHosts]);
   }
 
   /**
@@ -65,8 +75,19 @@ export class Admission {
     }
     if (request.url === HEALTH_PATH && !isUpgrade(request)) return undefined;
     const token = bearer(request) ?? subprotocolToken(request);
-    if (token !== undefined && timingSafeEqual(sha256(token), this.#digest)) return undefined;
+    const isInUrl = hasSecret(request.url ?? "", token);
+    const grant = token === undefined || isInUrl ? undefined : this.#tokens.find(token);
+    if (grant !== undefined) {
+      grants.set(request, grant);
+      return undefined;
+    }
     if (!this.#refusedTokens.add(performance.now())) return "drop";
+    if (isInUrl) {
+      const where = "A token in a URL ends up in histories and logs";
+      return refusal(
+        new WireError("unauthorized", `${where}: send it as "Authorization: Bearer", and rotate this one.`),
+      );
+    }
     const why = token === undefined ? "The request has no token" : "The token is wrong";
     return refusal(
       new WireError(
@@ -92,10 +113,24 @@ export class Admission {
   }
 }
 
+const grants = new WeakMap<IncomingMessage, Grant>();
+
+/** What the token of a request allows that was admitted. The health check has none. */
+export function grantOf(request: IncomingMessage): Grant | undefined {
+  return grants.get(request);
+}
+
 /** Whether the request wants a WebSocket. Other upgrades (h2c) are offers that HTTP may leave aside. */
 export function isUpgrade(request: IncomingMessage): boolean {
   const { upgrade, connection } = request.headers;
   return upgrade?.toLowerCase() === "websocket" && /\bupgrade\b/i.test(connection ?? "");
+}
+
+/** Whether a URL has a param under a name that secrets go by, or the very token that was sent. */
+function hasSecret(url: string, token: string | undefined): boolean {
+  if (token !== undefined && url.includes(token)) return true;
+  const at = url.indexOf("?");
+  return at !== -1 && [...new URLSearchParams(url.slice(at)).keys()].some((name) => secretNames.test(name));
 }
 
 function bearer(request: IncomingMessage): string | undefined {
@@ -121,8 +156,4 @@ function hostsIn(rawHeaders: readonly string[]): number {
 
 function withoutPort(host: string): string {
   return host.replace(/:\d+$/, "");
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

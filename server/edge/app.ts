@@ -1,24 +1,35 @@
 import type { Logger } from "pino";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
+import type { TokenSource } from "../rpc/tokens.ts";
 import { Admission, type Transport } from "./admission.ts";
 import { BufferBudget } from "./buffer-budget.ts";
 import { EventStreams } from "./event-streams.ts";
-import { createHttp } from "./http.ts";
+import { createHttp, refuseRequest } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
+import { RequestBudget } from "./request-budget.ts";
+import { ownHosts, type TlsListener, tlsUrl } from "./tls.ts";
 import { TransportServer } from "./transport-server.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 export interface EdgeOptions {
   readonly dispatcher: Dispatcher;
-  readonly token: string;
+  readonly tokens: TokenSource;
   /** Of the package, for documents. Default: 0. */
   readonly version?: string | undefined;
   readonly log: Logger;
   readonly limits?: Partial<EdgeLimits> | undefined;
   readonly allowedHosts?: readonly string[] | undefined;
   readonly allowedOrigins?: readonly string[] | undefined;
+  /** Where else to listen than on loopback and the Unix socket. Default: nowhere. */
+  readonly tls?: TlsListener | undefined;
+}
+
+/** Where it listens; `tlsUrl` beyond loopback. */
+export interface Listening {
+  readonly url: string;
+  readonly tlsUrl?: string;
 }
 
 export interface Edge {
@@ -26,8 +37,8 @@ export interface Edge {
   readonly connections: number;
   /** Deltas that slow readers did not get, ever. */
   readonly droppedDeltas: number;
-  /** Listens on both transports. Throws a StartError; what was opened is closed again by {@link close}. */
-  listen(where: { readonly socketPath: string; readonly port: number }): Promise<{ readonly url: string }>;
+  /** Listens on all transports. Throws a StartError; what was opened is closed again by {@link close}. */
+  listen(where: { readonly socketPath: string; readonly port: number }): Promise<Listening>;
   /**
    * Takes no more connections, closes WebSockets with 1001, and lets HTTP requests have their answer. What has not
    * ended after `drainMs` (default: `closeTimeoutMs`) is cut off. Always the same promise.
@@ -35,32 +46,44 @@ export interface Edge {
   close(drainMs?: number): Promise<void>;
 }
 
-/** The edge: one set of routes and one admission on two transports, loopback TCP and a Unix socket. */
+/** The edge: one set of routes and one admission on loopback TCP, a Unix socket and, if wanted, TLS. */
 export function createEdge(options: EdgeOptions): Edge {
   const limits: EdgeLimits = { ...defaultEdgeLimits, ...options.limits };
   const { dispatcher, log } = options;
   const admission = new Admission({
-    token: options.token,
+    tokens: options.tokens,
     allowedHosts: options.allowedHosts ?? [],
     allowedOrigins: options.allowedOrigins ?? [],
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
-  const budget = new BufferBudget(limits.maxBufferedBytesAllConnections);
-  const streams = new EventStreams({ limits, budget, log });
+  const buffers = new BufferBudget(limits.maxBufferedBytesAllConnections);
+  const streams = new EventStreams({ limits, budget: buffers, log });
   const app = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
-  const webSockets = new WebSockets({ dispatcher, limits, budget, log });
+  const webSockets = new WebSockets({ dispatcher, limits, budget: buffers, log });
+  const budget = new RequestBudget(limits);
   const tcp = server("tcp");
   const unix = server("unix");
+  const tls = options.tls === undefined ? undefined : { ...options.tls, server: server("tls", options.tls) };
+  const servers = [tcp, unix, ...(tls === undefined ? [] : [tls.server])];
+  options.tokens.onEnded((grant) => {
+    webSockets.tokenEnded(grant);
+    for (const each of servers) each.tokenEnded(grant);
+  });
   let socketFile: SocketFile | undefined;
   let closed: Promise<void> | undefined;
 
-  function server(transport: Transport): TransportServer {
+  function server(transport: Transport, secure?: TlsListener): TransportServer {
     return new TransportServer({
       transport,
+      secure,
       admission,
       limits,
       log,
-      onRequest: (request, response) => app.routing(request, response),
+      onRequest: (request, response) => {
+        const refused = budget.take(request, response);
+        if (refused === undefined) app.routing(request, response);
+        else refuseRequest(response, refused);
+      },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });
   }
@@ -70,14 +93,17 @@ export function createEdge(options: EdgeOptions): Edge {
       return webSockets.count + streams.count;
     },
     get droppedDeltas() {
-      return budget.droppedDeltas;
+      return buffers.droppedDeltas;
     },
     listen: async ({ socketPath, port }) => {
       await app.ready();
       const chosen = await listenTcp(tcp.http, port);
       admission.listensOn(chosen);
+      const tlsPort = tls === undefined ? 0 : await listenTcp(tls.server.http, tls.port, tls.host);
+      if (tls !== undefined) admission.listensWithTls(tlsPort, ownHosts(tls.host, tlsPort));
       socketFile = await listenUnix(unix.http, socketPath);
-      return { url: `http://127.0.0.1:${chosen}` };
+      const url = `http://127.0.0.1:${chosen}`;
+      return tls === undefined ? { url } : { url, tlsUrl: tlsUrl(tls.host, tlsPort) };
     },
     close: (drainMs = limits.closeTimeoutMs) => {
       closed ??= close(drainMs);
@@ -86,12 +112,11 @@ export function createEdge(options: EdgeOptions): Edge {
   };
 
   async function close(drainMs: number): Promise<void> {
-    const all = Promise.all([tcp.stop(), unix.stop(), webSockets.stop(), streams.stop()]);
+    const all = Promise.all([...servers.map((each) => each.stop()), webSockets.stop(), streams.stop()]);
     await socketFile?.remove();
     const ended = await within(all, drainMs);
     if (ended.kind === "timeout") {
-      tcp.destroy();
-      unix.destroy();
+      for (const each of servers) each.destroy();
       await all;
     }
     await app.close();

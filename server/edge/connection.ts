@@ -5,6 +5,7 @@ import type { RawData, WebSocket } from "ws";
 import type { Frame } from "../frames/frame.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
+import type { Grant } from "../rpc/grant.ts";
 import { answerText } from "./answer.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -14,6 +15,8 @@ export interface ConnectionOptions {
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly dispatcher: Dispatcher;
+  /** What its token allows. */
+  readonly grant: Grant | undefined;
   readonly limits: EdgeLimits;
   /** What waits for all connections. */
   readonly budget: BufferBudget;
@@ -24,6 +27,7 @@ export interface ConnectionOptions {
 const closeCodes = {
   shuttingDown: 1001,
   binaryFrame: 1003,
+  tokenEnded: 4401,
   slowReader: 1013,
 } as const;
 
@@ -53,7 +57,7 @@ export class Connection implements Peer {
         webSocket.close(closeCodes.slowReader, closeReason(slow));
       },
     });
-    this.#conversation = options.dispatcher.converse(this);
+    this.#conversation = options.dispatcher.converse(this, options.grant);
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
     webSocket.on("pong", () => {
       this.#alive = true;
@@ -62,12 +66,16 @@ export class Connection implements Peer {
     webSocket.on("error", (error) => log.debug({ err: error, connectionId: this.id }, "a WebSocket failed"));
   }
 
+  get grant(): Grant | undefined {
+    return this.#options.grant;
+  }
+
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
 
   send(frame: Frame): void {
-    this.#outbox.send(frame);
+    if (this.#options.grant?.isEnded !== true) this.#outbox.send(frame);
   }
 
   drained(): Promise<void> | undefined {
@@ -93,6 +101,13 @@ export class Connection implements Peer {
 
   shutDown(): void {
     this.#close(closeCodes.shuttingDown, "shutting down");
+  }
+
+  /** Its token is revoked, or has another secret: what has not left yet is given up, and all its calls. */
+  tokenEnded(): void {
+    this.#outbox.close();
+    this.#options.webSocket.close(closeCodes.tokenEnded, "the token has ended");
+    this.#end();
   }
 
   #message(data: RawData, isBinary: boolean): void {

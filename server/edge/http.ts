@@ -8,6 +8,7 @@ import { openApiDocument } from "../../protocol/openapi.ts";
 import { HEALTH_PATH, METRICS_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
+import { grantOf } from "./admission.ts";
 import { answerText } from "./answer.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -80,7 +81,7 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
       .send(once("docs", () => referencePage(version))),
   );
   app.post(RPC_PATH, async (request, reply) => {
-    const conversation = dispatcher.converse(undefined);
+    const conversation = dispatcher.converse(undefined, grantOf(request.raw));
     reply.raw.once("close", () => conversation.end());
     const answer = await conversation.receive((request.body as Buffer | undefined) ?? Buffer.alloc(0));
     if (answer === undefined) void reply.code(204).send();
@@ -88,8 +89,8 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     expectReading(reply, limits.requestTimeoutMs);
   });
 
-  app.get(METRICS_PATH, async (_request, reply) => {
-    const answer = await dispatcher.converse(undefined).call("daemon/metrics", {});
+  app.get(METRICS_PATH, async (request, reply) => {
+    const answer = await dispatcher.converse(undefined, grantOf(request.raw)).call("daemon/metrics", {});
     if ("error" in answer) sendRefusal(reply, refusal(errorOf(answer.error)));
     else {
       const { metrics } = answer.result as Result<"daemon/metrics">;

@@ -12,6 +12,14 @@ export interface EdgeLimits {
   readonly maxConnections: number;
   /** Streams of server-sent events; further ones are answered with 503. */
   readonly maxEventStreams: number;
+  /** WebSocket connections of one named token; further upgrades are answered with 503. */
+  readonly maxConnectionsPerToken: number;
+  /** Sockets from one address beyond loopback; further ones are closed as they come. */
+  readonly maxSocketsPerAddress: number;
+  /** HTTP requests that are not answered yet, of all sockets; further ones are answered with 503. */
+  readonly maxHttpRequests: number;
+  /** Their bodies together; one that is in chunks counts as `maxBodyBytes` until it has come. As above. */
+  readonly maxHttpBytes: number;
   /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
   /**
@@ -52,6 +60,10 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxSockets: 2_048,
   maxConnections: 1_024,
   maxEventStreams: 256,
+  maxConnectionsPerToken: 256,
+  maxSocketsPerAddress: 256,
+  maxHttpRequests: 1_024,
+  maxHttpBytes: 256 * 1024 * 1024,
   maxRequestsPerSocket: 64,
   socketWindowBytes: 256 * 1024,
   mergeDeltasAboveBytes: 4 * 1024 * 1024,

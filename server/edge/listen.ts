@@ -14,20 +14,20 @@ export interface SocketFile {
   remove(): Promise<void>;
 }
 
-/** Listens on loopback TCP. Port 0 lets the system choose. Resolves with the port. */
-export async function listenTcp(server: Server, port: number): Promise<number> {
+/** Listens on TCP. Port 0 lets the system choose. Resolves with the port. */
+export async function listenTcp(server: Server, port: number, host = loopback): Promise<number> {
   try {
-    await listening(server, { host: loopback, port });
+    await listening(server, { host, port });
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "EADDRINUSE") {
       throw new StartError(
         "port_in_use",
-        `Port ${port} on ${loopback} is in use. Choose another with --port, or none to let the system choose.`,
+        `Port ${port} on ${host} is in use. Choose another with ${host === loopback ? "--port" : "--listen"}, or none to let the system choose.`,
         { cause },
       );
     }
-    throw new StartError("address_unavailable", `The daemon cannot listen on ${loopback}:${port} (${code}).`, {
+    throw new StartError("address_unavailable", `The daemon cannot listen on ${host}:${port} (${code}).`, {
       cause,
     });
   }

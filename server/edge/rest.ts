@@ -7,6 +7,7 @@ import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
 import { accepted } from "./accept.ts";
+import { grantOf } from "./admission.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
 import { expectReading, sendJson, sendRefusal } from "./reply.ts";
@@ -72,7 +73,7 @@ export function addRest(app: FastifyInstance, options: RestOptions, table: Metho
 
 async function answer(place: Place, request: FastifyRequest, reply: FastifyReply, options: RestOptions): Promise<void> {
   const { dispatcher, streams, answerTimeoutMs, log } = options;
-  const converse = (peer?: Peer): Conversation => dispatcher.converse(peer);
+  const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw));
   try {
     const target = targetOf(place, request);
     if ("status" in target) {

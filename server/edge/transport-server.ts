@@ -2,14 +2,18 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { type Admission, isUpgrade, type Transport } from "./admission.ts";
+import type { Grant } from "../rpc/grant.ts";
+import { type Admission, grantOf, isUpgrade, type Transport } from "./admission.ts";
 import { refuseRequest } from "./http.ts";
 import type { EdgeLimits } from "./limits.ts";
-import { createServer } from "./node-http.ts";
+import { createServer, createTlsServer } from "./node-http.ts";
 import { httpRefusal, type Refusal, refusal, refuseSocket } from "./refusal.ts";
+import type { TlsListener } from "./tls.ts";
 
 export interface TransportServerOptions {
   readonly transport: Transport;
+  /** The certificate and its key. Default: no TLS. */
+  readonly secure?: TlsListener | undefined;
   readonly admission: Admission;
   readonly limits: EdgeLimits;
   readonly log: Logger;
@@ -25,30 +29,47 @@ export class TransportServer {
   readonly http: Server;
   readonly #options: TransportServerOptions;
   readonly #sockets = new Set<Socket>();
+  /** Those that are not secured yet, where they are to be, by their peers. */
+  readonly #handshakes = new Map<string, Socket>();
+  /** How many sockets each address beyond loopback has. */
+  readonly #addresses = new Map<string, number>();
   readonly #requests = new WeakMap<Socket, number>();
   /** The newest answer of each socket. Those before it come before it. */
   readonly #newest = new WeakMap<Socket, ServerResponse>();
+  /** What the token of each socket's last request allows. */
+  readonly #grants = new WeakMap<Socket, Grant>();
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
 
   constructor(options: TransportServerOptions) {
     this.#options = options;
-    const { limits, log } = options;
-    this.http = createServer(
-      {
-        maxHeaderSize: limits.maxHeaderBytes,
-        headersTimeout: limits.headersTimeoutMs,
-        requestTimeout: limits.requestTimeoutMs,
-        keepAliveTimeout: limits.keepAliveTimeoutMs,
-        connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, 5_000),
-        noDelay: true,
-        // Admission refuses those without one, in our words.
-        requireHostHeader: false,
-        // Some clients offer h2c with every request; those are served as HTTP/1.1.
-        shouldUpgradeCallback: isUpgrade,
-      },
-      (request, response) => this.#request(request, response),
-    );
+    const { limits, log, secure } = options;
+    const bounds = {
+      maxHeaderSize: limits.maxHeaderBytes,
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: Math.min(limits.headersTimeoutMs, 5_000),
+      noDelay: true,
+      // Admission refuses those without one, in our words.
+      requireHostHeader: false,
+      // Some clients offer h2c with every request; those are served as HTTP/1.1.
+      shouldUpgradeCallback: isUpgrade,
+    };
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => this.#request(request, response);
+    this.http =
+      secure === undefined
+        ? createServer(bounds, onRequest)
+        : createTlsServer(
+            {
+              ...bounds,
+              cert: secure.cert,
+              key: secure.key,
+              minVersion: "TLSv1.2",
+              handshakeTimeout: limits.headersTimeoutMs,
+            },
+            onRequest,
+          );
     this.http.maxConnections = limits.maxSockets;
     // Node's own way, at its close, also ends sockets whose answer is written but has not left yet.
     this.http.closeIdleConnections = () => {};
@@ -58,12 +79,41 @@ export class TransportServer {
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
     this.http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
     this.http.on("drop", () => log.warn({ transport: options.transport }, "too many sockets: one was closed"));
-    this.http.on("connection", (socket) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => {
-        this.#sockets.delete(socket);
-        this.#drainedIfEmpty();
+    if (secure === undefined) this.http.on("connection", (socket) => this.#hold(socket));
+    else {
+      this.http.on("connection", (socket) => this.#holdUntilSecure(socket));
+      this.http.on("secureConnection", (socket: Socket) => {
+        this.#hold(socket);
+        this.#handshakes.delete(peerOf(socket));
       });
+    }
+  }
+
+  #hold(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      this.#drainedIfEmpty();
+    });
+  }
+
+  #holdUntilSecure(socket: Socket): void {
+    const peer = peerOf(socket);
+    const { remoteAddress = "" } = socket;
+    const others = this.#addresses.get(remoteAddress) ?? 0;
+    if (others >= this.#options.limits.maxSocketsPerAddress) {
+      this.#options.log.warn({ remoteAddress }, "too many sockets from one address: one was closed");
+      socket.destroy();
+      return;
+    }
+    this.#addresses.set(remoteAddress, others + 1);
+    this.#handshakes.set(peer, socket);
+    socket.once("close", () => {
+      if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
+      const left = (this.#addresses.get(remoteAddress) ?? 1) - 1;
+      if (left === 0) this.#addresses.delete(remoteAddress);
+      else this.#addresses.set(remoteAddress, left);
+      this.#drainedIfEmpty();
     });
   }
 
@@ -76,17 +126,27 @@ export class TransportServer {
     this.#stopped = this.#drained.promise;
     if (this.http.listening) this.http.close();
     for (const socket of this.#sockets) if (this.#isIdle(socket)) socket.destroySoon();
+    for (const socket of this.#handshakes.values()) socket.destroy();
     this.#drainedIfEmpty();
     return this.#stopped;
   }
 
+  /** Ends the sockets of a token that has ended, behind what was written to them. WebSockets are told first, elsewhere. */
+  tokenEnded(grant: Grant): void {
+    for (const socket of this.#sockets) {
+      if (this.#grants.get(socket) !== grant) continue;
+      socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
+      socket.destroySoon();
+    }
+  }
+
   /** Ends all sockets at once. */
   destroy(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of [...this.#sockets, ...this.#handshakes.values()]) socket.destroy();
   }
 
   #drainedIfEmpty(): void {
-    if (this.#stopped !== undefined && this.#sockets.size === 0) this.#drained.resolve();
+    if (this.#stopped !== undefined && this.#sockets.size + this.#handshakes.size === 0) this.#drained.resolve();
   }
 
   /** Whether it has had all its answers, or has never said anything. */
@@ -106,6 +166,8 @@ export class TransportServer {
     });
     if (this.#stopped !== undefined) response.setHeader("connection", "close");
     const refused = admission.refuse(request, transport) ?? this.#overloaded(waiting > limits.maxRequestsPerSocket);
+    const grant = grantOf(request);
+    if (grant !== undefined) this.#grants.set(socket, grant);
     if (refused === undefined) onRequest(request, response);
     else if (refused === "drop") socket.destroy();
     else refuseRequest(response, refused);
@@ -122,6 +184,7 @@ export class TransportServer {
     const { admission, transport, log, onUpgrade } = this.#options;
     // It is not HTTP's any more, nor idle.
     this.#requests.delete(socket);
+    this.#grants.delete(socket);
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
     const refused =
       admission.refuse(request, transport) ??
@@ -149,7 +212,8 @@ export class TransportServer {
 
   /** The head of a request is not HTTP, is too large, or the request came too slowly. */
   #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-    if (!socket.writable || error.code === "ECONNRESET") {
+    const isSecured = this.#options.secure === undefined || this.#sockets.has(socket);
+    if (!socket.writable || !isSecured || error.code === "ECONNRESET") {
       socket.destroy();
       return;
     }
@@ -164,6 +228,10 @@ export class TransportServer {
     }
     this.#refuse(socket, unreadableAs(error.code));
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function unreadableAs(code: string | undefined): Refusal {

@@ -3,9 +3,12 @@ import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { WireError } from "../../protocol/errors.ts";
+import { MAIN_TOKEN } from "../../protocol/token-methods.ts";
 import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
+import type { Grant } from "../rpc/grant.ts";
+import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -69,13 +72,19 @@ export class WebSockets {
       const sessionId = compatSession(request);
       const dispatcher =
         sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
-      const connection = new Connection({ webSocket, socket, budget, dispatcher, limits, log });
+      const grant = grantOf(request);
+      const connection = new Connection({ webSocket, socket, budget, dispatcher, grant, limits, log });
       this.#connections.add(connection);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);
         if (this.#stopping && this.#connections.size === 0) this.#stopped.resolve();
       });
     });
+  }
+
+  /** Closes the connections of a token that has ended. */
+  tokenEnded(grant: Grant): void {
+    for (const connection of this.#connections) if (connection.grant === grant) connection.tokenEnded();
   }
 
   /** Closes all connections with 1001. Resolves when the last has gone. */
@@ -91,10 +100,21 @@ export class WebSockets {
     if (pathOf(request.url) !== WEBSOCKET_PATH && compatSession(request) === undefined)
       return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
-    const { maxConnections } = this.#options.limits;
-    if (this.#connections.size < maxConnections) return undefined;
-    const message = `There are ${maxConnections} connections, which is the limit.`;
+    const { maxConnections, maxConnectionsPerToken } = this.#options.limits;
+    const grant = grantOf(request);
+    const isNamed = grant !== undefined && grant.name !== MAIN_TOKEN;
+    const isTooMany = isNamed && this.#countOf(grant) >= maxConnectionsPerToken;
+    if (this.#connections.size < maxConnections && !isTooMany) return undefined;
+    const message = isTooMany
+      ? `The token "${grant.name}" has ${maxConnectionsPerToken} connections, which is the limit.`
+      : `There are ${maxConnections} connections, which is the limit.`;
     return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));
+  }
+
+  #countOf(grant: Grant): number {
+    let count = 0;
+    for (const connection of this.#connections) if (connection.grant === grant) count += 1;
+    return count;
   }
 
   #refuse(socket: Socket, refused: Refusal): void {

@@ -7,6 +7,8 @@ export type StartErrorKind =
   | "token_unusable"
   | "store_unusable"
   | "config_invalid"
+  | "listen_unsafe"
+  | "tls_unusable"
   | "platform_unsupported";
 
 /** Why the daemon did not start. It never crosses the wire: there is nobody to tell but the one who started it. */

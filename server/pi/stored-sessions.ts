@@ -1,3 +1,4 @@
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { StoredSessionInfo } from "../../protocol/stored-session.ts";
@@ -14,6 +15,8 @@ export interface StoredRequest {
   /** Behind this place, as an earlier page has named it. */
   readonly after: string | undefined;
   readonly limit: number;
+  /** Whether those of a directory, without links, are listed. Default: all are, and a page's end names the file there. */
+  readonly isListed?: ((cwd: string) => boolean) | undefined;
 }
 
 export interface StoredPage {
@@ -38,18 +41,28 @@ interface Found {
 }
 
 /** pi's stored sessions, the last written first. Of each file no more is read than its beginning and its end. */
-export async function listStored({ env, cwd, held, after, limit }: StoredRequest): Promise<StoredPage> {
+export async function listStored({ env, cwd, held, after, limit, isListed }: StoredRequest): Promise<StoredPage> {
   const all = (await filesIn(sessionRoot(env))).filter(({ file }) => !held.has(file));
-  const behind = after === undefined ? undefined : placeOf(after);
+  const behind = after === undefined ? undefined : placeOf(isListed === undefined ? after : opened(after));
   const left = behind === undefined ? all : all.filter((found) => order(found, behind) > 0);
   const sessions: StoredSessionInfo[] = [];
   for (const [index, found] of left.entries()) {
     const info = await read(found);
-    if (info !== undefined && (cwd === undefined || info.cwd === cwd)) sessions.push(info);
+    const isWanted = info !== undefined && (cwd === undefined || info.cwd === cwd);
+    if (isWanted && (isListed === undefined || (await isListedAt(info.cwd, isListed)))) sessions.push(info);
     const isLast = index === left.length - 1;
-    if (!isLast && (sessions.length >= limit || index + 1 >= maxRead)) return { sessions, next: cursorOf(found) };
+    if (!isLast && (sessions.length >= limit || index + 1 >= maxRead)) {
+      const next = cursorOf(found);
+      return { sessions, next: isListed === undefined ? next : sealed(next) };
+    }
   }
   return { sessions };
+}
+
+/** What is not there any more is in no directory. */
+async function isListedAt(cwd: string, isListed: (cwd: string) => boolean): Promise<boolean> {
+  const directory = await realpath(cwd).catch(() => undefined);
+  return directory !== undefined && isListed(directory);
 }
 
 async function filesIn(root: string): Promise<Found[]> {
@@ -145,6 +158,28 @@ function order(a: Pick<Found, "file" | "mtimeMs">, b: Pick<Found, "file" | "mtim
 
 function cursorOf({ file, mtimeMs }: Found): string {
   return Buffer.from(JSON.stringify([mtimeMs, file])).toString("base64url");
+}
+
+/** A page may end at a file that is not listed, which nobody is to learn of. Opens as long as the daemon runs. */
+const seal = randomBytes(32);
+
+function sealed(cursor: string): string {
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv("aes-256-gcm", seal, nonce);
+  const text = Buffer.concat([cipher.update(cursor, "utf8"), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64url");
+}
+
+/** Empty where it was not sealed here. */
+function opened(cursor: string): string {
+  try {
+    const bytes = Buffer.from(cursor, "base64url");
+    const decipher = createDecipheriv("aes-256-gcm", seal, bytes.subarray(0, 12), { authTagLength: 16 });
+    decipher.setAuthTag(bytes.subarray(12, 28));
+    return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString("utf8");
+  } catch {
+    return "";
+  }
 }
 
 /** A cursor that is none begins at the beginning. */

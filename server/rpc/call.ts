@@ -1,6 +1,7 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { Frame } from "../frames/frame.ts";
+import type { Grant } from "./grant.ts";
 
 /** The peer behind a call, as far as handlers need it: somewhere to send notifications to while it lives. */
 export interface Peer {
@@ -33,6 +34,8 @@ export interface Call {
   readonly peer?: Peer;
   /** Who calls. */
   readonly by?: By;
+  /** What its token allows. Without one it is refused, where that is looked at. */
+  readonly grant?: Grant | undefined;
   /** For a call with an idempotency key: the id that its effect is to have. */
   readonly subject?: Subject;
   /** Aborted when nobody waits for the answer any more: the peer has gone, or cancelled the call. */

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "./call.ts";
@@ -9,11 +10,16 @@ export interface ClientsOptions {
   readonly onReturned: (clientId: string) => void;
 }
 
+/** Clients whose token is remembered when they have gone. */
+const maxRemembered = 10_000;
+
 /** Who the connections' clients say they are. One that has said nothing is known by its connection. */
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #byPeer = new Map<string, By>();
   readonly #peers = new Map<string, Set<string>>();
+  /** By client: the token that it came with first. */
+  readonly #tokens = new LRUCache<string, string>({ max: maxRemembered });
 
   constructor(options: ClientsOptions) {
     this.#options = options;
@@ -30,13 +36,24 @@ export class Clients {
     return peerId === undefined ? undefined : this.#byPeer.get(peerId);
   }
 
-  /** Throws `conflict` when the connection has said another id before. */
-  hello(peer: Peer, { id, name }: { readonly id?: string | undefined; readonly name?: string | undefined }): By {
+  /**
+   * Throws `conflict` when the connection has said another id before, or the client is one of another token: whoever may do
+   * less with its own would else act in another's name.
+   */
+  hello(
+    peer: Peer,
+    { id, name }: { readonly id?: string | undefined; readonly name?: string | undefined },
+    token = "",
+  ): By {
     const known = this.#byPeer.get(peer.id);
     const clientId = id ?? known?.clientId ?? peer.id;
     if (known !== undefined && known.clientId !== clientId) {
       throw new WireError("conflict", `This connection is that of the client "${known.clientId}" already.`);
     }
+    if ((this.#tokens.get(clientId) ?? token) !== token) {
+      throw new WireError("conflict", `The client "${clientId}" has come with another token.`);
+    }
+    this.#tokens.set(clientId, token);
     const shown = name ?? known?.name;
     const by: By = { clientId, ...(shown === undefined ? {} : { name: shown }) };
     this.#byPeer.set(peer.id, by);
@@ -45,8 +62,8 @@ export class Clients {
   }
 
   /** A client that takes control is known even if it has said nothing: its connection's end is the lease's. */
-  remember(peer: Peer): By {
-    return this.#byPeer.get(peer.id) ?? this.hello(peer, {});
+  remember(peer: Peer, token?: string): By {
+    return this.#byPeer.get(peer.id) ?? this.hello(peer, {}, token);
   }
 
   #add(peer: Peer, clientId: string): void {

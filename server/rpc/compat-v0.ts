@@ -6,6 +6,7 @@ import { unnumberedFrame } from "../frames/frame.ts";
 import type { Peer } from "./call.ts";
 import { type Conversation, type Dispatcher, defaultDispatcherLimits } from "./dispatcher.ts";
 import { errorObject, toWireError } from "./errors.ts";
+import type { Grant } from "./grant.ts";
 import { parseJson } from "./parse.ts";
 
 export interface CompatOptions {
@@ -23,7 +24,7 @@ const longestWaitMs = 86_400_000;
  * notification `event`. Each is said in the words of this protocol to the dispatcher that answers everybody else.
  */
 export function compatDispatcher(options: CompatOptions): Dispatcher {
-  return { converse: (peer) => new CompatConversation(options, peer) };
+  return { converse: (peer, grant) => new CompatConversation(options, peer, grant) };
 }
 
 class CompatConversation implements Conversation {
@@ -34,9 +35,9 @@ class CompatConversation implements Conversation {
   #prompting = false;
   #calls = 0;
 
-  constructor(options: CompatOptions, peer: Peer | undefined) {
+  constructor(options: CompatOptions, peer: Peer | undefined, grant: Grant | undefined) {
     this.#options = options;
-    this.#inner = options.dispatcher.converse(peer === undefined ? undefined : eventsOnly(peer));
+    this.#inner = options.dispatcher.converse(peer === undefined ? undefined : eventsOnly(peer), grant);
     this.#subscribed = this.#inner.call("session/subscribe", { sessionId: options.sessionId });
   }
 

@@ -6,6 +6,7 @@ import type { Validator } from "../../protocol/validation.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
 import type { Call, Handlers, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
+import type { Grant } from "./grant.ts";
 import { OpenCall } from "./open-call.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
 
@@ -48,7 +49,8 @@ export interface Conversation {
 }
 
 export interface Dispatcher {
-  converse(peer: Peer | undefined): Conversation;
+  /** `grant` is what the peer's token allows; without one, nothing that is looked at is allowed. */
+  converse(peer: Peer | undefined, grant: Grant | undefined): Conversation;
 }
 
 /** What strangers have named is shown only so far: a key, or a method's name, may be of any length. */
@@ -58,7 +60,7 @@ const maxNameLength = 200;
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const limits = { ...defaultDispatcherLimits, ...options.limits };
   const server = createServer(options);
-  return { converse: (peer) => new DispatcherConversation({ server, limits, log: options.log, peer }) };
+  return { converse: (peer, grant) => new DispatcherConversation({ server, limits, log: options.log, peer, grant }) };
 }
 
 function createServer({ handlers, validator, validateResults, log }: DispatcherOptions): JSONRPCServer<Call> {
@@ -125,6 +127,7 @@ interface ConversationOptions {
   readonly limits: DispatcherLimits;
   readonly log: Logger;
   readonly peer: Peer | undefined;
+  readonly grant: Grant | undefined;
 }
 
 class DispatcherConversation implements Conversation {
@@ -216,7 +219,7 @@ class DispatcherConversation implements Conversation {
       const error = new WireError("overloaded", why, { retryAfterMs: 1_000 });
       return request.id === undefined ? undefined : failure(request.id, error);
     }
-    const call = new OpenCall(this.#options.peer);
+    const call = new OpenCall(this.#options.peer, this.#options.grant);
     // Two calls under the same id may be under way; only the first can be cancelled.
     const key = request.id === undefined || this.#open.has(request.id) ? call : request.id;
     this.#open.set(key, call);

@@ -1,7 +1,8 @@
 import type { By } from "../../protocol/client-identity.ts";
-import type { MethodRow } from "../../protocol/method-row.ts";
+import { isReading, type MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
 import type { Call, Handlers, Peer } from "./call.ts";
+import type { Grant } from "./grant.ts";
 
 export interface GovernanceOptions {
   /** Who is behind a connection. */
@@ -22,14 +23,17 @@ const ungoverned: ReadonlySet<string> = new Set<MethodName>([
   "session/open",
   "session/acquireControl",
   "session/releaseControl",
+  "token/create",
+  "token/rotate",
+  "token/revoke",
 ]);
 
 /**
  * Whether calls of a method are refused to those who may only look on: it changes something, which is everything that its
- * row in the method table does not call observing.
+ * row in the method table does not call reading.
  */
 export function isGoverned(method: MethodName): boolean {
-  return (methods[method] as MethodRow).capability !== "observe" && !ungoverned.has(method);
+  return !isReading(methods[method] as MethodRow) && !ungoverned.has(method);
 }
 
 /**
@@ -60,7 +64,7 @@ export function governed(handlers: Handlers, { by, check, sessionOf }: Governanc
 }
 
 /** pi's own commands that only read: all whose name says so. */
-function onlyReads(method: MethodName, params: Readonly<Record<string, unknown>>): boolean {
+export function onlyReads(method: MethodName, params: Readonly<Record<string, unknown>>): boolean {
   if (method !== "session/command") return false;
   const { type } = params["command"] as { readonly type: string };
   return type.startsWith("get_");
@@ -78,6 +82,10 @@ class SignedCall implements Call {
 
   get peer(): Peer {
     return this.#call.peer as Peer;
+  }
+
+  get grant(): Grant | undefined {
+    return this.#call.grant;
   }
 
   get signal(): AbortSignal {

@@ -76,17 +76,19 @@ export function idempotent(
     };
 
     return (params, call) => {
-      const key = params["idempotencyKey"];
-      if (typeof key !== "string") return handler(params, call);
+      const given = params["idempotencyKey"];
+      if (typeof given !== "string") return handler(params, call);
+      // A key is its token's own: no other can learn of it, or use it up.
+      const key = call.grant === undefined || call.grant.keys === "" ? given : `${given} ${call.grant.keys}`;
       const paramsHash = canonicalHash(params);
       const id = `${method} ${key}`;
       const shared = underWay.get(id) ?? done.get(id);
       const known = shared ?? store.get(method, key);
-      if (known !== undefined && known.paramsHash !== paramsHash) throw conflict(method, key);
+      if (known !== undefined && known.paramsHash !== paramsHash) throw conflict(method, given);
       if (shared !== undefined) return shared.join(call);
       const stored = known as KeyedCall | undefined;
       if (stored?.result !== undefined) return JSON.parse(stored.result);
-      if (stored !== undefined && of === undefined) throw outcomeUnknown(method, key);
+      if (stored !== undefined && of === undefined) throw outcomeUnknown(method, given);
       const begun: KeyedCall = { paramsHash, subject: stored?.subject || uuidv7() };
       const first = new SharedCall(paramsHash, call, (open) =>
         make(key, begun, (subject) => handler(params, { ...open, subject })),

@@ -1,14 +1,17 @@
 import { WireError } from "../../protocol/errors.ts";
 import type { Call, Peer } from "./call.ts";
+import type { Grant } from "./grant.ts";
 
 /** A call under way. Its signal is made when somebody looks at it: most handlers never do. */
 export class OpenCall implements Call {
   readonly peer?: Peer;
+  readonly grant: Grant | undefined;
   #controller: AbortController | undefined;
   #cancelled: WireError | undefined;
   #answered: (() => void)[] | undefined;
 
-  constructor(peer: Peer | undefined) {
+  constructor(peer: Peer | undefined, grant: Grant | undefined) {
+    this.grant = grant;
     if (peer !== undefined) this.peer = peer;
   }
 

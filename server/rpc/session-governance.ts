@@ -1,6 +1,7 @@
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { DialogDesk } from "../session/dialog-desk.ts";
 import type { Registry } from "../session/registry.ts";
+import type { AuthorityOptions } from "./authority.ts";
 import type { Clients } from "./clients.ts";
 import type { GovernanceOptions } from "./governance.ts";
 
@@ -18,6 +19,19 @@ export function governance(
       sessionId: (id) => id,
       deliveryId: (id) => tracker.find(id)?.sessionId,
       dialogId: (id) => dialogs.find(id)?.sessionId,
+      promptId: (id) => registry.findPrompt(id)?.sessionId,
+    },
+  };
+}
+
+/** Which sessions there are for a token. */
+export function authority(registry: Registry, tracker: DeliveryTracker, dialogs: DialogDesk): AuthorityOptions {
+  return {
+    scopeOf: (sessionId) => registry.find(sessionId)?.stored,
+    sessionOf: {
+      sessionId: (id) => id,
+      deliveryId: (id) => tracker.find(id)?.sessionId,
+      dialogId: (id) => dialogs.sessionOf(id),
       promptId: (id) => registry.findPrompt(id)?.sessionId,
     },
   };

@@ -16,6 +16,7 @@ import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts
 import type { StoredSession } from "../store/sessions.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
 import { StartHealth } from "./restart-policy.ts";
+import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
 import { workingDirectory } from "./working-directory.ts";
 
@@ -25,6 +26,8 @@ export interface ChildSourceOptions {
   readonly helper: string;
   readonly runDirectory: string;
   readonly env: NodeJS.ProcessEnv;
+  /** Where sessions may have their working directories. Default: anywhere. */
+  readonly roots?: Roots;
   readonly book?: ChildBook | undefined;
   readonly limits: {
     readonly child: ChildLimits;
@@ -125,7 +128,7 @@ export class ChildSource {
 
   async #start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     this.#refuse();
-    await workingDirectory(stored.cwd);
+    await requireRoot(await workingDirectory(stored.cwd), this.#options.roots);
     const now = new Date(stored.createdAt);
     const { sessionId, cwd } = stored;
     const isNew = stored.ephemeral === true || (await ensureSessionFile(stored.file, { sessionId, cwd, now }));

@@ -3,12 +3,15 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
+import { liesUnder, type Roots, requireRoot } from "./roots.ts";
 
 /** What the daemon's configuration says of sessions. */
 export interface SessionConfiguration {
   readonly profiles: Readonly<Record<string, Profile>>;
   /** Names of variables that a client may set for its session's pi; `*` at the end stands for any rest. */
   readonly sessionEnv: readonly string[];
+  /** Where what a call names must lie; a profile's own paths need not. Default: anywhere. */
+  readonly roots?: Roots;
 }
 
 export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
@@ -29,11 +32,12 @@ const neverSet = [
   /^NODE_/,
   /^LD_/,
   /^DYLD_/,
-  /^PI_RPCD_/,
+  /^PI_/,
   /^npm_/i,
-  /^BASH_/,
-  /^(?:PATH|HOME|SHELL|ENV|IFS|PS4|INIT_CWD|TMPDIR|GCONV_PATH|NODE)$/,
-  /^PI_(?:CODING_AGENT_DIR|CODING_AGENT_SESSION_DIR|PACKAGE_DIR|SELF_UPDATE_COMMAND)$/,
+  /^(?:BASH|BUN|PYTHON|PERL5?|RUBY|JAVA|_JAVA|JDK_JAVA)_?(?:ENV|FUNC_.*|OPTIONS|TOOL_OPTIONS|OPT|LIB|DB|PATH|STARTUP|HOME)$/,
+  /^GIT_(?:SSH|EXEC|CONFIG|ASKPASS|EDITOR|SEQUENCE_EDITOR|PAGER|EXTERNAL_DIFF|PROXY_COMMAND|TEMPLATE_DIR)/,
+  /^(?:PATH|HOME|SHELL|ENV|IFS|PS4|INIT_CWD|TMPDIR|GCONV_PATH|NODE|CDPATH|ZDOTDIR|PROMPT_COMMAND|XDG_CONFIG_HOME)$/,
+  /^(?:EDITOR|VISUAL|PAGER|SSH_ASKPASS|SUDO_ASKPASS|OPENSSL_CONF)$/,
 ];
 
 /**
@@ -42,9 +46,9 @@ const neverSet = [
  */
 export async function createOptions(
   params: Params<"session/create">,
-  { profiles, sessionEnv }: SessionConfiguration,
+  { profiles, sessionEnv, roots }: SessionConfiguration,
 ): Promise<CreateOptions> {
-  const { cwd: _, idempotencyKey: __, profile: profileName, ...more } = params;
+  const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...given } = more;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
@@ -53,11 +57,14 @@ export async function createOptions(
   const env = merged(profile.env, given.env);
   const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
   const model = fullModel(provider, options.model);
+  await requireRoot(await realpath(cwd).catch(() => cwd), roots);
+  const paths = (option: PathOption): Promise<string[] | undefined> =>
+    existing(option, options[option], given[option] === undefined ? undefined : roots);
   const [extensions, skills, promptTemplates, sessionDirs] = await Promise.all([
-    existing("extensions", options.extensions),
-    existing("skills", options.skills),
-    existing("promptTemplates", options.promptTemplates),
-    existing("sessionDir", options.sessionDir === undefined ? undefined : [options.sessionDir]),
+    paths("extensions"),
+    paths("skills"),
+    paths("promptTemplates"),
+    paths("sessionDir"),
   ]);
   const sessionDir = sessionDirs?.[0];
   if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
@@ -106,15 +113,24 @@ function isAllowed(name: string, allowed: readonly string[]): boolean {
 }
 
 /** The paths as the system names them, without links. pi would take one that is missing for something else, or end. */
-async function existing(option: string, paths: readonly string[] | undefined): Promise<string[] | undefined> {
+async function existing(
+  option: PathOption,
+  paths: string | readonly string[] | undefined,
+  roots: Roots,
+): Promise<string[] | undefined> {
   if (paths === undefined) return undefined;
   return await Promise.all(
-    paths.map(async (path) => {
+    [paths].flat().map(async (path) => {
       try {
         const real = await realpath(path);
+        if (!(await liesUnder(real, roots))) {
+          const why = "lies under none of the roots of the daemon's configuration";
+          throw pathInvalid({ option, path, why, reason: "outside_roots" });
+        }
         await access(real, constants.R_OK);
         return real;
       } catch (cause) {
+        if (cause instanceof WireError) throw cause;
         const { code } = cause as NodeJS.ErrnoException;
         const why = code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
         throw pathInvalid({ option, path, why, reason: code === "ENOENT" ? "missing" : "unreadable" }, cause);
@@ -131,6 +147,8 @@ async function requireWritableDirectory(path: string): Promise<void> {
     throw pathInvalid({ option, path, why: "may not be written to", reason: "unwritable" }, cause);
   });
 }
+
+type PathOption = "extensions" | "skills" | "promptTemplates" | "sessionDir";
 
 interface PathProblem {
   readonly option: string;

@@ -70,7 +70,7 @@ export class CreatedFiles {
   }
 }
 
-/** Throws `start_failed`, and what a full disk and the like are. */
+/** As `createSessionFile`. Throws `overloaded`, `start_failed`, and what a full disk and the like are. */
 export async function createFile(request: SessionFileRequest): Promise<string> {
   return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
     const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;

@@ -34,6 +34,8 @@ export interface DialogQuery {
   readonly limit?: number | undefined;
   /** `next` of the page before. */
   readonly after?: string | undefined;
+  /** Whether the dialogs of a session are listed. Default: those of all. */
+  readonly isListed?: ((sessionId: string) => boolean) | undefined;
 }
 
 export interface DialogPage {
@@ -94,6 +96,12 @@ export class DialogDesk {
     return this.#open.size;
   }
 
+  /** Whose dialog it is, or was as long as it is remembered. */
+  sessionOf(dialogId: string): string | undefined {
+    const dialog = this.find(dialogId) ?? this.#ended.get(dialogId)?.dialog ?? this.#store.get(dialogId);
+    return dialog?.sessionId;
+  }
+
   /** Whether one more of this size has a place. */
   hasRoom(bytes: number): boolean {
     return this.#open.size < this.limits.maxDialogs && this.#openBytes + bytes <= this.limits.maxDialogsBytes;
@@ -138,7 +146,7 @@ export class DialogDesk {
   }
 
   /** Open dialogs, the oldest first. Throws `dialog_not_found` where `after` is forgotten. */
-  page({ sessionId, limit = 100, after }: DialogQuery): DialogPage {
+  page({ sessionId, limit = 100, after, isListed }: DialogQuery): DialogPage {
     const behind = after === undefined ? 0 : (this.#open.get(after) ?? this.#ended.get(after))?.order;
     if (behind === undefined) throw unknown(after as string);
     const dialogs: Dialog[] = [];
@@ -146,6 +154,7 @@ export class DialogDesk {
     for (const [dialogId, { owner, bytes, order }] of this.#open) {
       const dialog = order > behind ? owner.find(dialogId) : undefined;
       if (dialog === undefined || (sessionId !== undefined && dialog.sessionId !== sessionId)) continue;
+      if (isListed?.(dialog.sessionId) === false) continue;
       const last = dialogs.at(-1);
       if (last !== undefined && (dialogs.length >= limit || bytes > room)) return { dialogs, next: last.dialogId };
       room -= bytes;

@@ -4,7 +4,6 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, removeIfEmpty, sessionFilePath } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
@@ -19,8 +18,9 @@ import type { PiCallsOptions } from "./pi-calls.ts";
 import type { ResponsivenessLimits } from "./responsiveness.ts";
 import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
+import type { SessionScope } from "./session-scope.ts";
 import { SessionWatch } from "./session-watch.ts";
-import { workingDirectory } from "./working-directory.ts";
+import { admittedDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
   readonly sessions: SessionStore;
@@ -100,13 +100,17 @@ export class Registry {
   }
 
   /**
-   * Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
+   * `admit` throws where no session may be. Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
    * session that has the id already is given as it is: the call was made before.
    */
-  async create(params: Params<"session/create">, sessionId: string = uuidv7()): Promise<Session> {
+  async create(
+    params: Params<"session/create">,
+    sessionId: string = uuidv7(),
+    admit: (scope: SessionScope) => void = () => {},
+  ): Promise<Session> {
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
-    return await this.#make(sessionId, () => this.#create(params, sessionId));
+    return await this.#make(sessionId, () => this.#create(params, sessionId, admit));
   }
 
   /** Throws `session_not_found`. */
@@ -206,7 +210,7 @@ export class Registry {
 
   async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
     const exit = await session.close(how);
-    if (this.#sessions.delete(session.sessionId)) this.watch.note(session.sessionId, "closed");
+    if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
     return exit;
   }
@@ -225,10 +229,12 @@ export class Registry {
     ]);
   }
 
-  async #create(params: Params<"session/create">, sessionId: string): Promise<Session> {
-    const cwd = await workingDirectory(params.cwd).catch((error: unknown) => {
-      throw exhaustion(error) ?? error;
-    });
+  async #create(
+    params: Params<"session/create">,
+    sessionId: string,
+    admit: (scope: SessionScope) => void,
+  ): Promise<Session> {
+    const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
     const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
@@ -270,7 +276,7 @@ export class Registry {
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
-      this.watch.note(sessionId, "created");
+      this.watch.note(stored, "created");
       return session;
     } catch (error) {
       await session.close();
@@ -285,7 +291,7 @@ export class Registry {
   #add(stored: StoredSession): Session {
     const session = this.#session(stored);
     this.#sessions.set(stored.sessionId, session);
-    this.watch.note(stored.sessionId, "created");
+    this.watch.note(stored, "created");
     return session;
   }
 
@@ -318,7 +324,7 @@ export class Registry {
       admitStart: () => this.children.admit(),
       onChange: () => {
         this.children.occupancy.changed();
-        if (this.#sessions.has(stored.sessionId)) this.watch.note(stored.sessionId, "changed");
+        if (this.#sessions.has(stored.sessionId)) this.watch.note(stored, "changed");
       },
       log,
     });

@@ -14,11 +14,12 @@ import { isRecordObject, type PiCommand } from "../pi/records.ts";
 import { sessionRoot } from "../pi/session-file.ts";
 import { isSameFile, requireOwnPath } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
-import { readStoredHeader } from "../pi/stored-header.ts";
+import { readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
+import type { Covers } from "./session-scope.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 /** What the registry lets be done with its sessions. */
@@ -52,6 +53,8 @@ export interface StoredParams {
   readonly after: string | undefined;
   /** Default: 100. */
   readonly limit: number | undefined;
+  /** Default: all. */
+  readonly covers?: Covers | undefined;
 }
 
 /** A new session that has taken over the pi of another. */
@@ -68,14 +71,18 @@ export class SessionFiles {
     this.#options = options;
   }
 
-  /** Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what starting a pi can throw. */
-  async open(params: Params<"session/open">): Promise<Session> {
+  /**
+   * What `covers` does not know is not there. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what
+   * starting a pi can throw.
+   */
+  async open(params: Params<"session/open">, covers?: Covers): Promise<Session> {
     const { house } = this.#options;
     const known = params.sessionId === undefined ? undefined : house.find(params.sessionId);
-    if (known !== undefined && params.file === undefined) return known;
-    const file = await this.#fileOf(params);
-    await checkFile(file);
-    const { id, cwd, createdAt } = await readStoredHeader(file);
+    if (known !== undefined && params.file === undefined) {
+      if (covers?.(known.stored) === false) throw noSession(known.sessionId);
+      return known;
+    }
+    const { file, id, cwd, createdAt } = await this.#look(params, covers);
     if (params.sessionId !== undefined && params.sessionId !== id) {
       throw unusable(file, "other_session", `is that of the session ${id}`);
     }
@@ -101,9 +108,11 @@ export class SessionFiles {
   }
 
   /** pi's stored sessions that are none of the daemon's: a page of them. */
-  async stored({ cwd, after, limit = 100 }: StoredParams): Promise<StoredPage> {
+  async stored({ cwd, after, limit = 100, covers }: StoredParams): Promise<StoredPage> {
+    // Those that are none of the daemon's have no labels.
+    const isListed = covers === undefined ? undefined : (directory: string) => covers({ cwd: directory });
     const held = await Promise.all(this.#options.house.all().map(({ file }) => realpath(file).catch(() => file)));
-    return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit });
+    return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit, isListed });
   }
 
   /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and what waking can throw. */
@@ -225,6 +234,28 @@ export class SessionFiles {
       .catch((error: unknown) => this.#options.log.warn({ err: error, file }, "a new session has no file yet"));
   }
 
+  /** The file that is meant, and its header. */
+  async #look(
+    params: Params<"session/open">,
+    covers: Covers | undefined,
+  ): Promise<StoredHeader & { readonly file: string }> {
+    try {
+      const file = await this.#fileOf(params);
+      await checkFile(file);
+      const header = await readStoredHeader(file);
+      if (covers === undefined) return { ...header, file };
+      const same = this.#options.house.find(header.id)?.stored;
+      const scope = { cwd: await workingDirectory(header.cwd), labels: same?.labels };
+      if (covers(scope) && (same === undefined || covers(same))) return { ...header, file };
+    } catch (error) {
+      if (covers === undefined || (error instanceof WireError && error.kind === "invalid_params")) throw error;
+    }
+    // Whatever else is wrong with it would say that there is something.
+    throw params.file === undefined
+      ? noSession(params.sessionId ?? "")
+      : unusable(params.file, "missing", "is not there");
+  }
+
   async #fileOf({ sessionId, file }: Params<"session/open">): Promise<string> {
     if (file === undefined) {
       const found = sessionId === undefined ? undefined : findSessionFile(sessionId, this.#options.env);
@@ -233,7 +264,7 @@ export class SessionFiles {
         ? new WireError("invalid_params", "session/open needs a sessionId or a file.", {
             findings: [{ path: "", message: "must have sessionId or file" }],
           })
-        : new WireError("session_not_found", `pi has no session "${sessionId}".`, { sessionId });
+        : noSession(sessionId);
     }
     if (!isAbsolute(file) || file.includes("\0")) throw unusable(file, "not_absolute", "is not an absolute path");
     const resolved = await realpath(file).catch((error: NodeJS.ErrnoException) => {
@@ -261,6 +292,10 @@ async function requireSameFile(session: Session, file: string): Promise<Session>
   throw unusable(file, "copied", `has the id of the session ${sessionId}, whose file is ${own}`);
 }
 
+function noSession(sessionId: string): WireError {
+  return new WireError("session_not_found", `pi has no session "${sessionId}".`, { sessionId });
+}
+
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
   const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control, profile, labels } = from.stored;
@@ -270,6 +305,7 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     cwd,
     reservedSeq: 0,
     options: rest,
+    ...(labels === undefined ? {} : { labels }),
     ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
     ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
     ...(dialogPolicy === undefined ? {} : { dialogPolicy }),

@@ -1,9 +1,16 @@
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import { unnumberedFrame } from "../frames/frame.ts";
+import type { Covers, SessionScope } from "./session-scope.ts";
 import type { Subscriber } from "./subscription.ts";
 
 type Change = NotificationParams<"daemon/sessionChanged">;
+
+interface Watcher {
+  readonly subscriber: Subscriber;
+  readonly onGone: () => void;
+  readonly covers: Covers | undefined;
+}
 
 /** Changes of one session that come closer together than this are told as one. */
 const tellEveryMs = 50;
@@ -13,8 +20,8 @@ const tellEveryMs = 50;
  * notification with how it is then, so that a list costs little however busy its sessions are.
  */
 export class SessionWatch {
-  readonly #subscribers = new Map<string, { readonly subscriber: Subscriber; readonly onGone: () => void }>();
-  readonly #changes = new Map<string, Change["change"]>();
+  readonly #subscribers = new Map<string, Watcher>();
+  readonly #changes = new Map<string, { readonly change: Change["change"]; readonly scope: SessionScope }>();
   readonly #info: (sessionId: string) => SessionInfo | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -23,11 +30,12 @@ export class SessionWatch {
     this.#info = info;
   }
 
-  add(subscriber: Subscriber): void {
+  /** `covers` says which sessions it hears of. Default: all. */
+  add(subscriber: Subscriber, covers?: Covers): void {
     if (subscriber.gone.aborted || this.#subscribers.has(subscriber.id)) return;
     const onGone = (): void => void this.remove(subscriber.id);
     subscriber.gone.addEventListener("abort", onGone, { once: true });
-    this.#subscribers.set(subscriber.id, { subscriber, onGone });
+    this.#subscribers.set(subscriber.id, { subscriber, onGone, covers });
   }
 
   /** Gives whether there was one to remove. */
@@ -37,9 +45,10 @@ export class SessionWatch {
     return this.#subscribers.delete(subscriberId);
   }
 
-  note(sessionId: string, change: Change["change"]): void {
+  note(scope: SessionScope & { readonly sessionId: string }, change: Change["change"]): void {
     if (this.#subscribers.size === 0) return;
-    if (change !== "changed" || !this.#changes.has(sessionId)) this.#changes.set(sessionId, change);
+    const { sessionId } = scope;
+    if (change !== "changed" || !this.#changes.has(sessionId)) this.#changes.set(sessionId, { change, scope });
     this.#timer ??= setTimeout(() => this.#tell(), tellEveryMs).unref();
   }
 
@@ -49,12 +58,14 @@ export class SessionWatch {
 
   #tell(): void {
     this.#timer = undefined;
-    for (const [sessionId, change] of this.#changes) {
+    for (const [sessionId, { change, scope }] of this.#changes) {
       const session = this.#info(sessionId);
       const params: Change = { sessionId, change, ...(session === undefined ? {} : { session }) };
       const bytes = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "daemon/sessionChanged", params }));
       const frame = unnumberedFrame(bytes, sessionId);
-      for (const { subscriber } of this.#subscribers.values()) subscriber.send(frame);
+      for (const { subscriber, covers } of this.#subscribers.values()) {
+        if (covers?.(scope) !== false) subscriber.send(frame);
+      }
     }
     this.#changes.clear();
   }

@@ -1,6 +1,8 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
-import { isAbsolute } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
+import { exhaustion } from "../pi/exhaustion.ts";
+import type { SessionScope } from "./session-scope.ts";
 
 /** The directory as the system names it, without links. Throws `cwd_invalid` with what is wrong with it. */
 export async function workingDirectory(cwd: string): Promise<string> {
@@ -25,4 +27,15 @@ export async function workingDirectory(cwd: string): Promise<string> {
     throw problem("may not be read or entered by this user", "unreadable", cause);
   }
   return resolved;
+}
+
+/** As {@link workingDirectory}, if `admit` does not throw at it. Throws `overloaded` where the system has run out of files. */
+export async function admittedDirectory(cwd: string, admit: (scope: SessionScope) => void): Promise<string> {
+  const directory = await workingDirectory(cwd).catch((error: unknown) => {
+    // Who may not be there does not learn what is there.
+    admit({ cwd: resolve(cwd) });
+    throw exhaustion(error) ?? error;
+  });
+  admit({ cwd: directory });
+  return directory;
 }

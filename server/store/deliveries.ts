@@ -17,7 +17,7 @@ export interface StoredDelivery {
 }
 
 export interface DeliveryQuery {
-  readonly sessionId?: string | undefined;
+  readonly sessionIds?: readonly string[] | undefined;
   readonly states?: readonly DeliveryState[] | undefined;
   readonly limit: number;
   readonly behind?: Delivery | undefined;
@@ -77,21 +77,21 @@ export class DeliveryStore {
          ) WHERE nth > ? OR total > ?)`,
     );
     this.#list = database.prepare(page(""));
-    this.#listOf = database.prepare(page("session_id = ?5 AND"));
+    this.#listOf = database.prepare(page("session_id IN (SELECT value FROM json_each(?5)) AND"));
     this.#open = database.prepare(
       `SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id`,
     );
   }
 
   /** Those on disk, the newest first, from behind the given one on. */
-  list({ sessionId, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
-    const inOne = sessionId === undefined ? [] : [sessionId];
-    const rows = (sessionId === undefined ? this.#list : this.#listOf).all(
+  list({ sessionIds, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
+    const inThese = sessionIds === undefined ? [] : [JSON.stringify(sessionIds)];
+    const rows = (sessionIds === undefined ? this.#list : this.#listOf).all(
       states === undefined ? null : JSON.stringify(states),
       behind?.createdAt ?? Number.MAX_SAFE_INTEGER,
       behind?.deliveryId ?? "",
       limit,
-      ...inOne,
+      ...inThese,
     );
     return rows.map((row) => parse(row).delivery);
   }

@@ -79,6 +79,8 @@ export interface CoreOptions {
   readonly connect?: Connect;
   /** Others than those of a daemon, in which runs have no time to end by themselves. */
   readonly limits?: Partial<RegistryOptions["limits"]>;
+  /** What the configuration has at the start of each life. Default: none. */
+  readonly roots?: () => readonly string[];
 }
 
 export async function startCore(options: CoreOptions = {}): Promise<Core> {
@@ -102,13 +104,15 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       onExpired: ({ sessionId, deliveryId }) => registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
+    const roots = options.roots?.();
     const registry: Registry = new Registry({
       locate: () => locatePi({ option: fakePi, env: {} }),
       helper: "unused",
       runDirectory,
       env,
       sessions: new SessionStore(database),
-      configuration: noConfiguration,
+      configuration: { ...noConfiguration, roots },
+      roots,
       prompts: new PromptStore(database),
       logs: new Logs(new EventStore(database, limits.storedEvents), {
         maxRetainedBytes: limits.maxRetainedEventBytes,

@@ -11,10 +11,16 @@ import { HEALTH_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import type { Transport } from "../../server/edge/admission.ts";
 import { createEdge, type Edge } from "../../server/edge/app.ts";
 import type { EdgeLimits } from "../../server/edge/limits.ts";
+import { tlsListener } from "../../server/edge/tls.ts";
 import type { Call, Handlers } from "../../server/rpc/call.ts";
 import { createDispatcher, type Dispatcher, type DispatcherLimits } from "../../server/rpc/dispatcher.ts";
+import type { TokenSource } from "../../server/rpc/tokens.ts";
+import { soleToken } from "./tokens.ts";
 
 export const token = "2f8c1d-the-token-of-the-tests-91ab";
+const tlsFixtures = join(import.meta.dirname, "..", "fixtures", "tls");
+/** A certificate for localhost and box.example, until 2126. */
+export const tlsFiles = { tlsCert: join(tlsFixtures, "cert.pem"), tlsKey: join(tlsFixtures, "key.pem") };
 export const deliveryId = "01920000-0000-7000-8000-000000000001";
 
 export interface EdgeTestOptions {
@@ -23,6 +29,10 @@ export interface EdgeTestOptions {
   readonly handlers?: Readonly<Partial<Record<MethodName, (params: unknown, call: Call) => unknown>>>;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
+  /** Default: {@link token} alone, which allows everything. */
+  readonly tokens?: TokenSource;
+  /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests. */
+  readonly tls?: boolean;
 }
 
 /** An edge on both transports, over handlers that do next to nothing. */
@@ -32,6 +42,8 @@ export interface TestEdge extends AsyncDisposable {
   readonly directory: string;
   readonly socketPath: string;
   readonly port: number;
+  /** 0 without TLS. */
+  readonly tlsPort: number;
   /** What was logged, a record a line. */
   readonly logged: readonly string[];
   /** The call of the next delivery/wait that begins. */
@@ -96,16 +108,18 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
     log,
     limits: options.dispatcherLimits,
   });
-  const { limits, allowedHosts, allowedOrigins } = options;
-  const edge = createEdge({ dispatcher, token, log, limits, allowedHosts, allowedOrigins });
+  const { limits, allowedHosts, allowedOrigins, tokens = soleToken(token) } = options;
+  const tls = options.tls === true ? tlsListener({ listen: "127.0.0.1:0", ...tlsFiles }) : undefined;
+  const edge = createEdge({ dispatcher, tokens, log, limits, allowedHosts, allowedOrigins, tls });
   const socketPath = join(directory, "s");
-  const { url } = await edge.listen({ socketPath, port: 0 });
+  const { url, tlsUrl } = await edge.listen({ socketPath, port: 0 });
   return {
     edge,
     dispatcher,
     directory,
     socketPath,
     port: Number(new URL(url).port),
+    tlsPort: tlsUrl === undefined ? 0 : Number(new URL(tlsUrl).port),
     logged,
     nextWait,
     [Symbol.asyncDispose]: async () => {
@@ -137,6 +151,7 @@ export const json = { ...authorization, "content-type": "application/json" };
 
 /** Where an edge listens. */
 export type Address = Pick<TestEdge, "port" | "socketPath">;
+export type Listening = Address;
 
 /** One HTTP request on a socket of its own. Resolves with whatever the edge answers. */
 export function http(edge: Address, question: HttpQuestion = {}): Promise<HttpAnswer> {
@@ -166,10 +181,15 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Opens a WebSocket with the token. Rejects where the upgrade is refused. */
-export function openWebSocket(edge: TestEdge, transport: Transport = "tcp"): Promise<TestWebSocket> {
+/** Opens a WebSocket with a token. Rejects where the upgrade is refused. */
+export function openWebSocket(
+  edge: Listening,
+  transport: Transport = "tcp",
+  headers: Readonly<Record<string, string>> = authorization,
+  path = WEBSOCKET_PATH,
+): Promise<TestWebSocket> {
   const base = transport === "tcp" ? `ws://127.0.0.1:${edge.port}` : `ws+unix:${edge.socketPath}:`;
-  const webSocket = new WebSocket(`${base}${WEBSOCKET_PATH}`, { headers: authorization, perMessageDeflate: false });
+  const webSocket = new WebSocket(`${base}${path}`, { headers, perMessageDeflate: false });
   const { promise, resolve, reject } = Promise.withResolvers<TestWebSocket>();
   const opened = new TestWebSocket(webSocket);
   webSocket.once("open", () => resolve(opened));

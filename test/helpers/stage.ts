@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { type Client, connect, type SessionHandle } from "../../client/index.ts";
 import { type AgentDir, type AgentDirOptions, createAgentDir, type ScriptedName } from "../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
@@ -37,6 +37,8 @@ export interface StageOptions {
   readonly helper?: string;
   /** Default: the pi under test. */
   readonly pi?: string;
+  /** Default: none. */
+  readonly log?: Logger;
 }
 
 export async function startStage(options: StageOptions = {}): Promise<Stage> {
@@ -72,7 +74,7 @@ async function startIn(root: string, options: StageOptions): Promise<Stage> {
         ...options.env?.(provider),
         PI_RPCD_VALIDATE: "1",
       },
-      log: pino({ level: "silent" }),
+      log: options.log ?? pino({ level: "silent" }),
     });
     return { daemon, client: await connect({ stateDir, validateResults: true }) };
   };

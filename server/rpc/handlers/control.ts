@@ -9,13 +9,13 @@ const defaultTtlMs = 60_000;
 
 export function controlHandlers(registry: Registry, clients: Clients): HandlersOf<typeof controlMethods> {
   return {
-    "daemon/hello": ({ client }, call) => clients.hello(peerOf(call), client),
+    "daemon/hello": ({ client }, call) => clients.hello(peerOf(call), client, call.grant?.name),
     "session/acquireControl": ({ sessionId, ttlMs = defaultTtlMs, takeOver = false, policy }, call) => {
-      const by = clients.remember(peerOf(call));
+      const by = clients.remember(peerOf(call), call.grant?.name);
       return registry.get(sessionId).control.acquire({ by, ttlMs, takeOver, policy });
     },
     "session/releaseControl": ({ sessionId, to }, call) => {
-      const by = clients.remember(peerOf(call));
+      const by = clients.remember(peerOf(call), call.grant?.name);
       const { control } = registry.get(sessionId);
       return control.release(by, to === undefined ? undefined : connected(clients, to));
     },

@@ -4,6 +4,7 @@ import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { keptFor } from "../../lib/kept-for.ts";
 import type { Registry } from "../../session/registry.ts";
+import type { Covers } from "../../session/session-scope.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";
 import { readiness } from "./readiness.ts";
@@ -20,10 +21,10 @@ export interface DaemonFacts {
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
   let document: { openrpc: string } | undefined;
   return {
-    "daemon/info": () => daemonInfo(facts, registry),
+    "daemon/info": (_params, { grant }) => daemonInfo(facts, registry, grant?.limits),
     "daemon/ready": () => readiness(facts),
     "daemon/subscribe": (_params, call) => {
-      registry.watch.add(peerOf(call));
+      registry.watch.add(peerOf(call), call.grant?.limits);
       return {};
     },
     "daemon/unsubscribe": (_params, call) => ({ wasSubscribed: registry.watch.remove(peerOf(call).id) }),
@@ -37,10 +38,14 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
 /** The system is not asked more often. */
 const residentBytes = keptFor(1_000, () => process.memoryUsage.rss());
 
-function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
+/** With what belongs to no session, and of sessions with those that `covers` knows. */
+function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | undefined): DaemonInfo {
   const { path, version, source, capabilities } = facts.pi;
   const sessions: Record<string, number> = {};
-  for (const { state } of registry.all()) sessions[state.kind] = (sessions[state.kind] ?? 0) + 1;
+  for (const { state, stored } of registry.all()) {
+    if (covers?.(stored) !== false) sessions[state.kind] = (sessions[state.kind] ?? 0) + 1;
+  }
+  const store = facts.store();
   return {
     pid: process.pid,
     version: facts.version,
@@ -52,6 +57,7 @@ function daemonInfo(facts: DaemonFacts, registry: Registry): DaemonInfo {
     warmChildren: registry.children.warm,
     connections: facts.connections(),
     residentBytes: residentBytes(),
-    store: facts.store(),
+    // What was damaged names sessions.
+    store: covers === undefined ? store : { ...store, damaged: [] },
   };
 }

@@ -22,7 +22,15 @@ export function deliveryHandlers(registry: Registry, tracker: DeliveryTracker): 
     "delivery/wait": ({ deliveryId, until, timeoutMs }, { signal }) =>
       tracker.wait(deliveryId, until ?? "delivered", timeoutMs ?? defaultWaitMs, signal),
     "delivery/get": ({ deliveryId }) => tracker.read(deliveryId),
-    "delivery/list": (params) => tracker.list(params),
+    "delivery/list": (params, { grant }) => {
+      const covers = grant?.limits;
+      if (covers === undefined) return tracker.list(params);
+      const known = registry.all().filter(({ stored }) => covers(stored));
+      return tracker.list(
+        params,
+        known.map(({ sessionId }) => sessionId),
+      );
+    },
     "delivery/cancel": async ({ deliveryId }, { signal, by }) => {
       const { sessionId } = tracker.get(deliveryId);
       // Of a session that was closed meanwhile nothing is under way.

@@ -5,9 +5,11 @@ import type { HandlersOf } from "../call.ts";
 
 export function dialogHandlers(registry: Registry, desk: DialogDesk): HandlersOf<typeof dialogMethods> {
   return {
-    "dialog/list": (params) => {
+    "dialog/list": (params, { grant }) => {
       if (params.sessionId !== undefined) registry.get(params.sessionId);
-      return desk.page(params);
+      const covers = grant?.limits;
+      if (covers === undefined) return desk.page(params);
+      return desk.page({ ...params, isListed: (sessionId) => covers(registry.get(sessionId).stored) });
     },
     "dialog/respond": ({ dialogId, answer }, { by }) => ({
       dialogId,

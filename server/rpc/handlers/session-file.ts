@@ -9,7 +9,7 @@ export function sessionFileHandlers(
   tracker: DeliveryTracker,
 ): HandlersOf<typeof sessionFileMethods> {
   return {
-    "session/open": async (params) => (await registry.files.open(params)).info(),
+    "session/open": async (params, { grant }) => (await registry.files.open(params, grant?.limits)).info(),
     "session/fork": async ({ sessionId, entryId }, { by }) => {
       const { session, text } = await requireFile(registry.get(sessionId)).attribution.acting(by, () =>
         registry.files.fork(sessionId, entryId),

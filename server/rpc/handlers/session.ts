@@ -7,13 +7,24 @@ import type { HandlersOf } from "../call.ts";
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
-    "session/create": async (params, { subject }) => (await registry.create(params, subject?.id)).info(),
-    "session/list": async (params) => {
-      const listed = await sessionPage(registry, params);
+    "session/create": async (params, { subject, grant }) => {
+      if (grant?.isLimited !== true) return (await registry.create(params, subject?.id)).info();
+      const limited = { ...params, ...grant.labelled(params.labels) };
+      const session = await registry.create(limited, subject?.id, (scope) => grant.requireInside(scope));
+      return session.info();
+    },
+    "session/list": async (params, { grant }) => {
+      const covers = grant?.limits;
+      const listed = await sessionPage(registry, params, covers);
       const { cwd, stored, storedAfter, storedLimit } = params;
       if (stored !== true) return listed;
       const wanted = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
-      const { next, ...page } = await registry.files.stored({ cwd: wanted, after: storedAfter, limit: storedLimit });
+      const { next, ...page } = await registry.files.stored({
+        cwd: wanted,
+        after: storedAfter,
+        limit: storedLimit,
+        covers,
+      });
       return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
     },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),

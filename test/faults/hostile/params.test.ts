@@ -32,7 +32,9 @@ describe("params that are broken in one place", () => {
     log: pino({ level: "silent" }),
   });
   const say = (method: MethodName, params: unknown) =>
-    dispatcher.converse(undefined).receive(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
+    dispatcher
+      .converse(undefined, undefined)
+      .receive(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
 
   test.each(names)("of %s are refused by a name or taken, and good ones are taken", async (method) => {
     await fc.assert(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { repeatable } from "../../../client/repeatable.ts";
-import type { MethodRow } from "../../../protocol/method-row.ts";
+import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
 
 const rows = Object.entries(methods) as [MethodName, MethodRow][];
@@ -12,7 +12,7 @@ function propertiesOf({ params }: MethodRow): readonly string[] {
 
 describe("a call whose answer was lost", () => {
   it("is made again if its method only observes, but for what is one connection's", () => {
-    const observing = rows.filter(([, { capability }]) => capability === "observe").map(([name]) => name);
+    const observing = rows.filter(([, row]) => isReading(row)).map(([name]) => name);
     const again = observing.filter((name) => repeatable(name, params, () => "k").repeat === "always");
     expect(observing.filter((name) => !again.includes(name))).toEqual([
       "daemon/subscribe",
@@ -37,9 +37,7 @@ describe("a call whose answer was lost", () => {
   });
 
   it("is made again if it is known by its id or opens a session, and never if it changes something unknown", () => {
-    const changing = rows.filter(
-      ([, row]) => row.capability !== "observe" && !propertiesOf(row).includes("idempotencyKey"),
-    );
+    const changing = rows.filter(([, row]) => !isReading(row) && !propertiesOf(row).includes("idempotencyKey"));
     const again = changing.filter(([name]) => repeatable(name, params, () => "k").repeat === "always");
     expect(again.map(([name]) => name)).toEqual(["session/open", "delivery/push", "delivery/cancel"]);
     expect(repeatable("delivery/push", { sessionId: "s" }, () => "k").repeat).toBe("never");

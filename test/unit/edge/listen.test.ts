@@ -20,6 +20,7 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { createEdge, type Edge } from "../../../server/edge/app.ts";
 import { createDispatcher } from "../../../server/rpc/dispatcher.ts";
 import { fakeCore, http, startEdge, type TestEdge, token } from "../../helpers/edge.ts";
+import { soleToken } from "../../helpers/tokens.ts";
 
 interface Place extends AsyncDisposable {
   readonly edge: Edge;
@@ -32,7 +33,7 @@ function place(): Place {
   const log = pino({ level: "silent" });
   const validator = createValidator();
   const dispatcher = createDispatcher({ handlers: fakeCore().handlers, validator, validateResults: false, log });
-  const edge = createEdge({ dispatcher, token, log });
+  const edge = createEdge({ dispatcher, tokens: soleToken(token), log });
   return {
     edge,
     socketPath: join(directory, "s"),

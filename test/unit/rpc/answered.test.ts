@@ -56,7 +56,7 @@ function converse(dispatcher: Dispatcher) {
       waiting.push(check);
       check();
     });
-  return { conversation: dispatcher.converse(peer), got, some };
+  return { conversation: dispatcher.converse(peer, undefined), got, some };
 }
 
 test("a replay comes behind the answer of a signed call", async () => {

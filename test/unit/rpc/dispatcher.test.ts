@@ -29,7 +29,7 @@ function start({ handlers, limits, validateResults = false }: Options = {}) {
     log,
     limits,
   });
-  return { dispatcher, conversation: dispatcher.converse(undefined), logged, nextWait: core.nextWait };
+  return { dispatcher, conversation: dispatcher.converse(undefined, undefined), logged, nextWait: core.nextWait };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
@@ -196,7 +196,7 @@ describe("calls under way", () => {
     const wait = nextWait();
     const answer = say(conversation, waitCall(7));
     const { signal } = await wait;
-    await say(dispatcher.converse(undefined), cancel(7));
+    await say(dispatcher.converse(undefined, undefined), cancel(7));
     expect(signal.aborted).toBe(false);
     conversation.end();
     await answer;

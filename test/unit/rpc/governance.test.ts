@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { WireError } from "../../../protocol/errors.ts";
-import type { MethodRow } from "../../../protocol/method-row.ts";
+import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
 import type { Call, Handlers } from "../../../server/rpc/call.ts";
 import { governed, isGoverned, sessionParams } from "../../../server/rpc/governance.ts";
@@ -45,13 +45,16 @@ describe("in a session that another client controls alone", () => {
     }
   });
 
-  test("only creating or opening a session and what is about control itself is not governed, of all that changes something", () => {
-    const free = rows.filter(([name, { capability }]) => capability !== "observe" && !isGoverned(name));
+  test("only what is about no session that is there, or about control itself, is not governed, of all that changes something", () => {
+    const free = rows.filter(([name, row]) => !isReading(row) && !isGoverned(name));
     expect(free.map(([name]) => name)).toEqual([
       "session/create",
       "session/open",
       "session/acquireControl",
       "session/releaseControl",
+      "token/create",
+      "token/rotate",
+      "token/revoke",
     ]);
   });
 

@@ -8,7 +8,7 @@ type Say = (edge: TestEdge, example: Example) => Promise<unknown>;
 
 const transports: Readonly<Record<string, Say>> = {
   "the dispatcher alone": async ({ dispatcher }, { text }) =>
-    through(await dispatcher.converse(undefined).receive(Buffer.from(text))),
+    through(await dispatcher.converse(undefined, undefined).receive(Buffer.from(text))),
   "a WebSocket over TCP": (edge, { text }) => overWebSocket(edge, "tcp", text),
   "a WebSocket over a Unix socket": (edge, { text }) => overWebSocket(edge, "unix", text),
   "HTTP over TCP": (edge, example) => overHttp(edge, "tcp", example),

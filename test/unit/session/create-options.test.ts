@@ -80,6 +80,18 @@ describe("the options of a session", () => {
     "BASH_ENV",
     "PI_RPCD_CHILD",
     "PI_CODING_AGENT_DIR",
+    "PI_OFFLINE",
+    "PYTHONPATH",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "BUN_OPTIONS",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_COUNT",
+    "SSH_ASKPASS",
+    "EDITOR",
+    "OPENSSL_CONF",
+    "XDG_CONFIG_HOME",
     "npm_config_registry",
   ])("%s may be set by nobody, whatever the configuration says", async (name) => {
     const profiles = { bad: { env: { [name]: "x" } } };

@@ -23,4 +23,9 @@ export class RateWindow {
     this.#count += 1;
     return this.#count <= max;
   }
+
+  /** Until the next window can begin. */
+  restMs(nowMs: number): number {
+    return Math.max(0, this.#startedAt + this.#options.windowMs - nowMs);
+  }
 }

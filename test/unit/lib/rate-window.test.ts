@@ -1,11 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { RateWindow } from "../../../server/edge/rate-window.ts";
+import { RateWindow } from "../../../server/lib/rate-window.ts";
 
 describe("a rate's window", () => {
   it("holds so many, and as many again in the next", () => {
     const window = new RateWindow({ max: 2, windowMs: 1_000 });
     expect([0, 1, 2, 999].map((at) => window.add(at))).toEqual([true, true, false, false]);
     expect([1_000, 1_500, 1_999].map((at) => window.add(at))).toEqual([true, true, false]);
+  });
+
+  it("says how long it lasts", () => {
+    const window = new RateWindow({ max: 1, windowMs: 1_000 });
+    window.add(5_000);
+    expect([5_000, 5_400, 7_000].map((at) => window.restMs(at))).toEqual([1_000, 600, 0]);
   });
 
   it("begins anew where the clock was set back", () => {

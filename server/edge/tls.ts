@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { createSecureContext } from "node:tls";
+import { StartError } from "../lib/start-error.ts";
+
+export interface TlsSettings {
+  /** An address beyond loopback, with a port: `192.168.1.5:8443`, `[::]:8443`. */
+  readonly listen?: string | undefined;
+  /** Files in PEM. */
+  readonly tlsCert?: string | undefined;
+  readonly tlsKey?: string | undefined;
+}
+
+/** An address beyond loopback, and what TLS needs there. */
+export interface TlsListener {
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * What is to listen beyond loopback; undefined: nothing. Throws a {@link StartError}: `listen_unsafe` where a
+ * certificate or its key is missing, `tls_unusable` where they are no use, `config_invalid` for what is no address.
+ */
+export function tlsListener({ listen, tlsCert, tlsKey }: TlsSettings): TlsListener | undefined {
+  if (listen === undefined) {
+    if (tlsCert === undefined && tlsKey === undefined) return undefined;
+    throw new StartError("config_invalid", "tlsCert and tlsKey are used by listen alone, and that is not set.");
+  }
+  const address = addressOf(listen);
+  if (tlsCert === undefined || tlsKey === undefined) {
+    const missing = tlsCert === undefined ? "tlsCert (--tls-cert)" : "tlsKey (--tls-key)";
+    throw new StartError(
+      "listen_unsafe",
+      `The daemon does not listen at ${listen} without TLS: the token would cross the network in the clear, and who has it ` +
+        `runs commands here. Set ${missing}, or leave listen away and reach the Unix socket by ssh.`,
+    );
+  }
+  const [cert, key] = [textOf(tlsCert, "certificate"), textOf(tlsKey, "key")];
+  try {
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new StartError("tls_unusable", `The certificate ${tlsCert} and the key ${tlsKey} cannot be used: ${why}.`, {
+      cause,
+    });
+  }
+  return { ...address, cert, key };
+}
+
+/** The values of `Host` by which the listener's own address is named: none where it stands for all addresses. */
+export function ownHosts(host: string, port: number): readonly string[] {
+  if (host === "0.0.0.0" || /^[0:.]+$/.test(host)) return [];
+  const name = isIP(host) === 6 ? `[${host.toLowerCase()}]` : host;
+  return port === 443 ? [name, `${name}:443`] : [`${name}:${port}`];
+}
+
+/** As a URL has it. */
+export function tlsUrl(host: string, port: number): string {
+  return `https://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+}
+
+function addressOf(listen: string): { readonly host: string; readonly port: number } {
+  const [, six, other, port = ""] = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:]+)):(\d{1,5})$/.exec(listen) ?? [];
+  const host = six ?? other ?? "";
+  if (isIP(host) === (six === undefined ? 4 : 6) && Number(port) <= 65_535) return { host, port: Number(port) };
+  throw new StartError(
+    "config_invalid",
+    `listen (--listen) takes an address and a port, such as 192.168.1.5:8443 or [::]:8443, not "${listen}".`,
+  );
+}
+
+function textOf(path: string, what: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const { code = "unknown" } = cause as NodeJS.ErrnoException;
+    throw new StartError("tls_unusable", `The ${what} ${path} cannot be read (${code}).`, { cause });
+  }
+}

@@ -1,0 +1,42 @@
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+
+/** Reads a file that its user alone may read or write, and that is no link. Throws an Error that says what is wrong. */
+export function readPrivate(path: string): string {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { uid, mode } = fstatSync(descriptor);
+    if (uid !== process.getuid?.() || (mode & 0o077) !== 0) throw new Error("somebody else owns it or can read it");
+    return readFileSync(descriptor, "utf8");
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Writes such a file, whole or not at all, on the disk when it returns. */
+export function writePrivate(path: string, text: string): void {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}`;
+  try {
+    const descriptor = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+    try {
+      writeSync(descriptor, text);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}

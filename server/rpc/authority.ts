@@ -1,0 +1,141 @@
+import type { Capability } from "../../protocol/capability.ts";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
+import type { MethodRow } from "../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../protocol/methods.ts";
+import { routeOf } from "../../protocol/pi-commands.ts";
+import type { SessionScope } from "../session/session-scope.ts";
+import type { Call, Handlers } from "./call.ts";
+import { type SessionParam, sessionParams } from "./governance.ts";
+import type { Grant } from "./grant.ts";
+
+export interface AuthorityOptions {
+  /** To which session something belongs that a param names. Undefined: there is no such thing. */
+  readonly sessionOf: Readonly<Record<SessionParam, (id: string) => string | undefined>>;
+  /** Undefined: there is no such session, or it was closed. */
+  readonly scopeOf: (sessionId: string) => SessionScope | undefined;
+}
+
+type Given = Readonly<Record<string, unknown>>;
+type AnyHandler = (params: Given, call: Call) => unknown;
+
+/** How the methods themselves say that something is not there. */
+const absent: Readonly<Record<SessionParam, readonly [error: ErrorName, word: string]>> = {
+  sessionId: ["session_not_found", "session"],
+  deliveryId: ["delivery_not_found", "delivery"],
+  dialogId: ["dialog_not_found", "dialog"],
+  promptId: ["prompt_not_found", "prompt"],
+};
+
+/** Params by which a method says what is new, or that it looks at itself with the grant. */
+const lookedAtElsewhere: Readonly<Partial<Record<MethodName, readonly SessionParam[]>>> = {
+  "session/open": ["sessionId"],
+  "session/unsubscribe": ["sessionId"],
+  "session/prompt": ["promptId"],
+  "session/steer": ["promptId"],
+  "session/followUp": ["promptId"],
+  "delivery/list": ["sessionId"],
+  "delivery/push": ["deliveryId"],
+};
+
+/** What `after` names, where it is the id of something that belongs to a session. */
+const cursors: Readonly<Partial<Record<MethodName, SessionParam>>> = {
+  "delivery/list": "deliveryId",
+  "dialog/list": "dialogId",
+};
+
+/**
+ * Refuses what the caller's token does not allow, before anything else looks at the call: `unauthorized` where the token has
+ * ended, `forbidden` (`data.needs`) where it lacks a capability, and as if it were not there where a param names something
+ * that belongs to a session outside the token's limits. Nothing that a call says of itself changes it. The one place where
+ * this is decided, for all methods of the table and every transport.
+ */
+export function authorised(handlers: Handlers, options: AuthorityOptions): Handlers {
+  const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
+    return (params, call) => {
+      const { grant } = call;
+      if (grant === undefined || grant.isEnded) throw ended();
+      const needs = missing(method, params, grant);
+      if (needs !== undefined) throw lacking(method, needs, grant);
+      if (grant.isLimited) refuseOutside(method, params, grant, options);
+      const answer = handler(params, call);
+      const isAboutItself = method.startsWith("token/") && params["name"] === grant.name;
+      if (isAboutItself) return answer;
+      if (!(answer instanceof Promise)) return answer;
+      return answer.finally(() => {
+        // What came about meanwhile is not told to whom the token was taken from.
+        if (grant.isEnded) throw ended();
+      });
+    };
+  };
+  return Object.fromEntries(
+    Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
+  ) as unknown as Handlers;
+}
+
+/** The first capability that a call needs and the token lacks. */
+function missing(method: MethodName, params: Given, grant: Grant): Capability | undefined {
+  if (grant.allows("admin")) return undefined;
+  return needed(method, params, grant).find((capability) => !grant.allows(capability));
+}
+
+function needed(method: MethodName, params: Given, grant: Grant): readonly Capability[] {
+  const { capability, needs = [] } = methods[method] as MethodRow;
+  const ofParams = needs
+    .filter(({ param, value }) => isAskedFor(params[param]) && (value === undefined || params[param] === value))
+    .map((need) => need.capability);
+  return [
+    ...(capability === "any" ? [] : [capability]),
+    ...ofParams,
+    ...(method === "session/command" ? [commandNeeds(params)] : []),
+    // What all sessions share belongs to none of those that it knows.
+    ...(grant.isLimited && params["confirmShared"] === true ? (["admin"] as const) : []),
+  ];
+}
+
+function isAskedFor(value: unknown): boolean {
+  return value !== undefined && value !== false;
+}
+
+/** A command that is sent as it is needs what its method needs. What one does that nobody here knows, nobody can say. */
+function commandNeeds(params: Given): Capability {
+  const { type } = params["command"] as { readonly type: string };
+  const method = type === "extension_ui_response" ? "dialog/respond" : routeOf(type)?.method;
+  const row = method === undefined ? undefined : (methods[method as MethodName] as MethodRow);
+  return row === undefined || row.capability === "any" ? "admin" : row.capability;
+}
+
+function refuseOutside(method: MethodName, params: Given, grant: Grant, options: AuthorityOptions): void {
+  for (const param of sessionParams) {
+    const id = params[param];
+    if (typeof id !== "string" || lookedAtElsewhere[method]?.includes(param) === true) continue;
+    if (isOutside(param, id, grant, options)) throw notThere(param, id);
+  }
+  const param = cursors[method];
+  const after = params["after"];
+  if (param !== undefined && typeof after === "string" && isOutside(param, after, grant, options)) {
+    throw notThere(param, after);
+  }
+}
+
+function isOutside(param: SessionParam, id: string, grant: Grant, { sessionOf, scopeOf }: AuthorityOptions): boolean {
+  const sessionId = sessionOf[param](id);
+  // What is not there is for the handler to say.
+  if (sessionId === undefined) return false;
+  const scope = scopeOf(sessionId);
+  return scope === undefined ? param !== "sessionId" : !grant.covers(scope);
+}
+
+function notThere(param: SessionParam, id: string): WireError {
+  const [error, word] = absent[param];
+  return new WireError(error, `There is no ${word} "${id}".`, { [param]: id });
+}
+
+function lacking(method: MethodName, needs: Capability, { name }: Grant): WireError {
+  return new WireError("forbidden", `The token "${name}" does not allow this ${method}: it lacks "${needs}".`, {
+    needs,
+  });
+}
+
+function ended(): WireError {
+  return new WireError("unauthorized", "The token has ended: it was revoked, or has another secret now.");
+}

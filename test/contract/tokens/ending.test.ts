@@ -1,0 +1,136 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { connect } from "../../../client/index.ts";
+import type { TestWebSocket } from "../../helpers/edge.ts";
+import { startTokenStage } from "../../helpers/token-stage.ts";
+
+const closed = { code: 4401, reason: "the token has ended" };
+const unauthorized = { status: 401, name: "unauthorized" };
+
+/** All that a WebSocket hears from now on. */
+function listen({ raw }: TestWebSocket): readonly string[] {
+  const heard: string[] = [];
+  raw.on("message", (data) => heard.push(data.toString()));
+  return heard;
+}
+
+test("a revoked token is refused from the next request on, and its WebSockets are closed with 4401", async () => {
+  await using stage = await startTokenStage();
+  const token = await stage.token({ name: "ci", capabilities: ["observe"] });
+  const other = await stage.token({ name: "other", capabilities: ["observe"] });
+  await using first = await stage.webSocket(token);
+  await using second = await stage.webSocket(token);
+  await using others = await stage.webSocket(other);
+  expect(await stage.call(stage.main, "token/revoke", { name: "ci" })).toEqual({});
+  expect(await stage.call(token, "session/list")).toEqual(unauthorized);
+  await expect(stage.webSocket(token)).rejects.toThrow("401");
+  expect([await first.closed, await second.closed]).toEqual([closed, closed]);
+  expect((await others.call("session/list")).result).toEqual({ sessions: [] });
+  const { tokens } = await stage.call(stage.main, "token/list");
+  expect(tokens.map(({ name }: { name: string }) => name)).toEqual(["main", "other"]);
+  expect(await stage.call(stage.main, "token/revoke", { name: "ci" })).toMatchObject({ name: "token_not_found" });
+});
+
+test("a connection whose token is revoked in the middle of its calls gets no answer and no notification any more", async () => {
+  await using stage = await startTokenStage();
+  const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.directory("cwd") });
+  const push = { sessionId, customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
+  const { deliveryId } = await stage.call(stage.main, "delivery/push", push);
+  const token = await stage.token({ name: "ci", capabilities: ["observe"] });
+  await using webSocket = await stage.webSocket(token);
+  await webSocket.call("session/subscribe", { sessionId });
+  const heard = listen(webSocket);
+  webSocket.send({ jsonrpc: "2.0", id: 2, method: "delivery/wait", params: { deliveryId } });
+  const overHttp = stage.call(token, "delivery/wait", { deliveryId }).catch((error: unknown) => error);
+  // Both calls are under way when this one is answered.
+  await expect.poll(async () => (await stage.call(stage.main, "token/list")).tokens[1].lastUsedAt).toBeTypeOf("number");
+  webSocket.send({ jsonrpc: "2.0", id: 3, method: "session/get", params: { sessionId } });
+  await expect.poll(() => heard.length).toBe(1);
+  await stage.call(stage.main, "token/revoke", { name: "ci" });
+  await stage.call(stage.main, "session/prompt", { sessionId, text: "hi", wait: "settled" });
+  await stage.call(stage.main, "delivery/cancel", { deliveryId });
+  expect(await webSocket.closed).toEqual(closed);
+  expect(heard).toHaveLength(1);
+  expect(await overHttp).toBeInstanceOf(Error);
+});
+
+test("who rotates the token that it came with gets the new one, and is closed behind it", async () => {
+  await using stage = await startTokenStage();
+  await stage.token({ name: "ci", capabilities: ["admin"] });
+  for (const name of ["main", "ci"]) {
+    const former =
+      name === "main" ? stage.main : (await stage.call(readMain(stage.stateDir), "token/rotate", { name })).token;
+    await using webSocket = await stage.webSocket(former);
+    const { result } = await webSocket.call("token/rotate", { name });
+    expect(result).toMatchObject({ name, token: expect.stringMatching(/^[\w-]{43}$/), rotatedAt: expect.any(Number) });
+    expect(await webSocket.closed).toEqual(closed);
+    expect(await stage.call(former, "session/list")).toEqual(unauthorized);
+    expect(await stage.call(result.token, "session/list")).toEqual({ sessions: [] });
+    // The same over HTTP, which has nothing to close but the socket.
+    const again = await stage.call(result.token, "token/rotate", { name });
+    expect(await stage.call(again.token, "session/list")).toEqual({ sessions: [] });
+    expect(await stage.call(result.token, "session/list")).toEqual(unauthorized);
+  }
+});
+
+test("the daemon's own token cannot be revoked, and its rotation is in daemon.json before it is in force", async () => {
+  await using stage = await startTokenStage();
+  expect(await stage.call(stage.main, "token/revoke", { name: "main" })).toMatchObject({ name: "forbidden" });
+  await using webSocket = await stage.webSocket(stage.main);
+  const { token } = await stage.call(stage.main, "token/rotate", { name: "main" });
+  await webSocket.closed;
+  expect(readMain(stage.stateDir)).toBe(token);
+  expect(readFileSync(join(stage.stateDir, "token"), "utf8").trim()).toBe(token);
+});
+
+test("a client of the library goes on with the new token by itself, whichever call it was in", async () => {
+  await using stage = await startTokenStage();
+  const client = await connect({ stateDir: stage.stateDir, reconnect: { firstDelayMs: 1 } });
+  const connected = new Promise<void>((resolve) => {
+    client.onConnection(({ kind }) => kind === "connected" && resolve());
+  });
+  await stage.call(stage.main, "token/rotate", { name: "main" });
+  await connected;
+  expect(await client.call("session/list", {})).toEqual({ sessions: [] });
+  await client.close();
+});
+
+test("the secrets of tokens are nowhere but with who has them: not on disk, in lists, or in the log", async () => {
+  await using stage = await startTokenStage();
+  const token = await stage.token({ name: "ci", capabilities: ["observe", "prompt"] });
+  await stage.call(token, "session/list");
+  await stage.http(token, "GET", "/v1/nothing");
+  const file = join(stage.stateDir, "tokens.json");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const listed = JSON.stringify(await stage.call(stage.main, "token/list"));
+  for (const text of [readFileSync(file, "utf8"), listed, ...stage.logged]) {
+    expect(text).not.toContain(token);
+    expect(text).not.toContain(stage.main);
+  }
+});
+
+test("a token in a URL is refused, beside a right header too, and is not logged", async () => {
+  await using stage = await startTokenStage();
+  const { main } = stage;
+  for (const path of [
+    `/v1/deliveries?token=${main}`,
+    `/v1/deliveries?access_token=${main}`,
+    `/v1/deliveries?limit=1&%74oken=x`,
+    `/v1/deliveries/${main}`,
+    `/v1/deliveries?limit=${main}`,
+    `/healthz?token=${main}`,
+  ]) {
+    const { status, body } = await stage.http(main, "GET", path);
+    expect([path, status, body.name]).toEqual([path, 401, "unauthorized"]);
+    expect(body.detail).toContain("A token in a URL");
+    expect((await stage.http("wrong", "GET", path)).status).toBe(401);
+  }
+  await expect(stage.webSocket(main, `/v1/ws?token=${main}`)).rejects.toThrow("401");
+  expect((await stage.http(main, "GET", "/v1/deliveries?limit=1")).status).toBe(200);
+  expect(stage.logged.join("\n")).not.toContain(main);
+});
+
+function readMain(stateDir: string): string {
+  return JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")).token;
+}

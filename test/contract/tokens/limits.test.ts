@@ -1,0 +1,201 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { startTokenStage, type TokenStage } from "../../helpers/token-stage.ts";
+
+const capabilities = ["observe", "prompt"] as const;
+const unknownId = "01920000-0000-7000-8000-00000000dead";
+
+interface Two {
+  /** A token that knows the first session alone. */
+  readonly token: string;
+  readonly inside: string;
+  readonly outside: string;
+}
+
+/** A session within the limits of a token and one outside, by labels or by directories. */
+async function two(stage: TokenStage, by: "labels" | "cwds"): Promise<Two> {
+  const [one, other] = [stage.directory(`${by}/one`), stage.directory(`${by}/other`)];
+  const limit = by === "labels" ? { labels: { team: "a" } } : { cwds: [one] };
+  const token = await stage.token({ name: by, capabilities: [...capabilities], ...limit });
+  const { sessionId: outside } = await stage.call(stage.main, "session/create", { cwd: other, labels: { team: "b" } });
+  const { sessionId: inside } = await stage.call(token, "session/create", { cwd: one });
+  return { token, inside, outside };
+}
+
+/** Whatever names the id is the same for an id that nothing has. */
+function masked(answer: object, ...ids: readonly string[]): unknown {
+  return JSON.parse(ids.reduce((text, id) => text.replaceAll(id, "ID"), JSON.stringify(answer)));
+}
+
+test.each(["labels", "cwds"] as const)(
+  "for a token that is limited by %s a session outside answers to every method as one that is not there",
+  async (by) => {
+    await using stage = await startTokenStage();
+    const { token, inside, outside } = await two(stage, by);
+    const push = { customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
+    const { deliveryId } = await stage.call(stage.main, "delivery/push", { sessionId: outside, ...push });
+    const { promptId } = await stage.call(stage.main, "session/prompt", {
+      sessionId: outside,
+      text: "hi",
+      wait: "settled",
+    });
+    for (const [method, params] of [
+      ["session/get", { sessionId: outside }],
+      ["session/events", { sessionId: outside }],
+      ["session/prompt", { sessionId: outside, text: "x" }],
+      ["session/open", { sessionId: outside }],
+      ["session/fork", { sessionId: outside, entryId: "e" }],
+      ["session/delete", { sessionId: outside, confirm: true }],
+      ["session/close", { sessionId: outside }],
+      ["session/getMessages", { sessionId: outside }],
+      ["session/command", { sessionId: outside, command: { type: "get_state" } }],
+      ["session/waitForIdle", { sessionId: outside }],
+      ["delivery/push", { sessionId: outside, ...push }],
+      ["delivery/list", { sessionId: outside }],
+      ["delivery/list", { after: deliveryId }],
+      ["delivery/get", { deliveryId }],
+      ["delivery/wait", { deliveryId }],
+      ["delivery/cancel", { deliveryId }],
+      ["dialog/list", { sessionId: outside }],
+      ["prompt/get", { promptId }],
+      ["prompt/wait", { promptId }],
+      ["prompt/list", { sessionId: outside }],
+    ] as const) {
+      const ids = [outside, deliveryId, promptId];
+      const nobodys = JSON.parse(ids.reduce((text, id) => text.replaceAll(id, unknownId), JSON.stringify(params)));
+      const [said, ofNothing] = [await stage.call(token, method, params), await stage.call(token, method, nobodys)];
+      expect([method, masked(said, ...ids)]).toEqual([method, masked(ofNothing, unknownId)]);
+      expect([method, said]).toEqual([
+        method,
+        method === "delivery/list" && "sessionId" in params
+          ? { deliveries: [] }
+          : expect.objectContaining({ name: expect.stringMatching(/_not_found$/) }),
+      ]);
+    }
+    expect((await stage.call(stage.main, "session/get", { sessionId: outside })).state).toBe("idle");
+    expect((await stage.call(token, "session/get", { sessionId: inside })).sessionId).toBe(inside);
+  },
+);
+
+test("lists and counts hold nothing from outside a token's limits, and their pages go on", async () => {
+  await using stage = await startTokenStage();
+  const { token, inside, outside } = await two(stage, "labels");
+  const push = { customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
+  const pushed: string[] = [];
+  for (const sessionId of [inside, outside, inside, outside, outside, inside]) {
+    const { deliveryId } = await stage.call(stage.main, "delivery/push", { sessionId, ...push });
+    if (sessionId === inside) pushed.unshift(deliveryId);
+  }
+  const { sessions } = await stage.call(token, "session/list");
+  expect(sessions.map(({ sessionId }: { sessionId: string }) => sessionId)).toEqual([inside]);
+  expect((await stage.call(stage.main, "session/list")).sessions).toHaveLength(2);
+  const listed: string[] = [];
+  let after: string | undefined;
+  do {
+    const page = await stage.call(token, "delivery/list", { limit: 2, ...(after === undefined ? {} : { after }) });
+    listed.push(...page.deliveries.map(({ deliveryId }: { deliveryId: string }) => deliveryId));
+    after = page.next;
+  } while (after !== undefined);
+  expect(listed).toEqual(pushed);
+  expect((await stage.call(token, "daemon/info")).sessions).toEqual({ idle: 1 });
+  expect((await stage.call(stage.main, "daemon/info")).sessions).toEqual({ idle: 2 });
+});
+
+test("who keeps a list hears of the sessions within its token's limits alone, also when they are closed", async () => {
+  await using stage = await startTokenStage();
+  const { token, inside, outside } = await two(stage, "labels");
+  await using webSocket = await stage.webSocket(token);
+  await webSocket.call("daemon/subscribe");
+  await stage.call(stage.main, "session/close", { sessionId: outside });
+  await stage.call(stage.main, "session/close", { sessionId: inside });
+  for (;;) {
+    const { method, params } = await webSocket.next();
+    expect([method, params.sessionId]).toEqual(["daemon/sessionChanged", inside]);
+    if (params.change === "closed") break;
+  }
+});
+
+test("a session is created with its token's labels, in its token's directories, and nowhere else", async () => {
+  await using stage = await startTokenStage();
+  const [here, there] = [stage.directory("here"), stage.directory("there")];
+  symlinkSync(there, join(here, "out"));
+  symlinkSync(here, join(there, "in"));
+  mkdirSync(join(here, "below"));
+  const both = { labels: { team: "a" }, cwds: [join(there, "in")] };
+  const token = await stage.token({ name: "ci", capabilities: [...capabilities], ...both });
+  const create = (cwd: string, labels?: object) =>
+    stage.call(token, "session/create", { cwd, ...(labels && { labels }) });
+  const refused = (limit: string) => ({ name: "forbidden", limit });
+  // Links lead where they lead, in the token and in the call.
+  expect(await create(join(here, "out"))).toMatchObject(refused("cwd"));
+  expect(await create(there)).toMatchObject(refused("cwd"));
+  expect(await create(join(there, "none"))).toMatchObject(refused("cwd"));
+  expect(await create(`${here}-not`)).toMatchObject(refused("cwd"));
+  expect(await create(join(here, "none"))).toMatchObject({ name: "cwd_invalid" });
+  expect(await create(here, { team: "b" })).toMatchObject(refused("labels"));
+  expect(await create(join(there, "in", "below"), { kind: "x" })).toMatchObject({
+    cwd: join(here, "below"),
+    labels: { team: "a", kind: "x" },
+  });
+  expect((await stage.call(stage.main, "session/list")).sessions).toHaveLength(1);
+});
+
+test("an idempotency key is its token's own: it gives nobody else its result, and is free for all others", async () => {
+  await using stage = await startTokenStage();
+  const cwd = stage.directory("cwd");
+  const params = { cwd, idempotencyKey: "same" };
+  const first = await stage.call(stage.main, "session/create", params);
+  const token = await stage.token({ name: "ci", capabilities: [...capabilities], labels: { team: "a" } });
+  const own = await stage.call(token, "session/create", params);
+  expect(own.sessionId).not.toBe(first.sessionId);
+  expect(own.labels).toEqual({ team: "a" });
+  expect((await stage.call(token, "session/create", params)).sessionId).toBe(own.sessionId);
+  await stage.call(stage.main, "token/revoke", { name: "ci" });
+  const again = await stage.token({ name: "ci", capabilities: [...capabilities], labels: { team: "c" } });
+  expect((await stage.call(again, "session/create", params)).sessionId).not.toBe(own.sessionId);
+});
+
+test("pi's stored sessions of other directories are neither listed nor opened, and a page's end names none of them", async () => {
+  await using stage = await startTokenStage();
+  const [here, there] = [stage.directory("here"), stage.directory("there")];
+  const stored = (name: string, cwd: string): string => {
+    const directory = stage.directory(`agent/sessions/${name}`);
+    const file = join(directory, `2026-01-01T00-00-00-000Z_${name}.jsonl`);
+    const header = { type: "session", version: 3, id: name, timestamp: "2026-01-01T00:00:00.000Z", cwd };
+    writeFileSync(file, `${JSON.stringify(header)}\n`);
+    return file;
+  };
+  const [own, foreign] = [stored("own", here), stored("foreign", there)];
+  symlinkSync(there, join(here, "out"));
+  stored("linked", join(here, "out"));
+  const limited = { capabilities: [...capabilities], cwds: [here] };
+  const token = await stage.token({ name: "ci", ...limited });
+  const byLabel = await stage.token({ name: "labelled", capabilities: [...capabilities], labels: { team: "a" } });
+  const files = (page: { stored: { sessions: { file: string }[] } }) => page.stored.sessions.map(({ file }) => file);
+  expect(files(await stage.call(stage.main, "session/list", { stored: true }))).toHaveLength(3);
+  expect(files(await stage.call(token, "session/list", { stored: true }))).toEqual([own]);
+  expect(files(await stage.call(byLabel, "session/list", { stored: true }))).toEqual([]);
+  const found: string[] = [];
+  let storedAfter: string | undefined;
+  do {
+    const page = await stage.call(token, "session/list", {
+      stored: true,
+      storedLimit: 1,
+      ...(storedAfter === undefined ? {} : { storedAfter }),
+    });
+    found.push(...files(page));
+    storedAfter = page.stored.next;
+    expect(Buffer.from(storedAfter ?? "", "base64url").toString("latin1")).not.toContain("sessions");
+  } while (storedAfter !== undefined);
+  expect(found).toEqual([own]);
+  expect(await stage.call(token, "session/open", { file: foreign })).toMatchObject({
+    name: "session_file_unusable",
+    reason: "missing",
+  });
+  expect(await stage.call(token, "session/open", { sessionId: "foreign" })).toMatchObject({
+    name: "session_not_found",
+  });
+  expect(await stage.call(token, "session/open", { sessionId: "own" })).toMatchObject({ sessionId: "own", cwd: here });
+  expect(await stage.call(byLabel, "session/open", { sessionId: "own" })).toMatchObject({ name: "session_not_found" });
+});

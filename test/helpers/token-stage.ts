@@ -1,0 +1,85 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import type { Params } from "../../protocol/methods.ts";
+import { type Daemon, startDaemon } from "../../server/daemon.ts";
+import { type HttpAnswer, http, openWebSocket, type TestWebSocket } from "./edge.ts";
+
+const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
+
+/** A whole daemon on a fake pi, and those who come to it with one token or another. */
+export interface TokenStage extends AsyncDisposable {
+  readonly root: string;
+  readonly stateDir: string;
+  readonly daemon: Daemon;
+  /** The daemon's own token, as the daemon began. */
+  readonly main: string;
+  /** What was logged, a record a line. */
+  readonly logged: readonly string[];
+  /** Makes a directory, and gives its path without links. */
+  directory(name: string): string;
+  /** Makes a token, and gives its secret. */
+  token(params: Params<"token/create">): Promise<string>;
+  /** The result of a call over HTTP, or the error's data with its name, HTTP status of a refusal included. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into results of every shape
+  call(token: string, method: string, params?: object): Promise<any>;
+  http(token: string, method: string, path: string, body?: object): Promise<HttpAnswer>;
+  webSocket(token: string, path?: string): Promise<TestWebSocket>;
+}
+
+export async function startTokenStage({ config }: { readonly config?: string } = {}): Promise<TokenStage> {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "tokens-")));
+  const stateDir = join(root, "state");
+  const logged: string[] = [];
+  const daemon = await startDaemon({
+    stateDir,
+    pi: fakePi,
+    helper: "unused",
+    drainMs: 0,
+    config,
+    env: {
+      ...process.env,
+      PI_CODING_AGENT_DIR: join(root, "agent"),
+      PI_RPCD_WARM_CHILDREN: "0",
+      PI_RPCD_VALIDATE: "1",
+    },
+    log: pino({ level: "trace" }, { write: (line) => logged.push(line) }),
+  }).catch((error: unknown) => {
+    rmSync(root, { recursive: true });
+    throw error;
+  });
+  const { token: main, url, socketPath } = daemon.file;
+  const where = { port: Number(new URL(url).port), socketPath };
+  const authorization = (token: string) => ({ authorization: `Bearer ${token}` });
+  const stage: TokenStage = {
+    root,
+    stateDir,
+    daemon,
+    main,
+    logged,
+    directory: (name) => {
+      mkdirSync(join(root, name), { recursive: true });
+      return join(root, name);
+    },
+    token: async (params) => (await stage.call(main, "token/create", params)).token,
+    call: async (token, method, params = {}) => {
+      const { status, body } = await stage.http(token, "POST", "/v1/rpc", { jsonrpc: "2.0", id: 1, method, params });
+      if (status !== 200) return { status, name: body.name };
+      return body.error === undefined ? body.result : { ...body.error.data, message: body.error.message };
+    },
+    http: (token, method, path, body) =>
+      http(where, {
+        method,
+        path,
+        headers: { ...authorization(token), ...(body !== undefined && { "content-type": "application/json" }) },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    webSocket: (token, path) => openWebSocket(where, "tcp", authorization(token), path),
+    [Symbol.asyncDispose]: async () => {
+      await daemon.stop();
+      rmSync(root, { recursive: true });
+    },
+  };
+  return stage;
+}

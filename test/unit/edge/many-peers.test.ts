@@ -1,0 +1,127 @@
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { describe, expect, it } from "vitest";
+import { Grant } from "../../../server/rpc/grant.ts";
+import {
+  authorization,
+  http,
+  isUsable,
+  json,
+  openWebSocket,
+  startEdge,
+  type TestEdge,
+  tlsFiles,
+  token,
+} from "../../helpers/edge.ts";
+import { rawSocket } from "./raw-socket.ts";
+
+const wait = { jsonrpc: "2.0", id: 1, method: "delivery/wait", params: { deliveryId: crypto.randomUUID() } };
+const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/list" });
+const overloaded = { status: 503, body: { name: "overloaded", retryable: true, retryAfterMs: 1_000 } };
+
+describe("HTTP requests under way", () => {
+  it("are bounded over all sockets and transports, and there is room again when one ends", async () => {
+    await using edge = await startEdge({ limits: { maxHttpRequests: 1 } });
+    using waiting = rawSocket(edge, "unix");
+    const begun = edge.nextWait();
+    waiting.socket.write(post(JSON.stringify(wait)));
+    const { signal } = await begun;
+    const refused = await http(edge, { path: "/v1/rpc", method: "POST", headers: json, body: list });
+    expect(refused).toMatchObject({ ...overloaded, headers: { "retry-after": "1" } });
+    waiting.socket.destroy();
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    await expect.poll(() => isUsable(edge)).toBe(true);
+  });
+
+  it("are bounded in bytes, also where their length is not said", async () => {
+    await using edge = await startEdge({ limits: { maxHttpBytes: 4_000, maxBodyBytes: 3_000 } });
+    using unsaid = rawSocket(edge);
+    unsaid.socket.write(
+      `POST /v1/rpc HTTP/1.1\r\nhost: localhost:${edge.port}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n     \r\n`,
+    );
+    const body = list.padEnd(2_000);
+    const ask = () => http(edge, { path: "/v1/rpc", method: "POST", headers: json, body });
+    await expect.poll(async () => (await ask()).status).toBe(503);
+    expect(await ask()).toMatchObject(overloaded);
+    // Its few bytes alone count when it has come.
+    const begun = edge.nextWait();
+    const rest = JSON.stringify(wait);
+    unsaid.socket.write(`${rest.length.toString(16)}\r\n${rest}\r\n0\r\n\r\n`);
+    await begun;
+    expect((await ask()).status).toBe(200);
+  });
+
+  function post(body: string): string {
+    const head = Object.entries({ ...json, host: "localhost", "content-length": body.length });
+    return `POST /v1/rpc HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n${body}`;
+  }
+});
+
+describe("the connections of one named token", () => {
+  it("are bounded, and do not keep the daemon's own token out", async () => {
+    const named = new Grant({ name: "guest", capabilities: ["observe"] });
+    const main = new Grant({ name: "main", capabilities: ["admin"] });
+    const grants = new Map([
+      ["guest", named],
+      [token, main],
+    ]);
+    const tokens = { find: (text: string) => grants.get(text), onEnded: () => {} };
+    await using edge = await startEdge({ tokens, limits: { maxConnectionsPerToken: 1 } });
+    const upgrade = {
+      authorization: "Bearer guest",
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    };
+    const head = Object.entries({ host: "localhost", ...upgrade }).map(([name, value]) => `${name}: ${value}`);
+    const guest = async (): Promise<[string | undefined, Socket]> => {
+      const { socket, until } = rawSocket(edge, "unix");
+      socket.write(`GET /v1/ws HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n`);
+      return [(await until((text) => text.includes("\r\n\r\n"))).split(" ")[1], socket];
+    };
+    const [first, socket] = await guest();
+    const [second] = await guest();
+    expect([first, second]).toEqual(["101", "503"]);
+    await using one = await openWebSocket(edge);
+    await using another = await openWebSocket(edge);
+    expect([one.raw.readyState, another.raw.readyState]).toEqual([1, 1]);
+    socket.destroy();
+    await expect.poll(async () => (await guest())[0]).toBe("101");
+  });
+});
+
+describe("the sockets from one address beyond loopback", () => {
+  it("are bounded, and those of loopback and the Unix socket are not counted with them", async () => {
+    await using edge = await startEdge({ tls: true, limits: { maxSocketsPerAddress: 1 } });
+    const open = (): Promise<Socket> => {
+      const socket = connect({ host: "127.0.0.1", port: edge.tlsPort });
+      socket.on("error", () => {});
+      return new Promise((resolve) => socket.once("connect", () => resolve(socket)));
+    };
+    const first = await open();
+    const second = await open();
+    second.resume();
+    if (!second.closed) await new Promise((resolve) => second.once("close", resolve));
+    expect(first.destroyed).toBe(false);
+    expect((await http(edge, { path: "/v1/rpc", headers: authorization })).status).toBe(405);
+    expect(await isUsable(edge)).toBe(true);
+    first.destroy();
+    // Its end is heard of by itself.
+    await expect.poll(() => isSecured(edge)).toBe(true);
+  });
+});
+
+/** Whether a handshake succeeds. */
+function isSecured(edge: TestEdge): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connectTls({ host: "localhost", port: edge.tlsPort, ca: readFileSync(tlsFiles.tlsCert) });
+    socket.once("secureConnect", () => {
+      resolve(true);
+      socket.destroy();
+    });
+    socket.once("error", () => resolve(false));
+    socket.once("close", () => resolve(false));
+  });
+}

@@ -1,0 +1,16 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createLog } from "../../server/log.ts";
+
+test("the daemon's log leaves fields out that are named as tokens", () => {
+  const directory = mkdtempSync(join(tmpdir(), "log-"));
+  const file = join(directory, "daemon.log");
+  const log = createLog({ level: "trace", file });
+  log.info({ token: "t-1", file: { token: "t-2" }, headers: { authorization: "t-3" }, authorization: "t-4" }, "said");
+  const text = readFileSync(file, "utf8");
+  rmSync(directory, { recursive: true });
+  expect(text).not.toMatch(/t-[1-4]/);
+  expect(text).toContain("said");
+});

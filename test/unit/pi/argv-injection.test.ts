@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { sessionOptions } from "../../../protocol/session-options.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+import type { PiProgram } from "../../../server/pi/locate.ts";
+import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
+
+/** What would be an option, end an argument, or begin another line for whoever prints it. */
+const hostile = ["-", "--", "-x", "--approve", "-e=/evil.ts", "--session", "a\0b", "\0", "a\nb", "\n--approve"];
+const validator = createValidator();
+
+/** Every string of session/create, from the very schema: alone, or as an item. */
+const strings = Object.entries(sessionOptions).flatMap(([name, schema]) => {
+  const { type, items, ...rest } = schema as { readonly type?: string; readonly items?: { readonly type?: string } };
+  if (type === "array") return [{ name, of: (value: string): unknown => [value], item: items?.type }];
+  const isChoice = "enum" in rest || "anyOf" in rest;
+  return type === "string" || isChoice ? [{ name, of: (value: string): unknown => value, item: "string" }] : [];
+});
+
+/** They reach pi in files of the daemon's, whatever they begin with. */
+const inFiles = ["systemPrompt", "appendSystemPrompt"];
+
+function argumentsOf(options: PiOptions): readonly string[] {
+  return planSpawn({
+    program: { kind: "script", path: "/pi/cli.js" } as PiProgram,
+    helper: "/helper.ts",
+    helperConfig: "/run/config",
+    childId: "child",
+    sessionFile: "/s.jsonl",
+    cwd: "/",
+    options,
+    promptFiles: { systemPrompt: "/run/system.md", appendSystemPrompt: "/run/append.md" },
+    env: {},
+  }).args;
+}
+
+test("the table has every option that takes a text, and nothing else does", () => {
+  const others = Object.keys(sessionOptions).filter((name) => !strings.some((row) => row.name === name));
+  expect(others.sort()).toEqual(
+    ["approve", "env", "ephemeral", "labels", "noContextFiles", "noExtensions", "noPromptTemplates", "noSkills"].sort(),
+  );
+  expect(strings.map(({ item }) => item)).toEqual(strings.map(() => "string"));
+});
+
+test.each(strings)("no hostile text is $name's, or it stays one in a file", ({ name, of }) => {
+  for (const value of hostile) {
+    const findings = validator.params("session/create", { cwd: "/", [name]: of(value) });
+    if (inFiles.includes(name)) expect(argumentsOf({ [name]: of(value) })).toEqual(argumentsOf({}));
+    else expect([value, findings.length]).toEqual([value, 1]);
+  }
+});
+
+test.each(strings.filter(({ name }) => !["provider", "thinking", "noTools", ...inFiles].includes(name)))(
+  "should the schema of $name ever take one, nothing is started",
+  ({ name, of }) => {
+    for (const value of hostile.filter((text) => text.startsWith("-") || text.includes("\0"))) {
+      expect(() => argumentsOf({ [name]: of(value) })).toThrow(TypeError);
+    }
+  },
+);

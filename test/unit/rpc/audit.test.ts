@@ -1,0 +1,72 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { WireError } from "../../../protocol/errors.ts";
+import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { audited } from "../../../server/rpc/audit.ts";
+import type { Call, Handlers } from "../../../server/rpc/call.ts";
+import { mainGrant } from "../../helpers/tokens.ts";
+
+const rows = Object.entries(methods) as [MethodName, MethodRow][];
+const secret = "the words of the user";
+const call: Call = { signal: new AbortController().signal, grant: mainGrant };
+
+/** Handlers that answer with a session, or fail. */
+function start(fail?: unknown) {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ level: "trace", base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const answer = async () => {
+    if (fail !== undefined) throw fail;
+    return { sessionId: "of the result", text: secret, html: secret };
+  };
+  const handlers = audited(Object.fromEntries(rows.map(([name]) => [name, answer])) as never, {
+    log,
+    by: () => ({ clientId: "client-1", name: "Ada's editor" }),
+    sessionOf: {
+      sessionId: (id) => id,
+      deliveryId: () => "its session",
+      promptId: () => undefined,
+      dialogId: () => "q's",
+    },
+  });
+  const ask = (method: keyof Handlers, params: object) =>
+    (handlers[method] as (params: object, call: Call) => Promise<unknown>)(params, call);
+  return { lines, ask };
+}
+
+test("every method that changes something has one line, every other none, and no line has its words", async () => {
+  const { lines, ask } = start();
+  const params = { text: secret, content: secret, name: secret, token: secret, cwd: secret, value: secret };
+  for (const [name] of rows) await ask(name, { ...params, command: { type: "compact", customInstructions: secret } });
+  const changing = rows.filter(([, row]) => !isReading(row)).map(([name]) => name);
+  expect(lines.map(({ method }) => method)).toEqual(changing);
+  expect(changing).toEqual(
+    expect.arrayContaining(["session/prompt", "delivery/push", "session/create", "token/rotate"]),
+  );
+  expect(JSON.stringify(lines)).not.toContain(secret);
+  expect(lines.every(({ level }) => level === 30)).toBe(true);
+});
+
+test("a line says who, with which token, what, in which session, and the outcome", async () => {
+  const { lines, ask } = start();
+  await ask("session/create", { cwd: "/" });
+  await ask("delivery/cancel", { deliveryId: "d" });
+  await ask("session/command", { sessionId: "s", command: { type: "get_state" } });
+  await ask("session/command", { sessionId: "s", command: { type: "compact" } });
+  const who = { clientId: "client-1", client: "Ada's editor", tokenName: "main", outcome: "done", msg: "call" };
+  expect(lines).toMatchObject([
+    { ...who, method: "session/create", sessionId: "of the result" },
+    { ...who, method: "delivery/cancel", deliveryId: "d" },
+    { ...who, method: "session/command", command: "compact" },
+  ]);
+});
+
+test.each([
+  [new WireError("session_busy", secret), "session_busy"],
+  [new Error(secret), "internal_error"],
+])("%o is the outcome %s, without its words, and still the caller's", async (error, outcome) => {
+  const { lines, ask } = start(error);
+  await expect(ask("delivery/cancel", { deliveryId: "d" })).rejects.toBe(error);
+  expect(lines).toMatchObject([{ method: "delivery/cancel", deliveryId: "d", sessionId: "its session", outcome }]);
+  expect(JSON.stringify(lines)).not.toContain(secret);
+});

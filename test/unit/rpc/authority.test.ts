@@ -1,0 +1,172 @@
+import { describe, expect, test } from "vitest";
+import { type Capability, capabilities } from "../../../protocol/capability.ts";
+import type { WireError } from "../../../protocol/errors.ts";
+import type { MethodRow } from "../../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { piCommands } from "../../../protocol/pi-commands.ts";
+import { authorised } from "../../../server/rpc/authority.ts";
+import type { Call, Handlers } from "../../../server/rpc/call.ts";
+import { Grant } from "../../../server/rpc/grant.ts";
+
+const rows = Object.entries(methods) as [MethodName, MethodRow][];
+const { signal } = new AbortController();
+const command = { type: "get_state" };
+
+/** All handlers, which answer with their method's name, or with what the test's own does. */
+function handlers(own: Readonly<Record<string, () => unknown>> = {}): Handlers {
+  const all = Object.fromEntries(rows.map(([name]) => [name, own[name] ?? (() => name)]));
+  return authorised(all as unknown as Handlers, {
+    sessionOf: { sessionId: (id) => id, deliveryId: (id) => id, dialogId: (id) => id, promptId: (id) => id },
+    scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/work/inside" } : { cwd: "/other" }),
+  });
+}
+
+const grantOf = (...allowed: readonly Capability[]): Grant => new Grant({ name: "ci", capabilities: allowed });
+
+/** What a call comes to: the method's name, or the error's with what is needed. */
+function outcome(method: MethodName, params: object, grant: Grant | undefined): unknown {
+  try {
+    return handlers()[method](params as never, { grant, signal });
+  } catch (error) {
+    const { kind, data } = error as WireError;
+    return `${kind} ${data["needs"] ?? ""}`.trim();
+  }
+}
+
+describe("a capability", () => {
+  test("is asked for by every method of the table as its row says, and admin is enough for all", () => {
+    for (const [name, { capability }] of rows) {
+      const given = { command };
+      const others = capabilities.filter((other) => other !== capability && other !== "admin");
+      const refused = capability === "any" ? name : `forbidden ${capability}`;
+      expect([name, outcome(name, given, grantOf(...others))]).toEqual([name, refused]);
+      expect([name, outcome(name, given, grantOf("admin"))]).toEqual([name, name]);
+      if (capability === "any") continue;
+      const enough = name === "session/command" ? grantOf(capability, "observe") : grantOf(capability);
+      expect([name, outcome(name, given, enough)]).toEqual([name, name]);
+    }
+  });
+
+  test("is not needed to say hello and to learn what protocol this is, and for nothing else", () => {
+    const free = rows.filter(([, { capability }]) => capability === "any").map(([name]) => name);
+    expect(free).toEqual(["daemon/info", "rpc.discover", "daemon/hello"]);
+  });
+
+  test.each([
+    ["session/create", { extensions: ["/x"] }],
+    ["session/create", { skills: ["/x"] }],
+    ["session/create", { approve: true }],
+    ["session/create", { env: { A: "b" } }],
+    ["session/create", { sessionDir: "/x" }],
+    ["session/open", { approve: true }],
+  ] as const)("admin is needed for %s with %j", (method, params) => {
+    expect(outcome(method, params, grantOf("observe", "prompt", "bash", "payload"))).toBe("forbidden admin");
+    expect(outcome(method, params, grantOf("admin"))).toBe(method);
+  });
+
+  test("admin is not needed for what a configured profile brings, nor to turn something off", () => {
+    const params = { cwd: "/work", profile: "trusted", approve: false, noExtensions: true, noSkills: true };
+    expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
+  });
+
+  test("payload is needed for the provider's payloads, and prompt to answer dialogs or keep a pi awake", () => {
+    const asked = (params: object, ...allowed: Capability[]) =>
+      outcome("session/subscribe", { sessionId: "s", ...params }, grantOf("observe", ...allowed));
+    expect(asked({ provider: "payload" })).toBe("forbidden payload");
+    expect(asked({ provider: "payload" }, "payload")).toBe("session/subscribe");
+    expect(asked({ provider: "messages", dialogs: false, awake: false })).toBe("session/subscribe");
+    expect(asked({ dialogs: true })).toBe("forbidden prompt");
+    expect(asked({ awake: true })).toBe("forbidden prompt");
+    expect(asked({ dialogs: true, awake: true }, "prompt")).toBe("session/subscribe");
+  });
+
+  test("of a pi command is that of its method, and admin where nobody here knows the command", () => {
+    const sent = (type: string, ...allowed: Capability[]) =>
+      outcome("session/command", { sessionId: "s", command: { type } }, grantOf("prompt", ...allowed));
+    for (const type of ["bash", "abort_bash", "export_html"]) {
+      expect([type, sent(type, "observe", "payload")]).toEqual([type, "forbidden bash"]);
+      expect([type, sent(type, "bash")]).toEqual([type, "session/command"]);
+    }
+    for (const type of ["set_root", "__proto__", "constructor", "toString"]) {
+      expect([type, sent(type, "observe", "bash", "payload")]).toEqual([type, "forbidden admin"]);
+    }
+    for (const [type, { method }] of Object.entries(piCommands)) {
+      const { capability } = methods[method as MethodName] as MethodRow;
+      if (capability !== "any") expect([type, sent(type, capability)]).toEqual([type, "session/command"]);
+      if (capability === "observe") expect([type, sent(type)]).toEqual([type, "forbidden observe"]);
+    }
+  });
+
+  test("of a call without a token's grant is none, whatever the call says of itself", () => {
+    for (const [name] of rows) {
+      expect([name, outcome(name, { command, capabilities: ["admin"], grant: "admin" }, undefined)]).toEqual([
+        name,
+        "unauthorized",
+      ]);
+    }
+  });
+});
+
+describe("a token that has ended", () => {
+  test("is refused from the next call on", () => {
+    const grant = grantOf("admin");
+    expect(outcome("session/list", {}, grant)).toBe("session/list");
+    grant.end();
+    for (const [name] of rows) expect([name, outcome(name, { command }, grant)]).toEqual([name, "unauthorized"]);
+  });
+
+  test("gets neither the result nor the error of a call that is under way, but the answer of the call that ended it", async () => {
+    for (const end of ["resolve", "reject"] as const) {
+      const wait = Promise.withResolvers<unknown>();
+      const grant = grantOf("admin");
+      const call: Call = { grant, signal };
+      const all = handlers({
+        "session/prompt": () => wait.promise,
+        "token/rotate": async () => {
+          grant.end();
+          return await Promise.resolve("the new secret");
+        },
+      });
+      const under = all["session/prompt"]({} as never, call) as Promise<unknown>;
+      expect(await all["token/rotate"]({ name: "ci" }, call)).toBe("the new secret");
+      wait[end](new Error("what has come about"));
+      await expect(under).rejects.toMatchObject({ kind: "unauthorized" });
+    }
+  });
+});
+
+describe("a token that is limited to some sessions", () => {
+  const grant = new Grant({ name: "ci", capabilities: ["observe", "prompt"], cwds: ["/work"] });
+  const isNew: readonly string[] = ["session/prompt", "session/steer", "session/followUp", "delivery/push"];
+
+  test("gets of what belongs to any other what is said of something that is not there, by every method", () => {
+    const kinds = { sessionId: "session", deliveryId: "delivery", dialogId: "dialog", promptId: "prompt" } as const;
+    for (const [name, row] of rows) {
+      if (!["observe", "prompt"].includes(row.capability)) continue;
+      const { properties = {} } = row.params as { readonly properties?: object };
+      for (const [param, kind] of Object.entries(kinds)) {
+        const looksItself = ["session/open", "session/unsubscribe", "delivery/list"].includes(name);
+        if (!Object.hasOwn(properties, param) || looksItself) continue;
+        if (isNew.includes(name) && param !== "sessionId") continue;
+        expect([name, param, outcome(name, { command, [param]: "outside" }, grant)]).toEqual([
+          name,
+          param,
+          `${kind}_not_found`,
+        ]);
+        expect([name, outcome(name, { command, [param]: "inside" }, grant)]).toEqual([name, name]);
+      }
+    }
+  });
+
+  test("learns no place in a list from an id that is outside of it", () => {
+    expect(outcome("delivery/list", { after: "outside" }, grant)).toBe("delivery_not_found");
+    expect(outcome("dialog/list", { after: "outside" }, grant)).toBe("dialog_not_found");
+    expect(outcome("delivery/list", { after: "inside" }, grant)).toBe("delivery/list");
+  });
+
+  test("changes no settings that all sessions share", () => {
+    const params = { sessionId: "inside", enabled: true, confirmShared: true };
+    expect(outcome("session/setAutoRetry", params, grant)).toBe("forbidden admin");
+    expect(outcome("session/setAutoRetry", params, grantOf("prompt"))).toBe("session/setAutoRetry");
+  });
+});
