@@ -8,7 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 
 /** Reads a file that its user alone may read or write, and that is no link. Throws an Error that says what is wrong. */
@@ -29,7 +29,7 @@ export function writePrivate(path: string, text: string): void {
   try {
     const descriptor = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
     try {
-      writeSync(descriptor, text);
+      writeFileSync(descriptor, text);
       fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
