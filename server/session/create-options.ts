@@ -125,7 +125,7 @@ async function existing(
         const real = await realpath(path);
         if (!(await liesUnder(real, roots))) {
           const why = "lies under none of the roots of the daemon's configuration";
-          throw pathInvalid({ option, path, why, reason: "outside_roots" });
+          throw pathInvalid({ option, path, why, reason: "outside" });
         }
         await access(real, constants.R_OK);
         return real;

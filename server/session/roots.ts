@@ -19,6 +19,6 @@ export async function requireRoot(cwd: string, roots: Roots): Promise<void> {
   throw new WireError(
     "cwd_invalid",
     `The working directory ${JSON.stringify(cwd)} lies under none of the roots of the daemon's configuration.`,
-    { cwd, reason: "outside_roots" },
+    { cwd, reason: "outside" },
   );
 }

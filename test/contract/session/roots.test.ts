@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startCore } from "../../helpers/core.ts";
 
-const outside = { kind: "cwd_invalid", data: { name: "cwd_invalid", reason: "outside_roots" } };
+const outside = { kind: "cwd_invalid", data: { name: "cwd_invalid", reason: "outside" } };
 
 test("no pi is started outside of the roots: not for a new session, a known one, or one that is opened", async () => {
   const roots: string[] = [];

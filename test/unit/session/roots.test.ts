@@ -45,7 +45,7 @@ describe("what a call names", () => {
 
   test.each(["workshop", "private", "work/out", "work/../private", "."])("may have no session in %s", async (path) => {
     const refused = create({ cwd: `${top}/${path}` });
-    await expect(refused).rejects.toMatchObject({ kind: "cwd_invalid", data: { reason: "outside_roots" } });
+    await expect(refused).rejects.toMatchObject({ kind: "cwd_invalid", data: { reason: "outside" } });
   });
 
   test.each(["extensions", "skills", "promptTemplates"] as const)(
@@ -55,7 +55,7 @@ describe("what a call names", () => {
       for (const path of ["private/secret.ts", "work/out.ts", "work/out/secret.ts", "work/../workshop/a.ts"]) {
         await expect(create({ [option]: [at("work/in.ts"), `${top}/${path}`] })).rejects.toMatchObject({
           kind: "path_invalid",
-          data: { option, path: `${top}/${path}`, reason: "outside_roots" },
+          data: { option, path: `${top}/${path}`, reason: "outside" },
         });
       }
     },

@@ -1,0 +1,31 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { methods } from "../../../protocol/methods.ts";
+
+const server = join(import.meta.dirname, "../../../server");
+
+/** Every `pattern` below a schema, with where it stands. */
+function patternsOf(value: unknown, at: string): [place: string, pattern: string][] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, part]): [string, string][] =>
+    name === "pattern" && typeof part === "string" ? [[at, part]] : patternsOf(part, `${at}/${name}`),
+  );
+}
+
+test("no pattern that a stranger's text meets can take more than a look at each character", () => {
+  const patterns = Object.entries(methods).flatMap(([name, { params }]) => patternsOf(params, name));
+  expect(patterns.length).toBeGreaterThan(20);
+  // A repetition without a bound inside of one that is repeated is what goes back and forth.
+  const doubtful = patterns.filter(([, pattern]) => /[*+]\)?[^()]*\)(?:[*+]|\{\d+,)/.test(pattern));
+  expect(doubtful).toEqual([]);
+  // Nor what looks back, or ahead without a bound.
+  expect(patterns.filter(([, pattern]) => /\\[1-9]|\(\?<?[=!][^)]*[*+]/.test(pattern))).toEqual([]);
+});
+
+test("no regular expression of the daemon is made of a stranger's words", () => {
+  const files = readdirSync(server, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  const making = files.filter((name) => readFileSync(join(server, name), "utf8").includes("new RegExp("));
+  // Of the paths of the method table.
+  expect(making).toEqual(["edge/rest.ts"]);
+});
