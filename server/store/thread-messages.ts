@@ -34,11 +34,23 @@ export type ThreadRequest =
   | { readonly kind: "close" };
 
 /** The first one says that the thread is ready, or why it is not. */
-export type ThreadReply = WriterOutcome;
+export interface ThreadReply extends WriterOutcome {
+  /** The memory of {@link PackedChanges}, given back: the thread would collect it only when a lot has gathered. */
+  readonly memory?: ArrayBuffer;
+}
+
+/** A larger piece of memory is not kept for the next changes. */
+const maxSpareBytes = 2 * 1024 * 1024;
 
 /** Packs changes for one thread, and knows what texts it has. */
 export class Packer {
   readonly #numbers = new Map<string, number>();
+  #spare: ArrayBuffer | undefined;
+
+  /** Memory of changes that were packed before: the next ones may lie in it. */
+  reuse(memory: ArrayBuffer): void {
+    if (memory.byteLength <= maxSpareBytes) this.#spare = memory;
+  }
 
   pack(changes: readonly Change[]): PackedChanges {
     const texts: string[] = [];
@@ -63,19 +75,21 @@ export class Packer {
         } else items.push(parameter);
       }
     }
-    return { texts, items, blobs, bytes: pieces.length === 0 ? undefined : joined(pieces, size) };
+    return { texts, items, blobs, bytes: pieces.length === 0 ? undefined : this.#joined(pieces, size) };
   }
-}
 
-/** Of its own: what it is transferred with may be a small part of a large piece of memory. */
-function joined(pieces: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
+  /** Copied: what it is transferred with may be a small part of a large piece of memory. */
+  #joined(pieces: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
+    const spare = this.#spare !== undefined && this.#spare.byteLength >= size ? this.#spare : undefined;
+    if (spare !== undefined) this.#spare = undefined;
+    const bytes = new Uint8Array(spare ?? new ArrayBuffer(size), 0, size);
+    let at = 0;
+    for (const piece of pieces) {
+      bytes.set(piece, at);
+      at += piece.length;
+    }
+    return bytes;
   }
-  return bytes;
 }
 
 /** The other end of a {@link Packer}. */

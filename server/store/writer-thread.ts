@@ -36,7 +36,7 @@ function outcomeOf(request: ThreadRequest): ThreadReply {
 }
 
 function reply(outcome: ThreadReply): void {
-  port.postMessage(outcome);
+  port.postMessage(outcome, outcome.memory === undefined ? [] : [outcome.memory]);
   Atomics.add(shared, repliesAt, 1);
   Atomics.notify(shared, repliesAt);
 }
@@ -49,7 +49,9 @@ process.on("exit", () => {
 
 // What is thrown ends the thread, and the other side goes on without it.
 port.on("message", (request: ThreadRequest) => {
-  reply(outcomeOf(request));
+  const outcome = outcomeOf(request);
+  const memory = request.kind === "commit" ? request.packed.bytes?.buffer : undefined;
+  reply(memory === undefined ? outcome : { ...outcome, memory });
   if (request.kind === "close") port.close();
 });
 reply({});

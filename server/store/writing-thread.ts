@@ -100,6 +100,7 @@ export class WritingThread implements WriterThread {
     const onOutcome = this.#onOutcome;
     this.#onOutcome = undefined;
     this.#port.unref();
+    if (reply.memory !== undefined) this.#packer.reuse(reply.memory);
     onOutcome?.(reply);
   }
 

@@ -3,7 +3,7 @@ import Fastify from "fastify";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { fixedRoutes } from "../../../protocol/fixed-routes.ts";
-import { type MethodTable, routeOf } from "../../../protocol/method-row.ts";
+import { isReading, type MethodTable, routeOf } from "../../../protocol/method-row.ts";
 import { methods } from "../../../protocol/methods.ts";
 import { openApiDocument } from "../../../protocol/openapi.ts";
 import { withGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
@@ -109,7 +109,7 @@ describe("a row of the method table", () => {
     expect(answer).toEqual({ method: name, params: { ...fromPath, ...fromQuery } });
     expect(Object.keys((row.params as Any).properties)).toEqual(expect.arrayContaining(names));
     // What may change something is not asked for by following a link.
-    if (route.verb === "GET") expect(row.capability).toBe("observe");
+    if (route.verb === "GET") expect(isReading(row)).toBe(true);
   });
 
   test("with a key takes it from the header Idempotency-Key, once; others refuse it", async () => {

@@ -11,6 +11,7 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly patternProperties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: boolean | Schema;
+  readonly minProperties?: number;
   readonly propertyNames?: Schema;
   readonly required?: readonly string[];
   readonly items?: Schema;
@@ -145,14 +146,25 @@ function fitting(schema: Schema): fc.Arbitrary<unknown> {
 }
 
 function objectOf(schema: Schema): fc.Arbitrary<Params> {
-  const { properties = {}, required = [], patternProperties = {}, additionalProperties, propertyNames } = schema;
+  const {
+    properties = {},
+    required = [],
+    patternProperties = {},
+    additionalProperties,
+    propertyNames,
+    minProperties = 0,
+  } = schema;
   const own = fc.record(Object.fromEntries(Object.entries(properties).map(([name, of]) => [name, fitting(of)])), {
     requiredKeys: [...required],
     noNullPrototype: true,
   });
   const open = typeof additionalProperties === "object" ? [["^[a-z]{1,5}$", additionalProperties] as const] : [];
   const others = [...Object.entries(patternProperties), ...open].map(([pattern, of]) =>
-    fc.dictionary(matching(propertyNames?.pattern ?? pattern), fitting(of), { maxKeys: 3, noNullPrototype: true }),
+    fc.dictionary(matching(propertyNames?.pattern ?? pattern), fitting(of), {
+      minKeys: minProperties,
+      maxKeys: 3,
+      noNullPrototype: true,
+    }),
   );
   return fc.tuple(own, ...others).map((parts): Params => Object.assign({}, ...parts));
 }
