@@ -38,7 +38,7 @@ interface Entry {
 }
 
 /** 256 bits of the system's random numbers. */
-export function newToken(): string {
+function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 

@@ -16,6 +16,7 @@ interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly minItems?: number;
+  readonly uniqueItems?: boolean;
   readonly maxItems?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
@@ -135,8 +136,9 @@ function fitting(schema: Schema): fc.Arbitrary<unknown> {
     case "null":
       return fc.constant(null);
     case "array": {
-      const { minItems = 0, maxItems = 3, items = {} } = schema;
-      return fc.array(fitting(items), { minLength: minItems, maxLength: Math.max(minItems, Math.min(maxItems, 3)) });
+      const { minItems = 0, maxItems = 3, items = {}, uniqueItems } = schema;
+      const bounds = { minLength: minItems, maxLength: Math.max(minItems, Math.min(maxItems, 3)) };
+      return uniqueItems === true ? fc.uniqueArray(fitting(items), bounds) : fc.array(fitting(items), bounds);
     }
     case "object":
       return objectOf(schema);
