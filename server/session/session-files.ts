@@ -145,7 +145,8 @@ export class SessionFiles {
   succeed(from: Session, child: Child, hello: Hello, file: string): void {
     const { house, log } = this.#options;
     const to = house.find(hello.sessionId) ?? this.#successor(from, hello.sessionId, file);
-    from.succession.giveAway(child);
+    const left = Promise.withResolvers<void>();
+    from.succession.giveAway(child, left.promise);
     if (to === undefined || !isSameFile(to.file, file) || !to.succession.canTake) {
       log.error(
         { from: from.sessionId, file },
@@ -153,7 +154,8 @@ export class SessionFiles {
       );
       child.rebind({ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} });
       void child.stop();
-    } else to.succession.takeOver(child);
+      left.resolve(child.cleaned);
+    } else left.resolve(to.succession.takeOver(child));
     if (to !== undefined) from.succession.replacedBy(to.sessionId);
   }
 

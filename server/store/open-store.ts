@@ -5,7 +5,7 @@ import type { StoreDamage, StoreInfo } from "../../protocol/daemon.ts";
 import { CommitMark } from "./commit-mark.ts";
 import { findDamage } from "./damage.ts";
 import { Database } from "./database.ts";
-import { isBuilt, type RebuildOptions, rebuild } from "./rebuild.ts";
+import { aboveAll, isBuilt, type RebuildOptions, rebuild } from "./rebuild.ts";
 import { SessionList } from "./session-list.ts";
 import { SessionStore } from "./sessions.ts";
 import { asidePath, damagedStores, replaceStore } from "./set-aside.ts";
@@ -48,8 +48,9 @@ export function openStore(options: OpenStoreOptions): OpenStore {
       mark,
       onRecovered: () => log.info("the store can be written again"),
     });
+    const ahead = SessionList.ahead(listFile).map((session) => aboveAll(session, Date.now()));
     const list = new SessionList(listFile, (error) => log.warn({ err: error }, "the list of sessions was not written"));
-    const sessions = new SessionStore(database, list);
+    const sessions = new SessionStore(database, list, ahead);
     return {
       database,
       sessions,
