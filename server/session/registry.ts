@@ -201,7 +201,7 @@ export class Registry {
       find: (sessionId) => this.find(sessionId),
       get: (sessionId) => this.get(sessionId),
       all: () => this.all(),
-      add: (stored) => this.#addNew(stored),
+      add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
       begin: async (stored) => await this.#make(stored.sessionId, () => this.#begin(stored)),
@@ -291,14 +291,6 @@ export class Registry {
     const session = this.#session(stored);
     this.#sessions.set(stored.sessionId, session);
     this.watch.note(stored.sessionId, "created");
-    return session;
-  }
-
-  /** One that nobody has asked the store for yet: it is in the list of sessions before anybody is told of it. */
-  #addNew(stored: StoredSession): Session {
-    const session = this.#add(stored);
-    // A failed write is logged by the store, and made again.
-    void session.saved().catch(() => {});
     return session;
   }
 

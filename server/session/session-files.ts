@@ -171,13 +171,16 @@ export class SessionFiles {
     if (house.making(sessionId) !== undefined) return undefined;
     if (!/^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
     const isOpened = existsSync(file);
-    return house.add({
+    const session = house.add({
       ...heir(from, new Date()),
       sessionId,
       file,
       generation: 0,
       ...(isOpened ? { isOpened } : {}),
     });
+    // In the list of sessions before anybody is told of it. A failed write is logged by the store, and made again.
+    void session.saved().catch(() => {});
+    return session;
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
