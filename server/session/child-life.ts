@@ -194,11 +194,14 @@ export class ChildLife {
     this.#lastUsedAt = performance.now();
   }
 
-  /** The child is another session's from now on. Here it is as one that has ended in order. */
-  giveAway(child: Child): void {
+  /**
+   * The child is another session's from now on. Here it is as one that has ended in order; the next one is started when it
+   * has `left` this session's file.
+   */
+  giveAway(child: Child, left: Promise<void>): void {
     if (this.child !== child) return;
     this.#given.add(child);
-    this.#lastCleaned = Promise.resolve();
+    this.#lastCleaned = left;
     this.#hadRun = false;
     this.#become({ kind: "hibernated" });
     this.#runs.interrupt();

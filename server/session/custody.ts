@@ -46,6 +46,8 @@ export class Custody {
   #refused = "";
   /** Looks at the file, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
+  /** Resolves when the children that were given away have left the file. */
+  #given: Promise<unknown> = Promise.resolve();
 
   constructor(options: CustodyOptions) {
     this.#options = options;
@@ -79,16 +81,19 @@ export class Custody {
   started(child: Child, generation: number): void {
     this.#writers.add(child);
     void this.#lease.noteChild(child.id, generation);
-    void child.cleaned.then(() => this.gaveAway(child));
+    void child.cleaned.then(() => {
+      if (this.#writers.delete(child)) void this.#gone();
+    });
   }
 
   async notStarted(): Promise<void> {
     await this.#gone();
   }
 
-  /** The child writes the file no more. */
-  gaveAway(child: Child): void {
-    if (this.#writers.delete(child)) void this.#gone();
+  /** The child is said to be another session's. It has the file until it has `left` it, which never rejects. */
+  gaveAway(child: Child, left: Promise<void>): void {
+    if (!this.#writers.delete(child)) return;
+    this.#given = Promise.all([this.#given, left.then(() => this.#gone())]);
   }
 
   /** A child of another session has this one's file in hand. Throws as {@link begin} does. */
@@ -176,7 +181,10 @@ export class Custody {
   }
 
   async #gone(): Promise<void> {
-    await this.#next(() => this.#lookAtLast());
+    await this.#next(async () => {
+      // What a child that has come back writes is not the last.
+      if (this.#writers.size === 0) await this.#lookAtLast();
+    });
     await this.#lease.letGo();
   }
 
@@ -192,6 +200,7 @@ export class Custody {
 
   /** Resolves when what was begun here is done. */
   async idle(): Promise<void> {
+    await this.#given;
     await this.#next(async () => {});
     await this.#lease.idle();
   }

@@ -154,7 +154,8 @@ export class SessionFiles {
   succeed(from: Session, child: Child, hello: Hello, file: string): void {
     const { house, log } = this.#options;
     const to = house.find(hello.sessionId) ?? this.#successor(from, hello.sessionId, file);
-    from.succession.giveAway(child);
+    const left = Promise.withResolvers<void>();
+    from.succession.giveAway(child, left.promise);
     if (to === undefined || !isSameFile(to.file, file) || !to.succession.canTake) {
       log.error(
         { from: from.sessionId, file },
@@ -162,7 +163,8 @@ export class SessionFiles {
       );
       child.rebind({ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} });
       void child.stop();
-    } else to.succession.takeOver(child);
+      left.resolve(child.cleaned);
+    } else left.resolve(to.succession.takeOver(child));
     if (to !== undefined) from.succession.replacedBy(to.sessionId);
   }
 
@@ -178,13 +180,16 @@ export class SessionFiles {
     if (house.making(sessionId) !== undefined) return undefined;
     if (!/^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
     const isOpened = existsSync(file);
-    return house.add({
+    const session = house.add({
       ...heir(from, new Date()),
       sessionId,
       file,
       generation: 0,
       ...(isOpened ? { isOpened } : {}),
     });
+    // In the list of sessions before anybody is told of it. A failed write is logged by the store, and made again.
+    void session.saved().catch(() => {});
+    return session;
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {

@@ -38,6 +38,8 @@ export class Succession {
   readonly #parts: SuccessionParts;
   #successor: string | undefined;
   #taken: Promise<void> = Promise.resolve();
+  /** Children that other sessions have, and when each has left this one's file. */
+  readonly #given = new WeakMap<Child, Promise<void>>();
 
   constructor(parts: SuccessionParts) {
     this.#parts = parts;
@@ -52,11 +54,15 @@ export class Succession {
     this.#successor = undefined;
   }
 
-  /** Another session is in the child, and has it: this one goes on as one that has hibernated. */
-  giveAway(child: Child): void {
+  /**
+   * Another session is said to be in the child, and has it: this one goes on as one that has hibernated. Until the child
+   * has `left` this one's file, which never rejects, no other is started on it, and nobody else gets it.
+   */
+  giveAway(child: Child, left: Promise<void>): void {
     const { life, custody, childEnded, wake } = this.#parts;
-    life.giveAway(child);
-    custody.gaveAway(child);
+    this.#given.set(child, left);
+    life.giveAway(child, left);
+    custody.gaveAway(child, left);
     childEnded(child, { at: Date.now(), code: null, signal: null, expected: true, stderrTail: child.stderrTail });
     wake();
   }
@@ -73,10 +79,14 @@ export class Succession {
     return this.#parts.life.canTake;
   }
 
-  /** Takes over a child of another session, in which this one's session is by now. */
-  takeOver(child: Child): void {
+  /**
+   * Takes over a child of another session, in which this one's session is by now. Resolves when pi has said so itself, or
+   * when nothing is left of it.
+   */
+  takeOver(child: Child): Promise<void> {
     const { record, life, custody, sinks, resume, scope } = this.#parts;
     const generation = record.nextGeneration();
+    this.#given.delete(child);
     child.rebind(sinks(generation));
     life.take(child);
     // Before the prompts that come now: they are for the session, and no other may have them.
@@ -84,6 +94,7 @@ export class Succession {
     this.#taken = this.#takeFile(child, Promise.all([custody.tookOver(child, generation), verified]));
     this.#taken.catch(() => {});
     resume(child);
+    return verified.catch(() => child.cleaned);
   }
 
   /** Resolves when a session that has taken a child over has its file, too. Throws why it cannot have it. */
@@ -102,6 +113,9 @@ export class Succession {
     const state = isRecordObject(data) ? data : {};
     const { sessionId: id, sessionFile } = state;
     if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) return;
+    // It has gone on to another session, which asks, too.
+    const given = this.#given.get(child);
+    if (given !== undefined) return await given;
     await child.stop();
     throw new WireError("link_failed", `pi was said to have the session ${sessionId}, and has not; it is ended.`, {
       reason: "false_hello",
@@ -109,7 +123,7 @@ export class Succession {
   }
 
   async #takeFile(child: Child, taken: Promise<unknown>): Promise<void> {
-    const { refresh, log } = this.#parts;
+    const { life, refresh, log } = this.#parts;
     try {
       await taken;
     } catch (error) {
@@ -117,6 +131,7 @@ export class Succession {
       void child.stop();
       throw error;
     }
+    if (life.child !== child) return;
     await refresh(child).catch((error: unknown) => log.warn({ err: error }, "pi's state could not be read"));
   }
 }

@@ -6,7 +6,7 @@ import { keptFor } from "../lib/kept-for.ts";
 import { CommitMark } from "./commit-mark.ts";
 import { findDamage } from "./damage.ts";
 import { Database } from "./database.ts";
-import { isBuilt, type RebuildOptions, rebuild } from "./rebuild.ts";
+import { aboveAll, isBuilt, type RebuildOptions, rebuild } from "./rebuild.ts";
 import { SessionList } from "./session-list.ts";
 import { SessionStore } from "./sessions.ts";
 import { asidePath, damagedStores, replaceStore } from "./set-aside.ts";
@@ -49,8 +49,9 @@ export function openStore(options: OpenStoreOptions): OpenStore {
       mark,
       onRecovered: () => log.info("the store can be written again"),
     });
+    const ahead = SessionList.ahead(listFile).map((session) => aboveAll(session, Date.now()));
     const list = new SessionList(listFile, (error) => log.warn({ err: error }, "the list of sessions was not written"));
-    const sessions = new SessionStore(database, list);
+    const sessions = new SessionStore(database, list, ahead);
     // They are looked at once a second at most: whoever asks often pays for what seldom changes.
     const files = keptFor(1_000, () => filesOf(path));
     return {

@@ -106,11 +106,13 @@ function restoreSessions(rows: readonly Row[], known: ReadonlySet<string>, optio
     const found = all.has(id) ? undefined : options.findSession(id);
     if (found !== undefined) all.set(id, sessionOf(id, found));
   }
-  // Numbers of the log may have been given beyond what is still known; the time is above them all.
-  for (const [id, session] of all) {
-    all.set(id, { ...session, reservedSeq: Math.max(session.reservedSeq, options.now * 1_000) });
-  }
+  for (const [id, session] of all) all.set(id, aboveAll(session, options.now));
   return { all, fromRows, fromList };
+}
+
+/** Numbers of the log may have been given beyond what is still known; the time is above them all. */
+export function aboveAll(session: StoredSession, now: number): StoredSession {
+  return { ...session, reservedSeq: Math.max(session.reservedSeq, now * 1_000) };
 }
 
 /** What it was started with is not known any more: pi takes the model from its file, and all else as by default. */

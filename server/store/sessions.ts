@@ -61,8 +61,11 @@ export class SessionStore {
 
   readonly #list: SessionList | undefined;
 
-  /** `list` is the copy that is read where the database has lost its sessions. */
-  constructor(database: Database, list?: SessionList) {
+  /**
+   * `list` is the copy that is read where the database has lost its sessions. `ahead`: sessions that it may never have
+   * got; those of which there is no row get one.
+   */
+  constructor(database: Database, list?: SessionList, ahead: readonly StoredSession[] = []) {
     this.#database = database;
     this.#list = list;
     this.#put = database.prepare(
@@ -74,7 +77,9 @@ export class SessionStore {
     this.#delete = database.prepare("DELETE FROM sessions WHERE session_id = ?");
     this.#all = database.prepare("SELECT record, record_sum AS sum FROM sessions ORDER BY created_at");
     this.#get = database.prepare("SELECT record FROM sessions WHERE session_id = ?");
-    list?.begin(this.all());
+    const rows = this.#rows();
+    list?.begin(rows, ahead);
+    for (const session of list?.ahead ?? []) void this.put(session);
   }
 
   /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
@@ -82,7 +87,7 @@ export class SessionStore {
     this.#list?.put(session);
     const record = JSON.stringify(session);
     const { sessionId, cwd, file, createdAt, updatedAt } = session;
-    return this.#database.keep(
+    const stored = this.#database.keep(
       keyOf(sessionId),
       this.#put,
       sessionId,
@@ -93,6 +98,11 @@ export class SessionStore {
       updatedAt,
       sumOf(record),
     );
+    void stored.then(
+      () => this.#list?.stored(sessionId),
+      () => {},
+    );
+    return stored;
   }
 
   /** Brings to disk, now, what was put. Gives whether a session's numbers are reserved there up to `upTo`. */
@@ -108,7 +118,14 @@ export class SessionStore {
     return this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
   }
 
+  /** Also those that could not be written yet. */
   all(): readonly StoredSession[] {
+    const rows = this.#rows();
+    const known = new Set(rows.map(({ sessionId }) => sessionId));
+    return [...rows, ...(this.#list?.ahead ?? []).filter(({ sessionId }) => !known.has(sessionId))];
+  }
+
+  #rows(): readonly StoredSession[] {
     this.#database.flush();
     return this.#all.all().map(({ record, sum }) => {
       if (!isSound(record, sum)) throw new Error("A session in the store is damaged.");

@@ -20,7 +20,7 @@ export function open(directory: string, options: Partial<Parameters<typeof openS
   });
 }
 
-function storedSession(sessionId: string, more: Partial<StoredSession> = {}): StoredSession {
+export function storedSession(sessionId: string, more: Partial<StoredSession> = {}): StoredSession {
   const file = `/nowhere/${sessionId}.jsonl`;
   const options = { tools: ["read"] };
   return { sessionId, cwd: "/", file, generation: 2, reservedSeq: 5, options, createdAt: 1, updatedAt: 1, ...more };
