@@ -39,6 +39,8 @@ export interface JournalOptions {
 export class Journal {
   readonly sessionId: string;
   readonly epoch: string;
+  /** Whether the session is over for good. */
+  isClosed = false;
   readonly #log: EventLog;
   readonly #subscriptions: Subscriptions;
   #hasPending = false;
@@ -154,6 +156,7 @@ export class Journal {
 
   /** Nothing is told any more. */
   close(): void {
+    this.isClosed = true;
     this.#log.close();
   }
 

@@ -171,8 +171,7 @@ export class Registry {
 
   async #shutDown(): Promise<void> {
     this.watch.close();
-    const { drainMs } = this.#options.limits;
-    const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(drainMs));
+    const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(this.#options.limits.drainMs));
     await Promise.allSettled([...ending, ...this.#underWay, this.children.close(), this.#catalogue.close()]);
   }
 
@@ -298,10 +297,12 @@ export class Registry {
   #session(stored: StoredSession): Session {
     const { sessions, prompts, tracker, dialogs, taker, logs, limits } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
-    return new Session({
+    let session: Session | undefined;
+    session = new Session({
       stored,
       start: (current, sinks) => this.children.start(current, sinks, log),
-      save: (current) => sessions.put(current),
+      // What still happens to one that is over does not bring it back.
+      save: (current) => (session?.journal.isClosed === true ? Promise.resolve() : sessions.put(current)),
       flush: (upTo) => sessions.flush(stored.sessionId, upTo),
       prompts,
       tracker,
@@ -328,6 +329,7 @@ export class Registry {
       },
       log,
     });
+    return session;
   }
 
   #refuseMore(): void {
