@@ -2,6 +2,7 @@ import type { Client, LogNotification, SessionHandle, SessionInfo } from "../cli
 import { type Canvas, PlainCanvas } from "./attach/canvas.ts";
 import { Conversation } from "./attach/conversation.ts";
 import { Keyboard } from "./attach/keyboard.ts";
+import type { Key } from "./attach/line-editor.ts";
 import { LineEditor } from "./attach/line-editor.ts";
 import { LiveCanvas } from "./attach/live-canvas.ts";
 import { recentPast, storedMessages } from "./attach/past.ts";
@@ -46,6 +47,9 @@ class Seat {
   readonly #canvas: Canvas;
   readonly #onResize = (): void => this.#live?.redraw();
   #keyboard: Keyboard | undefined;
+  /** Keys that came before there was somebody to take them. */
+  readonly #early: [text: string | undefined, key: Key][] = [];
+  #press = (text: string | undefined, key: Key): void => void this.#early.push([text, key]);
 
   constructor(invocation: Attach) {
     this.#invocation = invocation;
@@ -69,6 +73,8 @@ class Seat {
       asks: this.#live !== undefined,
       self: client.id,
     });
+    // First of all: what is typed while the past is fetched is for the first prompt.
+    this.#listen();
     this.#head(info);
     const place = await this.#past(client, view, { sessionId: session.id, count });
     view.begin(info);
@@ -95,18 +101,25 @@ class Seat {
     this.#keyboard?.close();
   }
 
+  #listen(): void {
+    if (this.#live === undefined) return;
+    const { output } = this.#invocation;
+    this.#keyboard = new Keyboard({
+      source: process.stdin,
+      write: (text) => output.write(text),
+      onKey: (text, key) => this.#press(text, key),
+    });
+    process.stdout.on("resize", this.#onResize);
+  }
+
   #talk(session: SessionHandle, view: SessionView, leaving: AbortController): Conversation | undefined {
-    const { output, options } = this.#invocation;
+    const { options } = this.#invocation;
     if (this.#live === undefined) return undefined;
     const ifRunning = options["if-running"] ?? "steer";
     const parts = { session, view, canvas: this.#live, editor: this.#editor, ifRunning };
     const conversation = new Conversation(parts);
-    this.#keyboard = new Keyboard({
-      source: process.stdin,
-      write: (text) => output.write(text),
-      onKey: (text, key) => conversation.press(text, key),
-    });
-    process.stdout.on("resize", this.#onResize);
+    this.#press = (text, key) => conversation.press(text, key);
+    for (const [text, key] of this.#early.splice(0)) conversation.press(text, key);
     void conversation.left.then(() => leaving.abort(new Error("left")));
     const responder = session.onDialog((dialog, { signal }) => conversation.ask(dialog, signal), {
       signal: leaving.signal,

@@ -23,17 +23,8 @@ export class Terminal implements AsyncDisposable {
   ): Promise<Terminal> {
     const directory = mkdtempSync(join(tmpdir(), "tmux-"));
     const terminal = new Terminal(directory, { ...env, TERM: "xterm-256color", TMUX: "" });
-    // What has ended stays to be looked at.
-    await terminal.#tmux(
-      "start-server",
-      ";",
-      "set-option",
-      "-g",
-      "remain-on-exit",
-      "on",
-      ";",
-      ...["new-session", "-d", ...["-x", "100", "-y", "30", "-c", cwd], ...command],
-    );
+    const shell = ["sh", "-c", '"$@"; echo "ended with $?"; exec sleep infinity', "sh"];
+    await terminal.#tmux("new-session", "-d", ...["-x", "100", "-y", "30", "-c", cwd], ...shell, ...command);
     return terminal;
   }
 
@@ -54,14 +45,13 @@ export class Terminal implements AsyncDisposable {
 
   /** Resolves when the screen shows it. */
   async shows(pattern: RegExp): Promise<void> {
-    await expect.poll(() => this.text(), { timeout: 50_000 }).toMatch(pattern);
+    await expect.poll(() => this.text(), { timeout: 20_000 }).toMatch(pattern);
   }
 
   /** Resolves with the command's exit code. */
   async exitCode(): Promise<number> {
-    const status = (): Promise<string> => this.#tmux("display-message", "-p", "#{pane_dead}:#{pane_dead_status}");
-    await expect.poll(status, { timeout: 50_000 }).toMatch(/^1:\d+$/m);
-    return Number((await status()).trim().split(":")[1]);
+    await this.shows(/^ended with \d+$/m);
+    return Number(/^ended with (\d+)$/m.exec(await this.text())?.[1]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
