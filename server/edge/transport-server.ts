@@ -36,8 +36,8 @@ export class TransportServer {
   readonly #requests = new WeakMap<Socket, number>();
   /** The newest answer of each socket. Those before it come before it. */
   readonly #newest = new WeakMap<Socket, ServerResponse>();
-  /** What the token of each socket's last request allows. */
-  readonly #grants = new WeakMap<Socket, Grant>();
+  /** What the tokens of each socket's requests allow: an answer to an earlier one may still go on. */
+  readonly #grants = new WeakMap<Socket, Set<Grant>>();
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
 
@@ -134,7 +134,7 @@ export class TransportServer {
   /** Ends the sockets of a token that has ended, behind what was written to them. WebSockets are told first, elsewhere. */
   tokenEnded(grant: Grant): void {
     for (const socket of this.#sockets) {
-      if (this.#grants.get(socket) !== grant) continue;
+      if (this.#grants.get(socket)?.has(grant) !== true) continue;
       socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
       socket.destroySoon();
     }
@@ -167,7 +167,7 @@ export class TransportServer {
     if (this.#stopped !== undefined) response.setHeader("connection", "close");
     const refused = admission.refuse(request, transport) ?? this.#overloaded(waiting > limits.maxRequestsPerSocket);
     const grant = grantOf(request);
-    if (grant !== undefined) this.#grants.set(socket, grant);
+    if (grant !== undefined) this.#grants.set(socket, (this.#grants.get(socket) ?? new Set()).add(grant));
     if (refused === undefined) onRequest(request, response);
     else if (refused === "drop") socket.destroy();
     else refuseRequest(response, refused);

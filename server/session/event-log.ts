@@ -69,6 +69,7 @@ export class EventLog {
   /** Up to here everything is stored that is to be. */
   #stored: number;
   #storing: Promise<boolean> | undefined;
+  #isClosed = false;
   /** The newest number, and the newest of a frame that is to be stored. */
   #newest: number;
   #covered: number;
@@ -186,8 +187,9 @@ export class EventLog {
     }
   }
 
-  /** Gives up the memory. */
+  /** Gives up the memory, and stores nothing any more: what there is of the session is about to be deleted. */
   close(): void {
+    this.#isClosed = true;
     this.#ring.clear();
   }
 
@@ -204,6 +206,7 @@ export class EventLog {
 
   async #persist(): Promise<boolean> {
     const { store } = this.#options;
+    if (this.#isClosed) return true;
     try {
       if (this.#hasForeign) await store.cut(this.#sessionId, this.#base);
       this.#hasForeign = false;
@@ -211,7 +214,7 @@ export class EventLog {
         await store.putGap(this.#sessionId, this.#lost);
         this.#stored = this.#base;
       }
-      while (this.#stored < this.cursor) {
+      while (this.#stored < this.cursor && !this.#isClosed) {
         const { firstSeq, lastSeq, frames } = this.#nextRow();
         if (lastSeq < firstSeq) break;
         if (frames === "jump" || frames === "forgotten") {

@@ -9,7 +9,14 @@ export function dialogHandlers(registry: Registry, desk: DialogDesk): HandlersOf
       if (params.sessionId !== undefined) registry.get(params.sessionId);
       const covers = grant?.limits;
       if (covers === undefined) return desk.page(params);
-      return desk.page({ ...params, isListed: (sessionId) => covers(registry.get(sessionId).stored) });
+      return desk.page({
+        ...params,
+        // One that is still being created is not known yet: to nobody.
+        isListed: (sessionId) => {
+          const session = registry.find(sessionId);
+          return session !== undefined && covers(session.stored);
+        },
+      });
     },
     "dialog/respond": ({ dialogId, answer }, { by }) => ({
       dialogId,

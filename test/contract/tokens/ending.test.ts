@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
+import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect } from "../../../client/index.ts";
@@ -60,6 +62,27 @@ test("a connection whose token is revoked in the middle of its calls gets no ans
   }
   expect(heard.filter(isLater)).toEqual([]);
   expect(await overHttp).toBeInstanceOf(Error);
+});
+
+test("a stream of events ends with its token, also when another one has used its socket since", async () => {
+  await using stage = await startTokenStage();
+  const { sessionId } = await stage.call(stage.main, "session/create", { cwd: stage.directory("cwd") });
+  const token = await stage.token({ name: "ci", capabilities: ["observe"] });
+  const { hostname, port } = new URL(stage.daemon.file.url);
+  const socket = connectSocket(Number(port), hostname);
+  const get = (path: string, by: string, accept: string): void => {
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${by}\r\nAccept: ${accept}\r\n\r\n`,
+    );
+  };
+  get(`/v1/sessions/${sessionId}/events`, token, "text/event-stream");
+  await once(socket, "data");
+  get("/v1/daemon", stage.main, "application/json");
+  await expect.poll(async () => (await stage.call(stage.main, "token/list")).tokens[1].lastUsedAt).toBeTypeOf("number");
+  const ended = once(socket, "close");
+  socket.resume();
+  await stage.call(stage.main, "token/revoke", { name: "ci" });
+  await ended;
 });
 
 test("who rotates the token that it came with gets the new one, and is closed behind it", async () => {

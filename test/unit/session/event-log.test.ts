@@ -203,6 +203,16 @@ describe("EventLog", () => {
     );
   });
 
+  test("stores nothing any more once it is closed, whoever still asks it to", async () => {
+    const store = memoryStore();
+    const log = memoryLog({ store });
+    log.append("session/updated", {});
+    log.close();
+    log.append("session/updated", {});
+    expect(await log.persist()).toBe(true);
+    expect(store.spans).toEqual([]);
+  });
+
   test("costs next to nothing when it is at rest", async () => {
     const before = process.memoryUsage().arrayBuffers;
     const logs = Array.from({ length: 20 }, () => memoryLog({ maxRetainedBytes: 8 << 20, store: forgetful }));
