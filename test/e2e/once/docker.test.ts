@@ -18,6 +18,12 @@ function within(image: string, text: string): string {
   return text.replaceAll(/(?<=^|[\s=])\/(?=(?:src|app|state|pi|work|usr\/local\/bin)\b)/g, `${image}/`);
 }
 
+/** Without what npm tells the scripts that it runs, this test among them: a builder is not started by npm. */
+function outsideOfNpm(): NodeJS.ProcessEnv {
+  const entries = Object.entries(process.env).filter(([name]) => !/^(npm_|INIT_CWD$|NODE_ENV$)/i.test(name));
+  return Object.fromEntries(entries);
+}
+
 async function runs(command: string, args: readonly string[], options: SpawnOptions): Promise<string> {
   const child = spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
@@ -123,9 +129,13 @@ function owned(text: string): string {
 test("the Dockerfile's steps, replayed on a clean tree, make a daemon that is healthy, and nothing of the tests", async () => {
   const work = mkdtempSync(join(tmpdir(), "img-"));
   try {
-    const path = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
+    // Nor with the programs of this checkout, pi among them.
+    const others = (process.env["PATH"] ?? "")
+      .split(delimiter)
+      .filter((folder) => !folder.endsWith("node_modules/.bin"));
+    const path = [dirname(process.execPath), ...others].join(delimiter);
     const replay = new Replay(work, {
-      ...process.env,
+      ...outsideOfNpm(),
       npm_config_prefer_offline: "true",
       npm_config_loglevel: "error",
     });
@@ -149,7 +159,7 @@ test("the Dockerfile's steps, replayed on a clean tree, make a daemon that is he
     expect(lstatSync(join(image, "state")).mode & 0o777).toBe(0o700);
 
     const env = {
-      ...process.env,
+      ...outsideOfNpm(),
       ...replay.env,
       PATH: [join(image, "usr", "local", "bin"), path].join(delimiter),
       PI_RPCD_PI: "",
