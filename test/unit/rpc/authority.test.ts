@@ -17,7 +17,7 @@ function handlers(own: Readonly<Record<string, () => unknown>> = {}): Handlers {
   const all = Object.fromEntries(rows.map(([name]) => [name, own[name] ?? (() => name)]));
   return authorised(all as unknown as Handlers, {
     sessionOf: { sessionId: (id) => id, deliveryId: (id) => id, dialogId: (id) => id, promptId: (id) => id },
-    scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/work/inside" } : { cwd: "/other" }),
+    scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/limited/inside" } : { cwd: "/other" }),
   });
 }
 
