@@ -17,7 +17,7 @@ function handlers(own: Readonly<Record<string, () => unknown>> = {}): Handlers {
   const all = Object.fromEntries(rows.map(([name]) => [name, own[name] ?? (() => name)]));
   return authorised(all as unknown as Handlers, {
     sessionOf: { sessionId: (id) => id, deliveryId: (id) => id, dialogId: (id) => id, promptId: (id) => id },
-    scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/limited/inside" } : { cwd: "/other" }),
+    scopeOf: (sessionId) => (sessionId === "inside" ? { cwd: "/project/inside" } : { cwd: "/other" }),
   });
 }
 
@@ -65,7 +65,7 @@ describe("a capability", () => {
   });
 
   test("admin is not needed for what a configured profile brings, nor to turn something off", () => {
-    const params = { cwd: "/work", profile: "trusted", approve: false, noExtensions: true, noSkills: true };
+    const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: true, noSkills: true };
     expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
   });
 
@@ -136,7 +136,7 @@ describe("a token that has ended", () => {
 });
 
 describe("a token that is limited to some sessions", () => {
-  const grant = new Grant({ name: "ci", capabilities: ["observe", "prompt"], cwds: ["/work"] });
+  const grant = new Grant({ name: "ci", capabilities: ["observe", "prompt"], cwds: ["/project"] });
   const isNew: readonly string[] = ["session/prompt", "session/steer", "session/followUp", "delivery/push"];
 
   test("gets of what belongs to any other what is said of something that is not there, by every method", () => {
