@@ -79,6 +79,7 @@ export interface DaemonOptions {
 
 /** A running daemon. */
 export interface Daemon {
+  /** As it stands in `daemon.json`: the token changes when it is rotated. */
   readonly file: DaemonFile;
   readonly stateDir: string;
   /** Resolves when everything has ended. */
@@ -258,7 +259,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     state.announce(file);
     void registry.resume();
     log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
-    return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
+    return {
+      get file() {
+        return announced.file ?? file;
+      },
+      stateDir: state.path,
+      closed: resources.released,
+      stop: () => resources.release(),
+    };
   } catch (error) {
     await resources.release();
     throw error;

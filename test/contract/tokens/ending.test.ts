@@ -111,6 +111,7 @@ test("the daemon's own token cannot be revoked, and its rotation is in daemon.js
   const { token } = await stage.call(stage.main, "token/rotate", { name: "main" });
   await webSocket.closed;
   expect(readMain(stage.stateDir)).toBe(token);
+  expect(stage.daemon.file).toMatchObject({ token, pid: process.pid });
   expect(readFileSync(join(stage.stateDir, "token"), "utf8").trim()).toBe(token);
 });
 
