@@ -49,6 +49,7 @@ import { DialogStore } from "./store/dialogs.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
+import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
@@ -282,7 +283,8 @@ function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
     return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new StartError("store_unusable", `The store ${path} cannot be opened: ${why}`, { cause });
+    const kind = cause instanceof NewerStoreError ? "store_too_new" : "store_unusable";
+    throw new StartError(kind, `The store ${path} cannot be opened: ${why}`, { cause });
   }
 }
 

@@ -11,7 +11,7 @@ const limits = { headersTimeoutMs: 500, requestTimeoutMs: 1_000 };
 const head = (edge: TestEdge, more: string): string =>
   `POST /v1/rpc HTTP/1.1\r\nhost: localhost:${edge.port}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`;
 
-describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) => {
+describe.concurrent.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) => {
   it("that drip their head a byte at a time are ended with 408 all the same", async () => {
     await using edge = await startEdge({ limits });
     using socket = rawSocket(edge, transport);
