@@ -85,7 +85,7 @@ class Run {
   readonly #operations: readonly Operation[];
   readonly #missed = new Map<string, number>();
   readonly #ends = new Map<string, number>();
-  /** The operations of the round, as they began. */
+  /** What was done in the round, as it began. */
   readonly #begun: { readonly at: number; readonly session: string; readonly kind: string }[] = [];
   #pushes = 0;
   #requests = 0;
@@ -232,7 +232,10 @@ class Run {
         prompts < 4 && (prompts === 0 || this.#world.ledger.open(actor.sessionId).length > 0);
         prompts += 1
       ) {
-        await actor.prompt();
+        const called = await actor.prompted();
+        const answered =
+          called.kind === "refused" ? `refused: ${called.error.kind}, ${called.error.message}` : called.kind;
+        this.#begun.push({ at: Date.now(), session: actor.name, kind: `prompt at the end (${answered})` });
         await this.#world.ledger.until(
           () => actor.isQuiet() && this.#world.ledger.open(actor.sessionId).length === 0,
           5_000,
