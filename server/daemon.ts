@@ -131,6 +131,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       store: deliveries,
       ...limits.delivery,
       log,
+      isGone: (sessionId) => store.sessions.wasGone(sessionId),
       onChange: (delivery) => {
         metrics.deliveryChanged(delivery);
         sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery);
