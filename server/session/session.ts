@@ -66,10 +66,11 @@ export class Session implements SessionCore {
     const { sessionId, generation } = options.stored;
     this.#record = new SessionRecord(options.stored, options.save);
     this.#firstGeneration = generation + 1;
-    const eventLog = options.logs.open(sessionId, this.#record.numbers(options.flush));
+    const { epoch } = this.#record;
+    const eventLog = options.logs.open(sessionId, epoch, this.#record.numbers(options.flush));
     const onFault = (err: unknown, subscriberId: string): void =>
       options.log.error({ err, subscriberId }, "a subscriber has failed, and gets nothing more");
-    this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog, onFault });
+    this.#journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
     const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
     const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
     this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });
