@@ -34,6 +34,8 @@ export const limits = {
     maxMemoryPercent: 50,
     /** How long a start may wait for a place. */
     placeTimeoutMs: 30_000,
+    /** A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. */
+    endPatienceMs: 1_000,
     /** How often sessions are looked at, and their memory. */
     lookEveryMs: 1_000,
     weighEveryMs: 10_000,
@@ -162,6 +164,7 @@ interface LifeLimits {
     readonly maxChildren: number;
     readonly maxChildrenBytes: number;
     readonly placeTimeoutMs: number;
+    readonly endPatienceMs: number;
     readonly lookEveryMs: number;
     readonly weighEveryMs: number;
   };

@@ -171,6 +171,7 @@ const occupancy: Readonly<Record<keyof typeof daemonLimits.occupancy, string>> =
   maxMemoryPercent:
     "The memory that they do not share, of the machine's. Over it, idle ones hibernate. `PI_RPCD_MAX_CHILDREN_MIB` sets a number instead.",
   placeTimeoutMs: "How long a start waits for one of these places. Then it fails with `overloaded`.",
+  endPatienceMs: "An idle one whose end takes longer keeps no start waiting: the next idle one hibernates meanwhile.",
   lookEveryMs: "How often the daemon looks for sessions that have been idle for too long.",
   weighEveryMs: "How often it looks at the memory of their processes.",
 };
