@@ -71,6 +71,7 @@ const daemon: Readonly<
       | "occupancy"
       | "responsiveness"
       | "rates"
+      | "clients"
     >,
     string
   >
@@ -114,6 +115,13 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxOpenBytesPerSession: "Their bytes together. Further ones are answered with `overloaded`.",
   maxSettledInMemory: "Settled deliveries in memory. Others are read from the store; nothing is lost.",
   maxSettledBytesInMemory: "Their bytes together. As above.",
+};
+
+const clients: Readonly<Record<keyof typeof daemonLimits.clients, string>> = {
+  maxClientsPerToken:
+    "Ids of one token's clients. Those that have gone longest are forgotten first; where all are connected, a further one is `overloaded`.",
+  maxGoneClients:
+    "Ids of clients that have gone, of all tokens. Beyond, the token that has most of them loses its oldest. An id that is forgotten is nobody's.",
 };
 
 const calls: Readonly<Record<keyof typeof daemonLimits.calls, string>> = {
@@ -207,6 +215,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits, daemon),
   ...described(daemonLimits.calls, calls),
   ...described(daemonLimits.prompts, prompts),
+  ...described(daemonLimits.clients, clients),
   ...described(daemonLimits.log, log),
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.settled, settled),
