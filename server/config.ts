@@ -123,8 +123,11 @@ export const limits = {
   },
   /** How late the daemon's event loop may be before it says that it is not ready. */
   maxLoopDelayMs: 1_000,
-  /** Calls of one token in a window of time: those that may start a pi, and those that give a model something to do. */
-  rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000 },
+  /**
+   * In a window of time. Calls of one token: those that may start a pi of their own, those that give a model something to
+   * do, and pushes. And the starts of one session's pi, whoever wants it.
+   */
+  rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000, maxPushes: 200_000, maxWakes: 100 },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   child: {

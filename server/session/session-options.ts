@@ -11,6 +11,7 @@ import type { Logs } from "./logs.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import type { ResponsivenessLimits } from "./responsiveness.ts";
 import type { Session } from "./session.ts";
+import type { WakeLimits } from "./wakes.ts";
 
 /** What a session hears from its child, and how it gives up waiting for one. */
 export interface StartSinks extends ChildSinks {
@@ -51,6 +52,8 @@ export interface SessionOptions {
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;
   readonly responsiveness: ResponsivenessLimits;
+  /** Of the starts of its pi. */
+  readonly rates: WakeLimits;
   /** Milliseconds until a start may be made that no client asks for; 0: now. */
   readonly admitStart: () => number;
   /** The session is not as it was. */

@@ -90,6 +90,7 @@ export class Session implements SessionCore {
     });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
+      wakes: options.rates,
       start: (signal) => this.#start(signal),
       onReady: (child) => {
         this.#provider.attach(child);
