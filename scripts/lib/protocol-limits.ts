@@ -204,7 +204,8 @@ const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
   maxRecordBytes: "One record of pi. A longer one is skipped and reported by an `rpcd_diagnostic` event.",
   maxStdinBacklogBytes: "What waits for a pi that does not read. Over it, the call fails with `overloaded`.",
   maxStderrBytes: "The end of pi's stderr, in `exit.stderrTail`.",
-  startTimeoutMs: "From starting pi until it is ready. Then `start_failed`.",
+  startTimeoutMs:
+    "From starting pi until it is ready. Then `start_failed`. A pi into which another session was put has as long to say so; then it is ended.",
   maxStartupDialogMs: "What dialogs with a timeout of their own, asked while pi starts, may add to that in all.",
   startupDialogGraceMs:
     "From a dialog without a timeout, asked while pi starts, to pi's first answer. Then `startup_dialog`.",

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { Child, ChildSinks } from "../pi/child.ts";
+import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -51,6 +51,7 @@ export interface SessionOptions {
   readonly calls: Omit<PiCallsOptions, "refresh">;
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;
+  readonly child: Pick<ChildLimits, "startTimeoutMs">;
   readonly responsiveness: ResponsivenessLimits;
   /** Of the starts of its pi. */
   readonly rates: WakeLimits;
