@@ -181,6 +181,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       on.close(),
     );
     const clients = new Clients({
+      limits: limits.clients,
       onLeft: (clientId) => {
         for (const { control } of registry.all()) control.left(clientId);
       },

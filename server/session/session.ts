@@ -91,6 +91,7 @@ export class Session implements SessionCore {
     });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
+      wakes: options.rates,
       start: (signal) => this.#start(signal),
       onReady: (child) => {
         this.#provider.attach(child);
@@ -128,7 +129,7 @@ export class Session implements SessionCore {
     });
     this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
     this.succession = new Succession({
-      ...parts,
+      ...{ ...parts, startTimeoutMs: options.child.startTimeoutMs },
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
