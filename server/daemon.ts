@@ -117,8 +117,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const deliveries = new DeliveryStore(database, limits.settled);
     const prompts = new PromptStore(database);
     const events = new EventStore(database, limits.storedEvents);
-    const reserved = new Map(store.sessions.all().map(({ sessionId, reservedSeq }) => [sessionId, reservedSeq]));
-    await Logs.recover(events, state.path, reserved).catch((error: unknown) => {
+    const recorded = new Map(
+      store.sessions.all().map(({ sessionId, logEpoch: epoch, reservedSeq }) => [sessionId, { epoch, reservedSeq }]),
+    );
+    await Logs.recover(events, state.path, recorded).catch((error: unknown) => {
       log.error({ err: error }, "what a killed daemon had told could not be stored; a later one tries again");
     });
     const onTailFailure = (error: unknown) => log.warn({ err: error }, "the tail of the logs was not written");
@@ -131,6 +133,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       store: deliveries,
       ...limits.delivery,
       log,
+      isGone: (sessionId) => store.sessions.wasGone(sessionId),
       onChange: (delivery) => {
         metrics.deliveryChanged(delivery);
         sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery);
@@ -180,6 +183,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       on.close(),
     );
     const clients = new Clients({
+      limits: limits.clients,
       onLeft: (clientId) => {
         for (const { control } of registry.all()) control.left(clientId);
       },

@@ -40,9 +40,10 @@ export function openStore(options: OpenStoreOptions): OpenStore {
     finishReplacing(path);
     const noted = mark.read();
     const damage = findDamage(path, noted);
+    const listed = SessionList.read(listFile);
     if (damage !== undefined) {
       const commits = noted ?? 0;
-      const report = rebuildStore({ ...options, damage, commits, list: SessionList.read(listFile), now: Date.now() });
+      const report = rebuildStore({ ...options, damage, commits, listed, now: Date.now() });
       log.error({ damage: report }, "the store was damaged; it was set aside, and another begun with what was left");
     }
     const older = backUpOlder(path, Date.now());
@@ -53,9 +54,9 @@ export function openStore(options: OpenStoreOptions): OpenStore {
       mark,
       onRecovered: () => log.info("the store can be written again"),
     });
-    const ahead = SessionList.ahead(listFile).map((session) => aboveAll(session, Date.now()));
+    const ahead = listed.ahead.map((session) => aboveAll(session, Date.now()));
     const list = new SessionList(listFile, (error) => log.warn({ err: error }, "the list of sessions was not written"));
-    const sessions = new SessionStore(database, list, ahead);
+    const sessions = new SessionStore(database, list, { ahead, closed: listed.closed });
     // They are looked at once a second at most: whoever asks often pays for what seldom changes.
     const files = keptFor(1_000, () => filesOf(path));
     return {
