@@ -304,10 +304,8 @@ export class Session implements SessionCore {
     const generation = this.#record.nextGeneration();
     this.dialogs.childStarting();
     try {
-      const { child, ready } = await this.#options.start(this.#record.stored, {
-        signal,
-        ...this.#reports.sinks(generation),
-      });
+      const sinks = this.#reports.sinks(generation);
+      const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...sinks });
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.
