@@ -121,6 +121,14 @@ export const limits = {
     /** How long the last one who can answer may be away. */
     maxAwayMs: 30_000,
   },
+  store: {
+    /** Writes that wait for the disk, and their bytes. The bytes do not count for changes of what exists already. */
+    maxQueued: 100_000,
+    maxQueuedBytes: 32 * 1024 * 1024,
+    /** Changes that a failing store owes, and their bytes. From the half on nothing new is taken. */
+    maxUnwritten: 100_000,
+    maxUnwrittenBytes: 256 * 1024 * 1024,
+  },
   /** How late the daemon's event loop may be before it says that it is not ready. */
   maxLoopDelayMs: 1_000,
   /**

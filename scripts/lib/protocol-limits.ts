@@ -72,6 +72,7 @@ const daemon: Readonly<
       | "responsiveness"
       | "rates"
       | "clients"
+      | "store"
     >,
     string
   >
@@ -142,6 +143,14 @@ const log: Readonly<Record<keyof typeof daemonLimits.log, string>> = {
   maxStoredEventBytes: "A larger event is kept in memory alone; later it is a gap.",
   maxTailBytes:
     "What was told and is not stored yet, on disk for a daemon that comes behind a killed one. Beyond, while the store fails, it would be a gap: `daemon_restart`.",
+};
+
+const store: Readonly<Record<keyof typeof daemonLimits.store, string>> = {
+  maxQueued: "Writes that wait for the disk. Further ones are `overloaded`; of a change that waits the newest is kept.",
+  maxQueuedBytes: "Their bytes together. New work is `overloaded` beyond; changes of what exists already are not.",
+  maxUnwritten:
+    "Changes that a store owes that cannot be written, the newest of each. From the half on new work is `overloaded`; beyond, a further change is not made again.",
+  maxUnwrittenBytes: "Their bytes together. As above.",
 };
 
 const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, string>> = {
@@ -221,6 +230,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.prompts, prompts),
   ...described(daemonLimits.clients, clients),
   ...described(daemonLimits.log, log),
+  ...described(daemonLimits.store, store),
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
