@@ -204,7 +204,7 @@ export class Registry {
       add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
-      begin: async (stored) => await this.#make(stored.sessionId, () => this.#begin(stored)),
+      begin: async (stored, how) => await this.#make(stored.sessionId, () => this.#begin(stored, how)),
       end: (session, how) => this.#track(this.#close(session, how)),
     };
   }
@@ -268,12 +268,12 @@ export class Registry {
     }
   }
 
-  async #begin(stored: StoredSession): Promise<Session> {
+  async #begin(stored: StoredSession, how: "awake" | "asleep" = "awake"): Promise<Session> {
     const session = this.#session(stored);
     const { sessionId, file } = stored;
     this.#creating.add(session);
     try {
-      await session.awake();
+      if (how === "awake") await session.awake();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
