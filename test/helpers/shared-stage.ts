@@ -2,10 +2,7 @@ import { afterAll } from "vitest";
 import type { Client, SessionHandle } from "../../client/index.ts";
 import { isTerminal } from "../../protocol/delivery-progress.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
-import { echo } from "../../provider/echo.ts";
-import type { LogEntry } from "../../provider/log.ts";
-import { type Responder, Script, type Step } from "../../provider/script.ts";
-import type { ScriptedProvider } from "../../provider/server.ts";
+import { type ScriptOptions, Scripts, type TestsProvider } from "./scripts.ts";
 import { type Stage, type StageOptions, startStage } from "./stage.ts";
 
 // Starting pi takes most of a test's time. Tests for which it does not matter what a session has been through share a
@@ -13,12 +10,6 @@ import { type Stage, type StageOptions, startStage } from "./stage.ts";
 
 /** How long a session may take to come to rest behind a test, in milliseconds: else it is closed. */
 const restsWithinMs = 5_000;
-
-/** The provider of a shared stage, as one test sees it. */
-export interface TestsProvider extends Pick<ScriptedProvider, "add" | "remainingSteps" | "waitForRequest"> {
-  /** Those since the test began. */
-  readonly requests: readonly LogEntry[];
-}
 
 /** A shared stage for the time of one test. */
 export interface StageOfTest
@@ -31,11 +22,9 @@ export interface StageOfTest
   freshSession(api?: ScriptedName): Promise<SessionHandle>;
 }
 
-export interface ScriptOptions {
-  /** Replies for the next requests, one each. Default: none. */
-  readonly script?: readonly Step[];
-  /** Replies to the requests that no step takes. Default: {@link echo}. */
-  readonly otherwise?: Responder;
+export interface SharedOptions extends Omit<StageOptions, "provider"> {
+  /** Called before the first session is there. */
+  readonly prepare?: (stage: Stage) => void;
 }
 
 export interface SharedStage {
@@ -44,7 +33,7 @@ export interface SharedStage {
 }
 
 /** A stage for the tests of a file, which begins with the first that uses it. */
-export function shareStage(options: Omit<StageOptions, "provider"> = {}): SharedStage {
+export function shareStage(options: SharedOptions = {}): SharedStage {
   const house = new House(options);
   afterAll(() => house.end());
   return { use: (script = {}) => house.use(script) };
@@ -56,24 +45,19 @@ interface Room {
 }
 
 class House {
-  readonly #options: Omit<StageOptions, "provider">;
+  readonly #options: SharedOptions;
+  readonly #scripts = new Scripts();
   #stage: Stage | undefined;
-  #script = new Script([], echo());
   #free: Room[] = [];
 
-  constructor(options: Omit<StageOptions, "provider">) {
+  constructor(options: SharedOptions) {
     this.#options = options;
   }
 
-  async use({ script = [], otherwise = echo() }: ScriptOptions): Promise<StageOfTest> {
-    this.#stage ??= await startStage({
-      ...this.#options,
-      provider: { otherwise: (request) => this.#script.replyTo(request) },
-    });
+  async use(script: ScriptOptions): Promise<StageOfTest> {
+    this.#stage ??= await this.#start();
     const stage = this.#stage;
-    const steps = new Script(script, otherwise);
-    this.#script = steps;
-    const begin = stage.provider.requests.at(-1)?.n ?? 0;
+    const provider = this.#scripts.begin(stage.provider, script);
     const taken: Room[] = [];
     const freshSession = async (api: ScriptedName = "scripted"): Promise<SessionHandle> => {
       const session = await stage.session(api);
@@ -89,10 +73,15 @@ class House {
     };
     const { root, cwd, stateDir, agentDir, daemon, client } = stage;
     return {
-      ...{ root, cwd, stateDir, agentDir, daemon, client, session, freshSession },
-      provider: providerSince(begin, { provider: stage.provider, steps }),
-      [Symbol.asyncDispose]: () => this.#leave(stage, { steps, taken }),
+      ...{ root, cwd, stateDir, provider, agentDir, daemon, client, session, freshSession },
+      [Symbol.asyncDispose]: () => this.#leave(stage, { provider, taken }),
     };
+  }
+
+  async #start(): Promise<Stage> {
+    const stage = await startStage({ ...this.#options, provider: { otherwise: this.#scripts.respond } });
+    this.#options.prepare?.(stage);
+    return stage;
   }
 
   async end(): Promise<void> {
@@ -103,8 +92,8 @@ class House {
   }
 
   /** Nothing of a test reaches the next one: what is not as it must be is closed, and in doubt the whole stage ends. */
-  async #leave(stage: Stage, { steps, taken }: { steps: Script; taken: readonly Room[] }): Promise<void> {
-    const isUsedUp = steps.remaining === 0;
+  async #leave(stage: Stage, { provider, taken }: { provider: TestsProvider; taken: readonly Room[] }): Promise<void> {
+    const isUsedUp = provider.remainingSteps === 0;
     try {
       for (const room of taken) {
         if (isUsedUp && (await isAtRest(stage.client, room))) this.#free.push(room);
@@ -113,7 +102,7 @@ class House {
     } catch {
       await this.end();
     } finally {
-      steps.abandon(new Error("The test is over"));
+      this.#scripts.end();
     }
   }
 }
@@ -141,21 +130,4 @@ async function isAtRest(client: Client, { id, api }: Room): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function providerSince(
-  begin: number,
-  { provider, steps }: { readonly provider: ScriptedProvider; readonly steps: Script },
-): TestsProvider {
-  return {
-    get requests() {
-      return provider.requests.filter(({ n }) => n > begin);
-    },
-    get remainingSteps() {
-      return steps.remaining;
-    },
-    add: (...added) => steps.add(added),
-    waitForRequest: (matches = () => true, options = {}) =>
-      provider.waitForRequest((request) => request.n > begin && matches(request), options),
-  };
 }
