@@ -25,19 +25,19 @@ const maxNameLength = 200;
 
 export function createInvoke({ handlers, validator, validateResults, log }: InvocationOptions): Invoke {
   // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
-  const failed = (method: string, call: Call, error: unknown): unknown =>
-    isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, { method });
+  const failed = (method: string, params: unknown, call: Call, error: unknown): unknown =>
+    isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, contextOf(method, params, call));
 
   function checked(method: MethodName, result: unknown): unknown {
     if (validateResults) checkResult(method, result, validator);
     return result;
   }
 
-  async function later(method: MethodName, call: Call, result: Promise<unknown>): Promise<unknown> {
+  async function later(method: MethodName, params: unknown, call: Call, result: Promise<unknown>): Promise<unknown> {
     try {
       return checked(method, await result);
     } catch (error) {
-      throw failed(method, call, error);
+      throw failed(method, params, call, error);
     }
   }
 
@@ -46,9 +46,9 @@ export function createInvoke({ handlers, validator, validateResults, log }: Invo
       const method = knownMethod(name);
       const handler = handlers[method] as (params: unknown, call: Call) => unknown;
       const result = handler(checkedParams(method, params, validator), call);
-      return result instanceof Promise ? later(method, call, result) : checked(method, result);
+      return result instanceof Promise ? later(method, params, call, result) : checked(method, result);
     } catch (error) {
-      throw failed(name, call, error);
+      throw failed(name, params, call, error);
     }
   };
 }
@@ -57,6 +57,13 @@ function knownMethod(name: string): MethodName {
   if (isMethodName(name)) return name;
   const shown = JSON.stringify(name.slice(0, maxNameLength));
   throw new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
+}
+
+/** What the log says of a call that has failed. */
+function contextOf(method: string, params: unknown, { peer }: Call): Readonly<Record<string, unknown>> {
+  const named: unknown = (params as { readonly sessionId?: unknown } | null | undefined)?.sessionId;
+  const sessionId = typeof named === "string" ? { sessionId: named.slice(0, maxNameLength) } : {};
+  return { method: method.slice(0, maxNameLength), connectionId: peer?.id, ...sessionId };
 }
 
 /** What Node's own functions reject with when their signal is aborted, where the call's was. */
