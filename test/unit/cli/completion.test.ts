@@ -15,7 +15,7 @@ writeFileSync(join(folder, "script"), bashScript(table));
 mkdirSync(join(folder, "some where"));
 writeFileSync(join(folder, "some file"), "");
 // What a running daemon's list would be, with a label that passes for an id; and ids as no daemon would give them.
-const forged = ["$(touch${IFS}forged)", "`touch forged`", "0199-aa;touch forged", "-rf", "0199 *"];
+const forged = ["$(>forged)", "`touch forged`", "0199-aa;touch forged", "-rf", "0199 *"];
 const program = join(folder, "pi-rpcd");
 const documents = forged.map((id) => `{"sessions":[{"sessionId":"0199-aa","labels":{"sessionId":"${id}"}}]}`);
 writeFileSync(join(folder, "documents"), `${documents.join("\n")}\n`);
