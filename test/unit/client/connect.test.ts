@@ -5,7 +5,9 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { connectTo } from "../../../client/browser.ts";
 import { connect } from "../../../client/connect.ts";
+import { httpCall } from "../../../client/http-client.ts";
 import { errorCatalogue, WireError } from "../../../protocol/errors.ts";
 import { FakeDaemon } from "./fake-daemon.ts";
 import { daemonInfo } from "./fixtures.ts";
@@ -33,9 +35,9 @@ describe("connect", () => {
     },
   );
 
-  it("takes TCP when nothing listens at the socket", async () => {
+  it("takes TCP where the socket cannot be used", async () => {
     await using daemon = await FakeDaemon.start();
-    await daemon.stopUnix();
+    daemon.writeFile({ socketPath: `/${"too-long/".repeat(20)}` });
     await using client = await daemon.connect();
     expect((await client.info()).pid).toBe(1);
     expect(daemon.handshakes[0]?.socket.remoteAddress).toBe("127.0.0.1");
@@ -52,6 +54,25 @@ describe("connect", () => {
     });
     expect(daemon.handshakes).toEqual([]);
   });
+
+  it("shows the port no token where nobody listens at the socket, whoever has the daemon's number now", async () => {
+    await using daemon = await FakeDaemon.start();
+    await daemon.stopUnix();
+    await expect(daemon.connect()).rejects.toMatchObject({ kind: "daemon_not_running", reason: "stale" });
+    await expect(httpCall("daemon/info", {}, { stateDir: daemon.stateDir })).rejects.toMatchObject({ reason: "stale" });
+    expect([daemon.handshakes, daemon.calls]).toEqual([[], []]);
+  });
+
+  it.runIf(process.platform === "linux")(
+    "shows the port no token where the process has no file of the daemon's open",
+    async () => {
+      await using daemon = await FakeDaemon.start();
+      daemon.writeFile({ socketPath: `/${"too-long/".repeat(20)}`, pid: process.ppid });
+      await expect(daemon.connect()).rejects.toMatchObject({ kind: "daemon_not_running", reason: "stale" });
+      await expect(daemon.connect({ url: daemon.url })).rejects.toThrow("wants a token");
+      expect(daemon.handshakes.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+    },
+  );
 
   it("uses the socket of a daemon whose process it cannot see", async () => {
     await using daemon = await FakeDaemon.start();
@@ -107,6 +128,16 @@ describe("connect", () => {
     await using given = await connect({ stateDir, url: other.url, token: other.token });
     expect((await given.info()).pid).toBe(1);
   });
+
+  it.each(["http://192.0.2.1:9", "ws://daemon.example", "http://127.0.0.1.example:9", "http://localhost@192.0.2.1"])(
+    "sends no token to %s, which is neither here nor encrypted",
+    async (url) => {
+      const refused = { name: "TypeError", message: expect.stringMatching(/ unencrypted\. .*allowPlaintext/) };
+      await expect(connect({ url, token: "t" })).rejects.toMatchObject(refused);
+      await expect(httpCall("daemon/info", {}, { url, token: "t" })).rejects.toMatchObject(refused);
+      await expect(connectTo({ url, token: "t" })).rejects.toMatchObject(refused);
+    },
+  );
 
   it("asks a daemon that was given by address for its protocol", async () => {
     await using daemon = await FakeDaemon.start();

@@ -15,9 +15,9 @@ describe("httpCall", () => {
     expect(daemon.handshakes).toEqual([]);
   });
 
-  it("takes TCP when nothing listens at the socket", async () => {
+  it("takes TCP where the socket cannot be used", async () => {
     await using daemon = await FakeDaemon.start();
-    await daemon.stopUnix();
+    daemon.writeFile({ socketPath: `/${"too-long/".repeat(20)}` });
     expect(await httpCall("daemon/info", {}, { stateDir: daemon.stateDir })).toEqual(daemonInfo());
   });
 
