@@ -18,6 +18,7 @@ test("a daemon in the foreground of a terminal logs for people, and ends with Ct
   await scene.json(["ls"]);
   await terminal.press("C-c");
   expect(await terminal.exitCode()).toBe(0);
+  expect(scene.daemonFile).toBeUndefined();
   const text = await terminal.text();
   expect(text).toMatch(/INFO {2}ending why=/);
   expect(text).not.toMatch(/"level":|\{"time/);

@@ -11,7 +11,7 @@ const limits = { headersTimeoutMs: 500, requestTimeoutMs: 1_000 };
 const head = (edge: TestEdge, more: string): string =>
   `POST /v1/rpc HTTP/1.1\r\nhost: localhost:${edge.port}\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\n${more}\r\n\r\n`;
 
-describe.concurrent.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) => {
+describe.each<Transport>(["tcp", "unix"])("slow clients over %s", (transport) => {
   it("that drip their head a byte at a time are ended with 408 all the same", async () => {
     await using edge = await startEdge({ limits });
     using socket = rawSocket(edge, transport);
@@ -45,7 +45,7 @@ describe.concurrent.each<Transport>(["tcp", "unix"])("slow clients over %s", (tr
     using socket = rawSocket(edge, transport);
     socket.socket.pause();
     socket.socket.write(`${head(edge, `content-length: ${listing.length}`)}${listing}`);
-    await vi.waitUntil(() => handler.mock.calls.length === 1);
+    await vi.waitUntil(() => handler.mock.calls.length === 1, { timeout: 20_000 });
     // An answer under way is waited for; far longer than this test may take.
     await edge.edge.close(1_000_000);
   });
@@ -74,7 +74,7 @@ describe.concurrent.each<Transport>(["tcp", "unix"])("slow clients over %s", (tr
     using silent = rawSocket(edge, transport);
     await once(silent.socket, "connect");
     const asked = http(edge, { transport, method: "POST", path: "/v1/rpc", headers: json, body: listing });
-    await vi.waitUntil(() => handler.mock.calls.length === 1);
+    await vi.waitUntil(() => handler.mock.calls.length === 1, { timeout: 20_000 });
     const closed = edge.edge.close();
     expect(await silent.ended).toBe("");
     resolve({ sessions: [] });

@@ -118,6 +118,7 @@ describe("a store that fails", () => {
       expect(await kindOf(keep("e", text))).toBe("overloaded");
       expect(await kindOf(keep("a", "newer"))).toBe("store_failed");
       expect(database.unwritten).toBe(4);
+      connection.fail("open", 0);
       await recovered.promise;
       expect(onDisk()).toEqual(["a,newer", ...["b", "c", "d"].map((key) => `${key},${text}`)]);
       expect(await kindOf(write("after"))).toBe("stored");
