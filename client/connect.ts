@@ -32,7 +32,7 @@ export interface ConnectOptions extends ReachOptions {
 let validator: Validator | undefined;
 
 /**
- * Connects to the running daemon; by its Unix socket, or by TCP on loopback where that cannot be used. `daemon.json` is read anew each
+ * Connects to the running daemon; the Unix socket is tried first, then TCP on loopback. `daemon.json` is read anew each
  * time a lost connection is made again: after a restart the daemon may be elsewhere.
  *
  * Rejects with `DaemonNotRunningError` (no daemon, or a `daemon.json` that leads to none), `UnauthorizedError`,

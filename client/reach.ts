@@ -3,6 +3,7 @@ import { WireError } from "../protocol/errors.ts";
 import { type Address, checkSecrecy, isSameAddress, nameOf } from "./address.ts";
 import { isAlive, readDaemonFile, stateDirectory } from "./discovery.ts";
 import { ConnectionFailedError, DaemonNotRunningError, LocalError, UnauthorizedError } from "./local-errors.ts";
+import { tellsOpenFiles } from "./open-files.ts";
 
 /** Which daemon. Without an address it is found by the `daemon.json` of the state directory. */
 export interface ReachOptions {
@@ -42,8 +43,9 @@ function isExplicit(options: ReachOptions): boolean {
 
 /**
  * Runs `attempt` against the daemon's addresses until one answers: the Unix socket, then TCP. The port that `daemon.json`
- * names is for those who may or can not use the socket: where nobody listens at that, it is not tried. When a token from
- * `daemon.json` is refused, the file is read once more: the daemon may have been started anew, or its token rotated.
+ * names is not tried where nobody listens at the socket and the system cannot prove that the daemon's process lives. When a
+ * token from `daemon.json` is refused, the file is read once more: the daemon may have been started anew, or its token
+ * rotated.
  */
 export async function reachDaemon<T>(request: ReachRequest<T>): Promise<T> {
   const { options } = request;
@@ -93,8 +95,8 @@ async function firstThatAnswers<T>(
   const errors: unknown[] = [];
   const tried: Candidate[] = [];
   for (const candidate of candidates) {
-    // Who finds nobody at the daemon's own socket has no daemon, and another may have its port by now.
-    if (!isExplicit(options) && errors.some(isNobody)) break;
+    // Nobody at the daemon's own socket: it has ended, or somebody has deleted that. Only proof is good enough then.
+    if (!isExplicit(options) && !tellsOpenFiles && errors.some(isNobody)) break;
     tried.push(candidate);
     try {
       return await attempt(candidate);

@@ -13,6 +13,8 @@ import { FakeDaemon } from "./fake-daemon.ts";
 import { daemonInfo } from "./fixtures.ts";
 
 const deadPid = 2 ** 30;
+/** No socket can have it. */
+const tooLong = `/${"too-long/".repeat(20)}`;
 
 describe("connect", () => {
   it("finds the daemon by daemon.json and takes its Unix socket, with the token in a header", async () => {
@@ -35,12 +37,17 @@ describe("connect", () => {
     },
   );
 
-  it("takes TCP where the socket cannot be used", async () => {
+  it("takes TCP when nothing listens at the socket, and where it cannot be used", async () => {
     await using daemon = await FakeDaemon.start();
-    daemon.writeFile({ socketPath: `/${"too-long/".repeat(20)}` });
-    await using client = await daemon.connect();
-    expect((await client.info()).pid).toBe(1);
-    expect(daemon.handshakes[0]?.socket.remoteAddress).toBe("127.0.0.1");
+    await using elsewhere = await FakeDaemon.start();
+    if (process.platform === "linux") await daemon.stopUnix();
+    else daemon.writeFile({ socketPath: tooLong });
+    elsewhere.writeFile({ socketPath: tooLong });
+    for (const each of [daemon, elsewhere]) {
+      await using client = await each.connect();
+      expect((await client.info()).pid).toBe(1);
+      expect(each.handshakes[0]?.socket.remoteAddress).toBe("127.0.0.1");
+    }
   });
 
   it("shows a dead daemon's port no token, and says that its file is stale", async () => {
@@ -55,21 +62,19 @@ describe("connect", () => {
     expect(daemon.handshakes).toEqual([]);
   });
 
-  it("shows the port no token where nobody listens at the socket, whoever has the daemon's number now", async () => {
-    await using daemon = await FakeDaemon.start();
-    await daemon.stopUnix();
-    await expect(daemon.connect()).rejects.toMatchObject({ kind: "daemon_not_running", reason: "stale" });
-    await expect(httpCall("daemon/info", {}, { stateDir: daemon.stateDir })).rejects.toMatchObject({ reason: "stale" });
-    expect([daemon.handshakes, daemon.calls]).toEqual([[], []]);
-  });
-
   it.runIf(process.platform === "linux")(
-    "shows the port no token where the process has no file of the daemon's open",
+    "shows the port no token when another process has the daemon's number, which has none of its files open",
     async () => {
       await using daemon = await FakeDaemon.start();
-      daemon.writeFile({ socketPath: `/${"too-long/".repeat(20)}`, pid: process.ppid });
-      await expect(daemon.connect()).rejects.toMatchObject({ kind: "daemon_not_running", reason: "stale" });
-      await expect(daemon.connect({ url: daemon.url })).rejects.toThrow("wants a token");
+      const { stateDir, url } = daemon;
+      await daemon.stopUnix();
+      for (const socketPath of [daemon.socketPath, tooLong]) {
+        daemon.writeFile({ socketPath, pid: process.ppid });
+        await expect(daemon.connect()).rejects.toMatchObject({ kind: "daemon_not_running", reason: "stale" });
+        await expect(httpCall("daemon/info", {}, { stateDir })).rejects.toMatchObject({ reason: "stale" });
+      }
+      expect([daemon.handshakes, daemon.calls]).toEqual([[], []]);
+      await expect(daemon.connect({ url })).rejects.toThrow("wants a token");
       expect(daemon.handshakes.map(({ headers }) => headers.authorization)).toEqual([undefined]);
     },
   );

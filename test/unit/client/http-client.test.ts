@@ -15,9 +15,9 @@ describe("httpCall", () => {
     expect(daemon.handshakes).toEqual([]);
   });
 
-  it("takes TCP where the socket cannot be used", async () => {
+  it("takes TCP when nothing listens at the socket", async () => {
     await using daemon = await FakeDaemon.start();
-    daemon.writeFile({ socketPath: `/${"too-long/".repeat(20)}` });
+    await daemon.stopUnix();
     expect(await httpCall("daemon/info", {}, { stateDir: daemon.stateDir })).toEqual(daemonInfo());
   });
 
