@@ -102,6 +102,12 @@ export class Pi implements AsyncDisposable {
     await this.frame("hello");
   }
 
+  /** Puts a new session into the running pi, with its extensions loaded anew. The log begins anew. */
+  async replaceSession(): Promise<void> {
+    await this.rpc({ type: "switch_session", sessionPath: this.makeSessionFile(randomUUID()) });
+    this.#log.forget("hello");
+  }
+
   #spawn(): { readonly child: PiProcess; readonly log: RecordLog } {
     const { before = [], after = [], entry = helperEntry, isConfigured = true, env } = this.#options;
     const statusKey = `link-${randomUUID()}`;
