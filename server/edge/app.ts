@@ -58,7 +58,7 @@ export function createEdge(options: EdgeOptions): Edge {
   });
   const buffers = new BufferBudget(limits.maxBufferedBytesAllConnections);
   const streams = new EventStreams({ limits, budget: buffers, log });
-  const app = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
+  const { app, serve } = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
   const webSockets = new WebSockets({ dispatcher, limits, budget: buffers, log });
   const budget = new RequestBudget(limits);
   const tcp = server("tcp");
@@ -81,7 +81,7 @@ export function createEdge(options: EdgeOptions): Edge {
       log,
       onRequest: (request, response) => {
         const refused = budget.take(request, response);
-        if (refused === undefined) app.routing(request, response);
+        if (refused === undefined) serve(request, response);
         else refuseRequest(response, refused);
       },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),

@@ -44,7 +44,8 @@ export class Connection implements Peer {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    const { webSocket, socket, limits, budget, log } = options;
+    const { webSocket, socket, limits, budget } = options;
+    const log = options.log.child({ connectionId: this.id });
     this.#outbox = new Outbox({
       socket,
       isOpen: () => webSocket.readyState === webSocket.OPEN,
@@ -52,7 +53,7 @@ export class Connection implements Peer {
       budget,
       onOverflow: (slow) => {
         const { bound, bufferedBytes } = slow;
-        log.warn({ connectionId: this.id, bound, bufferedBytes }, "a connection does not read what is sent to it");
+        log.warn({ bound, bufferedBytes }, "a connection does not read what is sent to it");
         // Stands behind what the socket has: a peer that does not read that until the time-out will not see it.
         webSocket.close(closeCodes.slowReader, closeReason(slow));
       },
@@ -62,8 +63,12 @@ export class Connection implements Peer {
     webSocket.on("pong", () => {
       this.#alive = true;
     });
-    webSocket.on("close", () => this.#end());
-    webSocket.on("error", (error) => log.debug({ err: error, connectionId: this.id }, "a WebSocket failed"));
+    webSocket.on("close", (code) => {
+      log.debug({ code }, "a connection has ended");
+      this.#end();
+    });
+    webSocket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
+    log.debug({ tokenName: options.grant?.name }, "a connection was opened");
   }
 
   get grant(): Grant | undefined {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { type Refusal, written } from "./refusal.ts";
 
@@ -5,8 +6,15 @@ import { type Refusal, written } from "./refusal.ts";
 
 const json = "application/json; charset=utf-8";
 
+/** Past fastify, which would read the type again to see whether the text is to be serialised, and collect the head a second time. */
 export function sendJson(reply: FastifyReply, status: number, text: string): void {
-  void reply.code(status).header("content-type", json).send(text);
+  reply.hijack();
+  writeJson(reply.raw, status, text);
+}
+
+export function writeJson(response: ServerResponse, status: number, text: string): void {
+  const length = String(Buffer.byteLength(text));
+  response.writeHead(status, { "content-type": json, "content-length": length }).end(text);
 }
 
 export function sendRefusal(reply: FastifyReply, refused: Refusal): void {
@@ -15,6 +23,6 @@ export function sendRefusal(reply: FastifyReply, refused: Refusal): void {
 }
 
 /** Ends the socket of who does not read an answer that was sent. Most are taken by the system at once. */
-export function expectReading({ raw }: FastifyReply, withinMs: number): void {
-  if (raw.socket === null || raw.socket.writableLength > 0) raw.setTimeout(withinMs);
+export function expectReading(response: ServerResponse, withinMs: number): void {
+  if (response.socket === null || response.socket.writableLength > 0) response.setTimeout(withinMs);
 }

@@ -29,14 +29,16 @@ export class RequestBudget {
     }
     this.#requests += 1;
     this.#bytes += bytes;
-    const before = request.socket.bytesRead;
-    // What came is known then, where its length was not.
-    request.once("end", () => {
-      const came = Math.min(bytes, Math.max(0, request.socket.bytesRead - before));
-      this.#bytes -= bytes - came;
-      bytes = came;
-    });
-    response.once("close", () => {
+    if (bytes > 0) {
+      const before = request.socket.bytesRead;
+      // What came is known then, where its length was not.
+      request.on("end", () => {
+        const came = Math.min(bytes, Math.max(0, request.socket.bytesRead - before));
+        this.#bytes -= bytes - came;
+        bytes = came;
+      });
+    }
+    response.on("close", () => {
       this.#requests -= 1;
       this.#bytes -= bytes;
       bytes = 0;

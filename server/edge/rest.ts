@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
+import type { RpcResponse } from "../../protocol/wire.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
@@ -71,30 +72,49 @@ export function addRest(app: FastifyInstance, options: RestOptions, table: Metho
   }
 }
 
-async function answer(place: Place, request: FastifyRequest, reply: FastifyReply, options: RestOptions): Promise<void> {
-  const { dispatcher, streams, answerTimeoutMs, log } = options;
+/** A promise only where the method has one: most answer at once. */
+function answer(
+  place: Place,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: RestOptions,
+): Promise<void> | undefined {
+  const { dispatcher, streams } = options;
   const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw));
   try {
     const target = targetOf(place, request);
     if ("status" in target) {
       sendRefusal(reply, target);
-      return;
+      return undefined;
     }
     const params = paramsOf(target, request, options.jsonLimits);
     if (target.route.stream === true) {
-      await stream(request, reply, streams, converse, target.method, params);
-      return;
+      return stream(request, reply, streams, converse, target.method, params).catch((error) => refuse(reply, error));
     }
     const conversation = converse();
-    reply.raw.once("close", () => conversation.end());
-    const response = await conversation.call(target.method, params);
-    if ("error" in response) sendRefusal(reply, refusal(errorOf(response.error)));
-    else sendJson(reply, 200, textOf(response.result, log));
-    expectReading(reply, answerTimeoutMs);
+    const response = conversation.call(target.method, params);
+    if (!(response instanceof Promise)) {
+      respond(reply, response, options);
+      return undefined;
+    }
+    reply.raw.on("close", () => conversation.end());
+    return response.then((found) => respond(reply, found, options)).catch((error) => refuse(reply, error));
   } catch (error) {
-    if (!(error instanceof WireError)) throw error;
-    sendRefusal(reply, refusal(error));
+    refuse(reply, error);
+    return undefined;
   }
+}
+
+function respond(reply: FastifyReply, response: RpcResponse, { answerTimeoutMs, log }: RestOptions): void {
+  if ("error" in response) sendRefusal(reply, refusal(errorOf(response.error)));
+  else sendJson(reply, 200, textOf(response.result, log));
+  expectReading(reply.raw, answerTimeoutMs);
+}
+
+/** Throws what is no error of the wire. */
+function refuse(reply: FastifyReply, error: unknown): void {
+  if (!(error instanceof WireError)) throw error;
+  sendRefusal(reply, refusal(error));
 }
 
 async function stream(

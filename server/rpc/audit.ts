@@ -35,7 +35,14 @@ function logging(method: MethodName, handler: AnyHandler, { log, by, sessionOf }
   return async (params, call) => {
     if (onlyReads(method, params)) return await handler(params, call);
     const { clientId, name: client } = by(call.peer) ?? {};
-    const who = { clientId, client, tokenName: call.grant?.name, method, ...commandOf(method, params) };
+    const who = {
+      connectionId: call.peer?.id,
+      clientId,
+      client,
+      tokenName: call.grant?.name,
+      method,
+      ...commandOf(method, params),
+    };
     const before = idsOf(params, sessionOf);
     const told = (outcome: string, after: object = {}): void =>
       log.info({ ...who, ...before, ...after, outcome }, "call");

@@ -1,14 +1,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { httpCall } from "../../../client/index.ts";
-import type { Delivery } from "../../../protocol/delivery.ts";
-import type { SessionInfo } from "../../../protocol/session.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, hold, type Reply, status } from "../../../provider/reply.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { type ScriptOptions, Scripts, type TestsProvider } from "../../helpers/scripts.ts";
-import { errorName, lines, Scene } from "./scene.ts";
+import { httpCall } from "../../../../client/index.ts";
+import type { Delivery } from "../../../../protocol/delivery.ts";
+import type { SessionInfo } from "../../../../protocol/session.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, hold, type Reply, status } from "../../../../provider/reply.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { type ScriptOptions, Scripts, type TestsProvider } from "../../../helpers/scripts.ts";
+import { errorName, lines, Scene } from "../scene.ts";
 
 interface Envelope {
   readonly seq: number;

@@ -1,13 +1,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { type Client, type ConnectionEvent, connect, type SessionHandle } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold } from "../../../provider/reply.ts";
-import type { Responder } from "../../../provider/script.ts";
-import { Scripts, type TestsProvider } from "../../helpers/scripts.ts";
-import { startStage } from "../../helpers/stage.ts";
-import { type Running, Scene } from "../cli/scene.ts";
+import { type Client, type ConnectionEvent, connect, type SessionHandle } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, behind, hold } from "../../../../provider/reply.ts";
+import type { Responder } from "../../../../provider/script.ts";
+import { Scripts, type TestsProvider } from "../../../helpers/scripts.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import { type Running, Scene } from "../../cli/scene.ts";
 
 /** A client that outlives daemons, and one that is the daemon's end of it. */
 interface World extends AsyncDisposable {
