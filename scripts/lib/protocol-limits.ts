@@ -102,7 +102,8 @@ const daemon: Readonly<
   sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
   maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
-  maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
+  maxLogBytes:
+    "The daemon's log file. One older file of this size is kept beside it. Where no file can be begun, it grows to twice this; lines beyond are lost, and counted in `daemon/ready`.",
 };
 
 const prompts: Readonly<Record<keyof typeof daemonLimits.prompts, string>> = {
