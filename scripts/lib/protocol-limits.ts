@@ -50,6 +50,8 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
   maxJsonParts:
     "Commas, colons and opening brackets of one text, outside its strings. More are answered with `invalid_request`.",
   maxBatchLength: "Requests in one batch. A longer batch is answered with one `invalid_request`.",
+  maxBatchAnswerBytes:
+    "The answers to one batch together, beside those of at most 16 KiB; one alone may be longer. Further ones are `too_large`, though their calls were made.",
   maxCallsInFlight: "Calls of one connection that wait for their answer. Further ones are answered with `overloaded`.",
   maxBytesInFlight:
     "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
+import { resultText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
@@ -150,7 +151,7 @@ function paramsOf({ method, row, route }: Target, request: FastifyRequest, limit
 
 function textOf(result: unknown, log: Logger): string {
   try {
-    return JSON.stringify(result ?? null);
+    return resultText(result);
   } catch (error) {
     log.error({ err: error }, "a result could not be written as JSON");
     throw new WireError("internal_error", "The result could not be written as JSON.");

@@ -4,13 +4,14 @@ import { WireError } from "../../protocol/errors.ts";
 import { isMethodName, type MethodName, methods } from "../../protocol/methods.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
+import { type BatchLimits, writtenBatch } from "./answer-text.ts";
 import type { Call, Handlers, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
 import { OpenCall } from "./open-call.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
 
-export interface DispatcherLimits extends JsonLimits {
+export interface DispatcherLimits extends JsonLimits, BatchLimits {
   readonly maxBatchLength: number;
   /** Calls of one conversation that are not answered yet. */
   readonly maxCallsInFlight: number;
@@ -22,6 +23,7 @@ export const defaultDispatcherLimits: DispatcherLimits = {
   maxNestingDepth: 128,
   maxJsonParts: 250_000,
   maxBatchLength: 100,
+  maxBatchAnswerBytes: 8 * 1024 * 1024,
   maxCallsInFlight: 1_000,
   maxBytesInFlight: 64 * 1024 * 1024,
 };
@@ -192,7 +194,8 @@ class DispatcherConversation implements Conversation {
     hasRoom: boolean,
     answered: (() => void)[],
   ): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
-    const { maxBatchLength } = this.#options.limits;
+    const { limits, log } = this.#options;
+    const { maxBatchLength } = limits;
     if (!Array.isArray(value)) return await this.#one(value, hasRoom, answered);
     if (value.length === 0)
       return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
@@ -202,7 +205,7 @@ class DispatcherConversation implements Conversation {
     }
     const answers = await Promise.all(value.map((request) => this.#one(request, hasRoom, answered)));
     const given = answers.filter((answer) => answer !== undefined);
-    return given.length === 0 ? undefined : given;
+    return given.length === 0 ? undefined : await writtenBatch(given, limits, log);
   }
 
   async #one(value: unknown, hasRoom: boolean, answered: (() => void)[]): Promise<RpcResponse | undefined> {
