@@ -19,10 +19,18 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
   maxEventStreams: "Streams of server-sent events. Further ones are answered with 503.",
   maxConnectionsPerToken: "WebSocket connections of one named token. Further upgrades are answered with 503.",
+  maxEventStreamsPerToken: "Streams of server-sent events of one named token. Further ones are answered with 503.",
   maxSocketsPerAddress: "Sockets from one address with TLS. Further ones are closed as they come.",
   maxHttpRequests: "HTTP requests of all sockets that wait for their answer. Further ones are answered with 503.",
   maxHttpBytes:
     "Their bodies together; one in chunks counts as `maxBodyBytes` until it has come. Further ones are answered with 503.",
+  maxHttpRequestsPerToken: "HTTP requests of one named token that wait for their answer. As above.",
+  maxHttpBytesPerToken: "Their bodies together. As above.",
+  maxUnreadHttpBytes:
+    "HTTP answers that were sent and are not read, over all sockets. A further one is answered with 503, if it is longer than 16 KiB; one alone may be longer.",
+  maxUnreadHttpBytesPerToken: "The same of one named token.",
+  namedTokensPercent:
+    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes` and `maxUnreadHttpBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { HEALTH_PATH } from "../../protocol/wire.ts";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { TokenSource } from "../rpc/tokens.ts";
@@ -80,7 +81,8 @@ export function createEdge(options: EdgeOptions): Edge {
       limits,
       log,
       onRequest: (request, response) => {
-        const refused = budget.take(request, response);
+        // Who asks whether the daemon lives needs no place.
+        const refused = request.url === HEALTH_PATH ? undefined : budget.take(request, response);
         if (refused === undefined) app.routing(request, response);
         else refuseRequest(response, refused);
       },

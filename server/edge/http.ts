@@ -10,12 +10,13 @@ import { answerText } from "../rpc/answer-text.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
+import { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { metricsContentType, metricsText } from "./metrics-text.ts";
 import { referenceHeaders, referencePage } from "./reference-page.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, written } from "./refusal.ts";
-import { expectReading, sendJson, sendRefusal } from "./reply.ts";
+import { sendRefusal } from "./reply.ts";
 import { addRest, errorOf, restPaths } from "./rest.ts";
 
 export interface HttpOptions {
@@ -52,6 +53,7 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
       sendRefusal(reply, httpRefusal(400, "The request's path cannot be read."));
     },
   });
+  const answers = new Answers(limits);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.addHook("onRequest", (request, reply, done) => {
@@ -71,39 +73,36 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     made.set(name, text);
     return text;
   };
-  app.get("/openapi.json", (_request, reply) =>
-    reply.type("application/json").send(once("openapi", () => JSON.stringify(openApiDocument(version)))),
-  );
-  app.get("/docs", (_request, reply) =>
-    reply
-      .type("text/html; charset=utf-8")
-      .headers(referenceHeaders)
-      .send(once("docs", () => referencePage(version))),
-  );
+  app.get("/openapi.json", (_request, reply) => {
+    const text = once("openapi", () => JSON.stringify(openApiDocument(version)));
+    answers.sendAs(reply, "application/json", text);
+  });
+  app.get("/docs", (_request, reply) => {
+    const text = once("docs", () => referencePage(version));
+    answers.sendAs(reply.headers(referenceHeaders), "text/html; charset=utf-8", text);
+  });
   app.post(RPC_PATH, async (request, reply) => {
     const conversation = dispatcher.converse(undefined, grantOf(request.raw));
     reply.raw.once("close", () => conversation.end());
     const answer = await conversation.receive((request.body as Buffer | undefined) ?? Buffer.alloc(0));
-    if (answer === undefined) void reply.code(204).send();
-    else sendJson(reply, statusOf(answer), answerText(answer, log));
-    expectReading(reply, limits.requestTimeoutMs);
+    if (answer === undefined) answers.sendNothing(reply);
+    else answers.send(reply, answerText(answer, log), statusOf(answer));
   });
 
   app.get(METRICS_PATH, async (request, reply) => {
     const answer = await dispatcher.converse(undefined, grantOf(request.raw)).call("daemon/metrics", {});
-    if ("error" in answer) sendRefusal(reply, refusal(errorOf(answer.error)));
+    if ("error" in answer) answers.refuse(reply, refusal(errorOf(answer.error)));
     else {
       const { metrics } = answer.result as Result<"daemon/metrics">;
-      void reply.type(metricsContentType).send(metricsText(metrics));
+      answers.sendAs(reply, metricsContentType, metricsText(metrics));
     }
-    expectReading(reply, limits.requestTimeoutMs);
   });
 
   addRest(app, {
     dispatcher,
     streams,
     jsonLimits: defaultDispatcherLimits,
-    answerTimeoutMs: limits.requestTimeoutMs,
+    answers,
     log,
   });
 

@@ -13,8 +13,3 @@ export function sendRefusal(reply: FastifyReply, refused: Refusal): void {
   const { status, headers, body } = written(refused);
   void reply.code(status).headers(headers).send(body);
 }
-
-/** Ends the socket of who does not read an answer that was sent. Most are taken by the system at once. */
-export function expectReading({ raw }: FastifyReply, withinMs: number): void {
-  if (raw.socket === null || raw.socket.writableLength > 0) raw.setTimeout(withinMs);
-}

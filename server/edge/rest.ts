@@ -9,9 +9,10 @@ import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
+import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
-import { expectReading, sendJson, sendRefusal } from "./reply.ts";
+import { sendRefusal } from "./reply.ts";
 import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId } from "./request-params.ts";
 
 export interface RestOptions {
@@ -19,8 +20,7 @@ export interface RestOptions {
   readonly streams: EventStreams;
   /** Of a body. */
   readonly jsonLimits: JsonLimits;
-  /** How long somebody may take to read an answer. */
-  readonly answerTimeoutMs: number;
+  readonly answers: Answers;
   readonly log: Logger;
 }
 
@@ -73,7 +73,7 @@ export function addRest(app: FastifyInstance, options: RestOptions, table: Metho
 }
 
 async function answer(place: Place, request: FastifyRequest, reply: FastifyReply, options: RestOptions): Promise<void> {
-  const { dispatcher, streams, answerTimeoutMs, log } = options;
+  const { dispatcher, streams, answers, log } = options;
   const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw));
   try {
     const target = targetOf(place, request);
@@ -89,9 +89,8 @@ async function answer(place: Place, request: FastifyRequest, reply: FastifyReply
     const conversation = converse();
     reply.raw.once("close", () => conversation.end());
     const response = await conversation.call(target.method, params);
-    if ("error" in response) sendRefusal(reply, refusal(errorOf(response.error)));
-    else sendJson(reply, 200, textOf(response.result, log));
-    expectReading(reply, answerTimeoutMs);
+    if ("error" in response) answers.refuse(reply, refusal(errorOf(response.error)));
+    else answers.send(reply, textOf(response.result, log));
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
     sendRefusal(reply, refusal(error));
