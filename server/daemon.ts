@@ -75,6 +75,8 @@ export interface DaemonOptions {
   /** Other bounds of the edge than its own. */
   readonly edgeLimits?: Partial<EdgeLimits> | undefined;
   readonly log: Logger;
+  /** Gets a line for each call that has changed something. Default: `log`. */
+  readonly calls?: Logger | undefined;
 }
 
 /** A running daemon. */
@@ -224,6 +226,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const dispatcher = createDispatcher({
       handlers: audited(authorised(rated(governed(once, rules), limits.rates), authority(registry, tracker, dialogs)), {
         ...rules,
+        calls: options.calls ?? log,
         log,
       }),
       validator,

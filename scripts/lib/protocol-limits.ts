@@ -111,6 +111,7 @@ const daemon: Readonly<
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
   maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
   maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
+  maxCallLogBytes: "The file of the calls that have changed something. As above.",
 };
 
 const prompts: Readonly<Record<keyof typeof daemonLimits.prompts, string>> = {

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
+import { Tally } from "../lib/tally.ts";
 import type { Grant } from "../rpc/grant.ts";
 import { type Admission, grantOf, isUpgrade, type Transport } from "./admission.ts";
 import { refuseRequest } from "./http.ts";
@@ -23,6 +24,11 @@ export interface TransportServerOptions {
   readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 }
 
+interface Lost {
+  readonly why: string;
+  readonly [detail: string]: unknown;
+}
+
 /** The HTTP server of one transport: admission and the bounds of sockets, before anything else sees a request. */
 export class TransportServer {
   /** For listening. */
@@ -38,12 +44,19 @@ export class TransportServer {
   readonly #newest = new WeakMap<Socket, ServerResponse>();
   /** What the tokens of each socket's requests allow: an answer to an earlier one may still go on. */
   readonly #grants = new WeakMap<Socket, Set<Grant>>();
+  /** Sockets that were closed as they came: anybody makes those, and as many as they like. */
+  readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
 
   constructor(options: TransportServerOptions) {
     this.#options = options;
-    const { limits, log, secure } = options;
+    const { limits, log, secure, transport } = options;
+    this.#lost = new Tally<Lost>({
+      everyMs: 1_000,
+      first: ({ why, ...details }) => log.warn({ transport, ...details }, why),
+      further: ({ why, ...details }, count) => log.warn({ transport, ...details, count }, why),
+    });
     const bounds = {
       maxHeaderSize: limits.maxHeaderBytes,
       headersTimeout: limits.headersTimeoutMs,
@@ -77,8 +90,8 @@ export class TransportServer {
     this.http.on("connect", (request, socket) => this.#refuseTunnel(request, socket as Socket));
     this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
-    this.http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
-    this.http.on("drop", () => log.warn({ transport: options.transport }, "too many sockets: one was closed"));
+    this.http.on("error", (error) => this.#lost.add("unaccepted", { err: error, why: "a socket was not accepted" }));
+    this.http.on("drop", () => this.#lost.add("drop", { why: "too many sockets: one was closed" }));
     if (secure === undefined) this.http.on("connection", (socket) => this.#hold(socket));
     else {
       this.http.on("connection", (socket) => this.#holdUntilSecure(socket));
@@ -102,7 +115,7 @@ export class TransportServer {
     const { remoteAddress = "" } = socket;
     const others = this.#addresses.get(remoteAddress) ?? 0;
     if (others >= this.#options.limits.maxSocketsPerAddress) {
-      this.#options.log.warn({ remoteAddress }, "too many sockets from one address: one was closed");
+      this.#lost.add("address", { remoteAddress, why: "too many sockets from one address: one was closed" });
       socket.destroy();
       return;
     }
