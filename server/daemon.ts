@@ -208,7 +208,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
-      "daemon/metrics": () => ({ metrics: [...metrics.collect(measured)] }),
+      "daemon/metrics": (_params, { grant }) => {
+        grant?.requireUnlimited();
+        return { metrics: [...metrics.collect(measured)] };
+      },
       ...sessionHandlers(registry, tracker),
       ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),

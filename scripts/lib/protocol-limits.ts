@@ -57,6 +57,7 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
   maxNestingDepth: "Brackets within brackets in one text. Deeper ones are answered with `invalid_request`.",
   maxJsonParts:
     "Commas, colons and opening brackets of one text, outside its strings. More are answered with `invalid_request`.",
+  maxObjectKeys: "Keys of one object. More are answered with `invalid_request`.",
   maxBatchLength: "Requests in one batch. A longer batch is answered with one `invalid_request`.",
   maxBatchAnswerBytes:
     "The answers to one batch together, beside those of at most 16 KiB; one alone may be longer. Further ones are `too_large`, though their calls were made.",

@@ -80,11 +80,15 @@ export function createEdge(options: EdgeOptions): Edge {
       admission,
       limits,
       log,
-      onRequest: (request, response) => {
+      onRequest: (request, response, goOn) => {
         // Who asks whether the daemon lives needs no place.
         const refused = request.url === HEALTH_PATH ? undefined : budget.take(request, response);
-        if (refused === undefined) app.routing(request, response);
-        else refuseRequest(response, refused);
+        if (refused !== undefined) {
+          refuseRequest(response, refused);
+          return;
+        }
+        goOn?.();
+        app.routing(request, response);
       },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });

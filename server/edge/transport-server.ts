@@ -18,8 +18,8 @@ export interface TransportServerOptions {
   readonly admission: Admission;
   readonly limits: EdgeLimits;
   readonly log: Logger;
-  /** Gets requests that were admitted. */
-  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Gets requests that were admitted; `goOn` where the peer sends a body only when it is told to. */
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse, goOn: (() => void) | undefined) => void;
   /** Gets requests for a WebSocket that were admitted. */
   readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 }
@@ -87,6 +87,9 @@ export class TransportServer {
     // Node's own way, at its close, also ends sockets whose answer is written but has not left yet.
     this.http.closeIdleConnections = () => {};
     this.http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
+    // Node itself would answer these two before anybody has looked at the request.
+    this.http.on("checkContinue", (request, response) => this.#request(request, response, "100-continue"));
+    this.http.on("checkExpectation", (request, response) => this.#request(request, response, "other"));
     this.http.on("connect", (request, socket) => this.#refuseTunnel(request, socket as Socket));
     this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
@@ -167,7 +170,7 @@ export class TransportServer {
     return (this.#requests.get(socket) ?? socket.bytesRead) === 0;
   }
 
-  #request(request: IncomingMessage, response: ServerResponse): void {
+  #request(request: IncomingMessage, response: ServerResponse, expects?: "100-continue" | "other"): void {
     const { admission, transport, limits, onRequest } = this.#options;
     const { socket } = request;
     const waiting = (this.#requests.get(socket) ?? 0) + 1;
@@ -177,13 +180,22 @@ export class TransportServer {
       this.#requests.set(socket, (this.#requests.get(socket) ?? 1) - 1);
       if (this.#stopped !== undefined) socket.destroySoon();
     });
-    if (this.#stopped !== undefined) response.setHeader("connection", "close");
-    const refused = admission.refuse(request, transport) ?? this.#overloaded(waiting > limits.maxRequestsPerSocket);
+    // What comes behind a head with an expectation is its body, or the next request, as the peer likes.
+    if (this.#stopped !== undefined || expects !== undefined) response.setHeader("connection", "close");
+    const refused =
+      admission.refuse(request, transport) ??
+      this.#overloaded(waiting > limits.maxRequestsPerSocket) ??
+      (expects === "other" ? httpRefusal(417, "The only expectation that is met here is 100-continue.") : undefined);
     const grant = grantOf(request);
     if (grant !== undefined) this.#grants.set(socket, (this.#grants.get(socket) ?? new Set()).add(grant));
-    if (refused === undefined) onRequest(request, response);
+    if (refused === undefined) onRequest(request, response, expects && (() => this.#goOn(response)));
     else if (refused === "drop") socket.destroy();
     else refuseRequest(response, refused);
+  }
+
+  #goOn(response: ServerResponse): void {
+    if (this.#stopped === undefined) response.removeHeader("connection");
+    response.writeContinue();
   }
 
   #overloaded(tooMany: boolean): Refusal | undefined {

@@ -22,6 +22,7 @@ export interface DispatcherLimits extends JsonLimits, BatchLimits {
 export const defaultDispatcherLimits: DispatcherLimits = {
   maxNestingDepth: 128,
   maxJsonParts: 250_000,
+  maxObjectKeys: 10_000,
   maxBatchLength: 100,
   maxBatchAnswerBytes: 8 * 1024 * 1024,
   maxCallsInFlight: 1_000,

@@ -68,6 +68,12 @@ export class Grant {
     if (!this.covers({ ...scope, labels: this.labels })) throw this.#outside("cwd");
   }
 
+  /** Throws `forbidden` where some sessions do not exist for it: for what tells of all of them together. */
+  requireUnlimited(): void {
+    if (this.labels !== undefined) throw this.#outside("labels");
+    if (this.cwds !== undefined) throw this.#outside("cwd");
+  }
+
   /** Whether the session exists for it. */
   covers({ cwd, labels = {} }: SessionScope): boolean {
     const wanted = Object.entries(this.labels ?? {});

@@ -235,7 +235,7 @@ export class Registry {
   ): Promise<Session> {
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
+    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration, admit);
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const begin = (file: string): Promise<Session> =>
