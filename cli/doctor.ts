@@ -1,8 +1,9 @@
 import { dirname, resolve } from "node:path";
 import { stateDirectory } from "../client/discovery.ts";
 import type { PiInfo } from "../protocol/daemon.ts";
-import { locatePi } from "../server/pi/locate.ts";
+import { type LocateOptions, locatePi } from "../server/pi/locate.ts";
 import type { Invocation } from "./command-spec.ts";
+import { checkConfiguration } from "./doctor/configuration.ts";
 import { bad, type Finding, good, odd, skipped } from "./doctor/finding.ts";
 import { checkRoundTrip } from "./doctor/round-trip.ts";
 import { checkFreeSocket, checkSocket, checkStateDirectory, checkToken } from "./doctor/state.ts";
@@ -36,7 +37,9 @@ export async function doctor(invocation: Doctor): Promise<number> {
   };
   add(node(), checkStateDirectory(stateDir), checkToken(stateDir));
   add(...(await daemon(stateDir, signal)));
-  const { pi, finding } = await piOf(options.pi, env);
+  const configuration = checkConfiguration(options.config, env);
+  add(configuration.finding);
+  const { pi, finding } = await piOf({ option: options.pi, configured: configuration.pi, env });
   add(finding);
   if (options.quick === true) add(skipped("extension", "--quick"), skipped("round trip", "--quick"));
   else if (pi === undefined) add(skipped("extension", "needs a pi"), skipped("round trip", "needs a pi"));
@@ -109,10 +112,7 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
   return [bad(name, why, `Remove the file and start anew: rm ${stateDir}/daemon.json; pi-rpcd start`), socket];
 }
 
-async function piOf(
-  given: string | undefined,
-  env: NodeJS.ProcessEnv,
-): Promise<{ readonly pi?: PiInfo; readonly finding: Finding }> {
+async function piOf({ option, configured, env }: LocateOptions): Promise<{ pi?: PiInfo; finding: Finding }> {
   const sources = {
     option: "by --pi",
     environment: "by PI_RPCD_PI",
@@ -121,7 +121,7 @@ async function piOf(
     bundled: "bundled",
   } as const;
   try {
-    const pi = await locatePi({ option: given === undefined ? undefined : resolve(given), env });
+    const pi = await locatePi({ option: option === undefined ? undefined : resolve(option), configured, env });
     const able = Object.entries(pi.capabilities).filter(([, has]) => has === true);
     const extras = able.length === 0 ? "" : `; has ${able.map(([name]) => name).join(", ")}`;
     return { pi, finding: good("pi", `${pi.version} (${sources[pi.source]}) ${pi.path}${extras}`) };

@@ -1,16 +1,17 @@
 import type { CommandSpec } from "./command-spec.ts";
-import { help, pi, stateDir } from "./common-options.ts";
+import { config, help, pi, stateDir } from "./common-options.ts";
 
 /** The commands about this machine: what the daemon wrote, what a shell completes. */
 export const hostCommands = {
   doctor: {
     summary: "Checks everything that pi-rpcd needs, and says what to do where something is wrong.",
     description:
-      "Node, the state directory's rights, the token, the daemon and its socket, pi, and with a daemon of its own and a model on loopback whether the extension loads and a prompt and a push come to the model and back. It changes nothing and leaves nothing. Exits with 1 if something is to be mended.",
+      "Node, the state directory's rights, the token, the daemon and its socket, the configuration, pi, and with a daemon of its own and a model on loopback whether the extension loads and a prompt and a push come to the model and back. It changes nothing and leaves nothing. Exits with 1 if something is to be mended.",
     arguments: [],
     options: {
       quick: { type: "boolean", description: "Starts no pi: without the extension and the round trip." },
       pi,
+      config,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document: {ok, stateDir, findings: [...]}." },
       help,

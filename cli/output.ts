@@ -38,6 +38,11 @@ export class Output {
     return this.#stdout.isTTY === true;
   }
 
+  /** Whether a person reads what stands beside the result. */
+  get isTerminalAside(): boolean {
+    return this.#stderr.isTTY === true;
+  }
+
   /** The width of the terminal; undefined in a pipe, where nothing is to be cut. */
   get columns(): number | undefined {
     return this.isTerminal ? this.#stdout.columns : undefined;

@@ -10,8 +10,10 @@ export interface AskerOptions {
   readonly output: Writable;
   /** Whether both are a terminal, which shows what is typed. */
   readonly isTerminal: boolean;
-  /** Called before something is printed: what was begun ends its line. */
-  readonly before: () => void;
+  /** Resolves when a question may be printed: what was begun has ended its line, and others keep silent. */
+  readonly before: () => Promise<void> | void;
+  /** The question is over: others may print again. */
+  readonly after: () => void;
   /** Ctrl-C while a question is answered, which is about the run. */
   readonly onInterrupt: () => void;
 }
@@ -31,8 +33,16 @@ export function askerOn(options: AskerOptions): DialogHandler {
 
 async function ask(dialog: Dialog, signal: AbortSignal, options: AskerOptions): Promise<DialogAnswer | undefined> {
   if (signal.aborted) return undefined;
+  await options.before();
+  try {
+    return await askNow(dialog, signal, options);
+  } finally {
+    options.after();
+  }
+}
+
+async function askNow(dialog: Dialog, signal: AbortSignal, options: AskerOptions): Promise<DialogAnswer | undefined> {
   const say = (line: string): void => void options.output.write(`${line}\n`);
-  options.before();
   for (const line of questionLines(dialog)) say(line);
   const prefill = dialog.method === "editor" ? (dialog.prefill ?? "") : "";
   if (/[\r\n]/.test(prefill)) {

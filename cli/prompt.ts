@@ -11,6 +11,7 @@ import { RunFailedError, RunInterruptedError } from "../client/local-errors.ts";
 import type { Invocation } from "./command-spec.ts";
 import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { Floor } from "./floor.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
 import { askerOn } from "./prompt-dialogs.ts";
@@ -47,7 +48,8 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   const printer = new RunPrinter(output);
   const stream = session.events();
   await stream.ready;
-  await using answering = answersByHand(session, printer, output);
+  const floor = new Floor();
+  await using answering = answersByHand(session, { printer, floor, output });
   await answering?.ready;
   signal.throwIfAborted();
   const leaving = new AbortController();
@@ -64,7 +66,13 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   };
   signal.addEventListener("abort", onSignal, { once: true });
   try {
-    const settled = await printUntilSettled(stream, run, (envelope) => {
+    const over = run.then(
+      () => {},
+      () => {},
+    );
+    const settled = await printUntilSettled(stream, run, async (envelope) => {
+      // A question that is open when the run is over is another run's.
+      if (floor.free !== undefined) await Promise.race([floor.free, over]);
       if (output.json) output.document(envelope);
       else printer.show(envelope.event);
     });
@@ -76,15 +84,27 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   }
 }
 
+interface Desk {
+  readonly printer: RunPrinter;
+  readonly floor: Floor;
+  readonly output: Output;
+}
+
 /** On a terminal the questions of extensions are asked there; a script leaves them to others. */
-function answersByHand(session: SessionHandle, printer: RunPrinter, output: Output): DialogResponder | undefined {
+function answersByHand(session: SessionHandle, { printer, floor, output }: Desk): DialogResponder | undefined {
   const { stdin, stderr } = process;
   if (output.json || stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
   const ask = askerOn({
     input: stdin,
     output: stderr,
     isTerminal: true,
-    before: () => printer.endLine(),
+    before: async () => {
+      // What preceded the question is in the stream's buffer, and printed before the next tick.
+      await nextTick();
+      floor.take();
+      printer.endLine();
+    },
+    after: () => floor.give(),
     onInterrupt: () => process.kill(process.pid, "SIGINT"),
   });
   return session.onDialog(ask);
@@ -102,11 +122,11 @@ function exitCode(sessionId: string, run: SettledRun, signal: AbortSignal): numb
 async function printUntilSettled(
   stream: EventStream,
   run: Promise<SettledRun>,
-  print: (envelope: SessionEnvelope) => void,
+  print: (envelope: SessionEnvelope) => Promise<void>,
 ): Promise<SettledRun> {
   const settled = endWith(run, stream);
   settled.catch(() => {});
-  for await (const envelope of stream) print(envelope);
+  for await (const envelope of stream) await print(envelope);
   return settled;
 }
 

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline/promises";
 import { stateDirectory } from "../client/discovery.ts";
 import type { Invocation } from "./command-spec.ts";
 import { nodeFlags } from "./daemon-process.ts";
-import { CommandError } from "./errors.ts";
+import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
@@ -31,17 +31,26 @@ export async function service(invocation: Service): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
   const home = env["HOME"] || homedir();
   const configured = env["XDG_CONFIG_HOME"];
+  const configHome = configured !== undefined && isAbsolute(configured) ? configured : join(home, ".config");
+  for (const path of [stateDir, home, configHome, process.execPath, import.meta.dirname]) requireOneLine(path);
   const plan = plans[platform]({
     program: [process.execPath, ...nodeFlags, join(import.meta.dirname, `main${extname(import.meta.filename)}`)],
     stateDir,
     logFile: defaultLogFile(stateDir),
     home,
-    configHome: configured !== undefined && isAbsolute(configured) ? configured : join(home, ".config"),
+    configHome,
     environment,
     uid: process.getuid?.() ?? 0,
   });
   if (action === "install") return install(plan, invocation);
   return action === "uninstall" ? uninstall(plan, invocation) : status(plan, platform, invocation);
+}
+
+/** A line that ends within a path would end a directive, and begin another. */
+function requireOneLine(path: string): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
+  if (!/[\u0000-\u001f\u007f]/.test(path)) return;
+  throw new UsageError(`No service can have a path with control characters: ${JSON.stringify(path)}.`, "service");
 }
 
 /** As given, as typed, or the usual ones: secrets only by name. */

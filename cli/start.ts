@@ -7,6 +7,7 @@ import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { defaultLogFile } from "./log-file.ts";
+import { readableLines } from "./log-line.ts";
 import { withoutScript } from "./npm.ts";
 import { wantsRestart } from "./offer-restart.ts";
 import { ServiceNotifier, withoutService } from "./service/notify.ts";
@@ -121,7 +122,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
       createValidator(),
     );
     const { logLevel: level, logFile } = configuration.values;
-    const log = openLog(() => createLog({ level, file: logFile }), logFile);
+    const log = openLog(() => createLog({ level, file: logFile, lines: readableLines(output) }), logFile);
     // Node itself prints it to stderr, which in the background is not always kept.
     process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon failed"));
     const daemon = await startDaemon({

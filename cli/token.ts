@@ -1,10 +1,13 @@
 import { resolve } from "node:path";
 import { readDaemonFile, stateDirectory } from "../client/discovery.ts";
+import { httpCall } from "../client/http-client.ts";
+import { type Capability, capabilities as known } from "../protocol/capability.ts";
+import type { Params, Result } from "../protocol/methods.ts";
+import type { TokenInfo } from "../protocol/token-methods.ts";
 import type { Invocation } from "./command-spec.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration, oneLine, table } from "./text.ts";
-import { type NewToken, type TokenFacts, tokenCall } from "./token-calls.ts";
 import { labels, list } from "./values.ts";
 
 type Token = Invocation<"token">;
@@ -21,20 +24,20 @@ export async function token(invocation: Token): Promise<number> {
   const where = { stateDir, signal };
   switch (action) {
     case "create":
-      tell(await tokenCall("token/create", { name: named(name, action), ...rights(options) }, where), invocation);
+      tell(await httpCall("token/create", { name: named(name, action), ...rights(options) }, where), invocation);
       return exitCodes.done;
     case "list": {
-      const { tokens } = await tokenCall("token/list", {}, where);
+      const { tokens } = await httpCall("token/list", {}, where);
       if (output.json) output.document({ tokens });
       else show(tokens, invocation);
       return exitCodes.done;
     }
     case "rotate":
-      tell(await tokenCall("token/rotate", { name: name ?? main }, where), invocation);
+      tell(await httpCall("token/rotate", { name: name ?? main }, where), invocation);
       return exitCodes.done;
     case "revoke": {
       const revoked = named(name, action);
-      await tokenCall("token/revoke", { name: revoked }, where);
+      await httpCall("token/revoke", { name: revoked }, where);
       if (output.json) output.document({ revoked });
       else output.print(`${revoked} is revoked; its connections are closed.`);
       return exitCodes.done;
@@ -61,9 +64,9 @@ function checkOptions({ options, arguments: [, name] }: Token, action: string): 
   }
 }
 
-function rights({ capabilities = "observe", label, cwd }: Token["options"]): Omit<TokenFacts, "name" | "createdAt"> {
+function rights({ capabilities = "observe", label, cwd }: Token["options"]): Omit<Params<"token/create">, "name"> {
   return {
-    capabilities: list(capabilities, { option: "capabilities", command: "token" }),
+    capabilities: list(capabilities, { option: "capabilities", command: "token" }).map(capability),
     ...(label !== undefined && { labels: labels(label, { option: "label", command: "token" }) }),
     ...(cwd !== undefined && {
       cwds: list(cwd, { option: "cwd", command: "token" }).map((directory) => resolve(directory)),
@@ -71,8 +74,14 @@ function rights({ capabilities = "observe", label, cwd }: Token["options"]): Omi
   };
 }
 
+function capability(word: string): Capability {
+  const found = known.find((each) => each === word);
+  if (found !== undefined) return found;
+  throw new UsageError(`There is no capability "${word}". There are: ${known.join(", ")}.`, "token");
+}
+
 /** The secret alone goes to stdout: `TOKEN=$(pi-rpcd token create ci)`. */
-function tell(made: NewToken, { output }: Token): void {
+function tell(made: Result<"token/create">, { output }: Token): void {
   if (output.json) {
     output.document(made);
     return;
@@ -81,7 +90,7 @@ function tell(made: NewToken, { output }: Token): void {
   output.aside(oneLine(`${made.name}: ${made.capabilities.join(", ")}; it is shown this once`));
 }
 
-function show(tokens: readonly TokenFacts[], { output }: Token): void {
+function show(tokens: readonly TokenInfo[], { output }: Token): void {
   const [head, ...rows] = table(
     [["NAME", "CAPABILITIES", "ONLY", "AGE", "LAST USED"], ...tokens.map(row)],
     output.columns,
@@ -97,7 +106,7 @@ function row({
   cwds = [],
   createdAt,
   lastUsedAt,
-}: TokenFacts): readonly string[] {
+}: TokenInfo): readonly string[] {
   const now = Date.now();
   const limits = [...Object.entries(only).map(([label, text]) => (text === "" ? label : `${label}=${text}`)), ...cwds];
   const used = lastUsedAt === undefined ? "-" : `${duration(now - lastUsedAt)} ago`;

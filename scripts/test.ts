@@ -6,9 +6,11 @@ import { bin, root } from "./lib/command.ts";
 import { countTests, describeCounts, skippedWithoutReason, type TestOutcome } from "./lib/test-counts.ts";
 import { ensurePi } from "./pi-versions.ts";
 
-// Runs the tests; arguments go to vitest. The last line is `N passed, N failed`.
+// Runs the tests; arguments go to vitest, but for `--all`: also what is once enough, with each version of pi. The last
+// line is `N passed, N failed`.
 
-const args = process.argv.slice(2);
+const isAll = process.argv.includes("--all");
+const args = process.argv.slice(2).filter((arg) => arg !== "--all");
 
 /** False when only projects are asked for that can do without it. */
 function needsDownloadedPi(): boolean {
@@ -27,7 +29,12 @@ function runVitest(outcomesFile: string): Promise<number> {
     [bin("vitest"), "run", ...reporters, "--reporter=./test/setup/outcomes-reporter.ts", ...args],
     {
       cwd: root,
-      env: { ...process.env, ...(!process.stdout.isTTY && { NO_COLOR: "1" }), PI_RPCD_TEST_OUTCOMES: outcomesFile },
+      env: {
+        ...process.env,
+        ...(isAll && { PI_RPCD_TEST_ALL: "1" }),
+        ...(!process.stdout.isTTY && { NO_COLOR: "1" }),
+        PI_RPCD_TEST_OUTCOMES: outcomesFile,
+      },
       stdio: ["ignore", "inherit", "inherit"],
     },
   );

@@ -34,6 +34,8 @@ export const limits = {
     maxMemoryPercent: 50,
     /** How long a start may wait for a place. */
     placeTimeoutMs: 30_000,
+    /** A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. */
+    endPatienceMs: 1_000,
     /** How often sessions are looked at, and their memory. */
     lookEveryMs: 1_000,
     weighEveryMs: 10_000,
@@ -80,6 +82,8 @@ export const limits = {
   settled: { maxSettled: 100_000, maxSettledBytes: 128 * 1024 * 1024 },
   /** How long a client may be without a connection before its control of sessions ends. */
   controlGraceMs: 10_000,
+  /** Ids of clients: of one token, connected or gone; and of those that have gone, of all tokens. */
+  clients: { maxClientsPerToken: 2_048, maxGoneClients: 10_000 },
   /** Prompts of one session that pi has and that are not over, and the characters of their texts. */
   prompts: { maxOpen: 256, maxOpenChars: 64 * 1024 * 1024 },
   /** Prompts whose fate is known and that are not lost: how long they can be asked for, and how many of all sessions. */
@@ -117,10 +121,21 @@ export const limits = {
     /** How long the last one who can answer may be away. */
     maxAwayMs: 30_000,
   },
+  store: {
+    /** Writes that wait for the disk, and their bytes. The bytes do not count for changes of what exists already. */
+    maxQueued: 100_000,
+    maxQueuedBytes: 32 * 1024 * 1024,
+    /** Changes that a failing store owes, and their bytes. From the half on nothing new is taken. */
+    maxUnwritten: 100_000,
+    maxUnwrittenBytes: 256 * 1024 * 1024,
+  },
   /** How late the daemon's event loop may be before it says that it is not ready. */
   maxLoopDelayMs: 1_000,
-  /** Calls of one token in a window of time: those that may start a pi, and those that give a model something to do. */
-  rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000 },
+  /**
+   * In a window of time. Calls of one token: those that may start a pi of their own, those that give a model something to
+   * do, and pushes. And the starts of one session's pi, whoever wants it.
+   */
+  rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000, maxPushes: 200_000, maxWakes: 100 },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
   /** The same of the file of the calls that have changed something. */
@@ -164,6 +179,7 @@ interface LifeLimits {
     readonly maxChildren: number;
     readonly maxChildrenBytes: number;
     readonly placeTimeoutMs: number;
+    readonly endPatienceMs: number;
     readonly lookEveryMs: number;
     readonly weighEveryMs: number;
   };

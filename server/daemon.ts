@@ -49,6 +49,7 @@ import { DialogStore } from "./store/dialogs.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
+import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
@@ -81,6 +82,7 @@ export interface DaemonOptions {
 
 /** A running daemon. */
 export interface Daemon {
+  /** As it stands in `daemon.json`: the token changes when it is rotated. */
   readonly file: DaemonFile;
   readonly stateDir: string;
   /** Resolves when everything has ended. */
@@ -117,8 +119,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const deliveries = new DeliveryStore(database, limits.settled);
     const prompts = new PromptStore(database);
     const events = new EventStore(database, limits.storedEvents);
-    const reserved = new Map(store.sessions.all().map(({ sessionId, reservedSeq }) => [sessionId, reservedSeq]));
-    await Logs.recover(events, state.path, reserved).catch((error: unknown) => {
+    const recorded = new Map(
+      store.sessions.all().map(({ sessionId, logEpoch: epoch, reservedSeq }) => [sessionId, { epoch, reservedSeq }]),
+    );
+    await Logs.recover(events, state.path, recorded).catch((error: unknown) => {
       log.error({ err: error }, "what a killed daemon had told could not be stored; a later one tries again");
     });
     const onTailFailure = (error: unknown) => log.warn({ err: error }, "the tail of the logs was not written");
@@ -131,6 +135,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       store: deliveries,
       ...limits.delivery,
       log,
+      isGone: (sessionId) => store.sessions.wasGone(sessionId),
       onChange: (delivery) => {
         metrics.deliveryChanged(delivery);
         sessions.registry?.find(delivery.sessionId)?.deliveryChanged(delivery);
@@ -180,6 +185,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       on.close(),
     );
     const clients = new Clients({
+      limits: limits.clients,
       onLeft: (clientId) => {
         for (const { control } of registry.all()) control.left(clientId);
       },
@@ -264,7 +270,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     state.announce(file);
     void registry.resume();
     log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
-    return { file, stateDir: state.path, closed: resources.released, stop: () => resources.release() };
+    return {
+      get file() {
+        return announced.file ?? file;
+      },
+      stateDir: state.path,
+      closed: resources.released,
+      stop: () => resources.release(),
+    };
   } catch (error) {
     await resources.release();
     throw error;
@@ -280,7 +293,8 @@ function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
     return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new StartError("store_unusable", `The store ${path} cannot be opened: ${why}`, { cause });
+    const kind = cause instanceof NewerStoreError ? "store_too_new" : "store_unusable";
+    throw new StartError(kind, `The store ${path} cannot be opened: ${why}`, { cause });
   }
 }
 

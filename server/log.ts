@@ -6,6 +6,8 @@ export interface LogOptions {
   readonly level: string;
   /** Default: stderr. */
   readonly file?: string | undefined;
+  /** Takes each line in the place of stderr, where no file is named: for people who look at it. */
+  readonly lines?: { write(line: string): void } | undefined;
 }
 
 /** Where the calls are logged that have changed something, beside a log: nothing else that happens can push them out. */
@@ -32,10 +34,15 @@ function openedOrNone(path: string): RotatingFile | undefined {
   }
 }
 
-/** JSON lines. Never holds a token, a key, or the text of a message. */
-export function createLog({ level, file }: LogOptions): Logger {
+/**
+ * JSON lines; those about a session, its pi or a connection have `sessionId`, `generation`, `connectionId`. Never holds a token, a key, or the text of a
+ * message.
+ */
+export function createLog({ level, file, lines }: LogOptions): Logger {
   const destination =
-    file === undefined ? pino.destination({ dest: 2, sync: true }) : new RotatingFile(file, limits.maxLogBytes);
+    file === undefined
+      ? (lines ?? pino.destination({ dest: 2, sync: true }))
+      : new RotatingFile(file, limits.maxLogBytes);
   return pino(
     { level, base: { pid: process.pid }, redact: { paths: ["token", "*.token", "authorization", "*.authorization"] } },
     destination,

@@ -27,10 +27,16 @@ function isAnswered(message: Buffer): boolean {
   } catch {
     return true;
   }
-  // An empty batch is answered with an error; one of notifications alone is not.
-  return Array.isArray(value) ? value.length === 0 || !value.every(isNotification) : !isNotification(value);
+  // An empty batch is answered with an error; one of which nothing is to be answered is not.
+  return Array.isArray(value) ? value.length === 0 || !value.every(isSilent) : !isSilent(value);
 }
 
-function isNotification(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "method" in value && !("id" in value);
+/** Notifications and responses get no answer; what is neither a request nor one of these gets an error. */
+function isSilent(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { jsonrpc, method, params = {} } = value as Readonly<Record<string, unknown>>;
+  if (jsonrpc !== "2.0") return false;
+  const hasOutcome = "result" in value || "error" in value;
+  if (method === undefined) return hasOutcome;
+  return typeof method === "string" && !("id" in value) && !hasOutcome && typeof params === "object" && params !== null;
 }

@@ -25,7 +25,7 @@ Type=notify
 # The daemon speaks to systemd by systemd-notify, which is a process of its own.
 NotifyAccess=all
 WatchdogSec=${watchdogSeconds}
-ExecStart=${command.map(quoted).join(" ")}
+ExecStart=${commandLine(command)}
 EnvironmentFile=-${escaped(environmentFile)}
 Restart=on-failure
 RestartSec=2
@@ -66,6 +66,15 @@ WantedBy=sockets.target
 /** `%` begins a specifier. */
 function escaped(text: string): string {
   return text.replaceAll("%", "%%");
+}
+
+/** What systemd takes in no name of a program, in whatever quotes; nor does it take a doubled dollar for one there. */
+const unnameable = /["'\\$]/;
+
+/** A program of such a name is for `env` to start, which becomes it. */
+function commandLine(words: readonly string[]): string {
+  const [program = ""] = words;
+  return (unnameable.test(program) ? ["/usr/bin/env", ...words] : words).map(quoted).join(" ");
 }
 
 /** One word of a command line of systemd's, which has quotes, escapes, specifiers and variables. */

@@ -26,7 +26,7 @@ const layers: Readonly<Record<string, Layer>> = {
   "cli/demo": { files: ["cli/demo.ts"], imports: ["cli", "client", "protocol", "provider"] },
   "cli/doctor": {
     files: ["cli/doctor.ts", "cli/doctor/"],
-    imports: ["cli", "client", "protocol", "provider", "server/pi"],
+    imports: ["cli", "client", "protocol", "provider", "server/config", "server/pi"],
   },
   cli: { files: ["cli/"], imports: ["client", "protocol", "cli/start", "cli/demo", "cli/doctor"] },
   "server/lib": { files: ["server/lib/"], imports: [] },

@@ -29,8 +29,13 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxUnreadHttpBytes:
     "HTTP answers that were sent and are not read, over all sockets. A further one is answered with 503, if it is longer than 16 KiB; one alone may be longer.",
   maxUnreadHttpBytesPerToken: "The same of one named token.",
+  maxInboundBytes:
+    "What has come over all WebSockets and is kept: messages that are not whole, and those over 64 KiB that are not answered. The connection on which more comes is closed with 1013.",
+  maxInboundBytesPerToken: "The same of one named token.",
+  messageTimeoutMs:
+    "From the first byte of a WebSocket message to its last, looked at with each ping. Then the connection is closed with 1013.",
   namedTokensPercent:
-    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes` and `maxUnreadHttpBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
+    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes`, `maxUnreadHttpBytes` and `maxInboundBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
@@ -82,6 +87,8 @@ const daemon: Readonly<
       | "occupancy"
       | "responsiveness"
       | "rates"
+      | "clients"
+      | "store"
     >,
     string
   >
@@ -128,6 +135,13 @@ const delivery: Readonly<Record<keyof typeof daemonLimits.delivery, string>> = {
   maxSettledBytesInMemory: "Their bytes together. As above.",
 };
 
+const clients: Readonly<Record<keyof typeof daemonLimits.clients, string>> = {
+  maxClientsPerToken:
+    "Ids of one token's clients. Those that have gone longest are forgotten first; where all are connected, a further one is `overloaded`.",
+  maxGoneClients:
+    "Ids of clients that have gone, of all tokens. Beyond, the token that has most of them loses its oldest. An id that is forgotten is nobody's.",
+};
+
 const calls: Readonly<Record<keyof typeof daemonLimits.calls, string>> = {
   maxUnansweredCommands: "Commands to one session's pi that it has not answered. Further ones are `overloaded`.",
   maxWaitingBash: "Shell commands of one session that wait for the one that runs. Further ones are `overloaded`.",
@@ -146,6 +160,14 @@ const log: Readonly<Record<keyof typeof daemonLimits.log, string>> = {
   maxStoredEventBytes: "A larger event is kept in memory alone; later it is a gap.",
   maxTailBytes:
     "What was told and is not stored yet, on disk for a daemon that comes behind a killed one. Beyond, while the store fails, it would be a gap: `daemon_restart`.",
+};
+
+const store: Readonly<Record<keyof typeof daemonLimits.store, string>> = {
+  maxQueued: "Writes that wait for the disk. Further ones are `overloaded`; of a change that waits the newest is kept.",
+  maxQueuedBytes: "Their bytes together. New work is `overloaded` beyond; changes of what exists already are not.",
+  maxUnwritten:
+    "Changes that a store owes that cannot be written, the newest of each. From the half on new work is `overloaded`; beyond, a further change is not made again.",
+  maxUnwrittenBytes: "Their bytes together. As above.",
 };
 
 const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, string>> = {
@@ -183,6 +205,7 @@ const occupancy: Readonly<Record<keyof typeof daemonLimits.occupancy, string>> =
   maxMemoryPercent:
     "The memory that they do not share, of the machine's. Over it, idle ones hibernate. `PI_RPCD_MAX_CHILDREN_MIB` sets a number instead.",
   placeTimeoutMs: "How long a start waits for one of these places. Then it fails with `overloaded`.",
+  endPatienceMs: "An idle one whose end takes longer keeps no start waiting: the next idle one hibernates meanwhile.",
   lookEveryMs: "How often the daemon looks for sessions that have been idle for too long.",
   weighEveryMs: "How often it looks at the memory of their processes.",
 };
@@ -197,14 +220,18 @@ const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
   windowMs: "The time in which one token may make so many of the following calls:",
   maxStarts:
     "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
-  maxPrompts: "`session/prompt`, `session/steer`, `session/followUp`. As above.",
+  maxPrompts: "`session/prompt`, `session/steer`, `session/followUp`, `delivery/resend`. As above.",
+  maxPushes: "`delivery/push`. As above.",
+  maxWakes:
+    "How often one session's pi may be started in that time, by whatever calls. A further call that needs a pi is `overloaded`, with `retryAfterMs`; pushes wait.",
 };
 
 const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
   maxRecordBytes: "One record of pi. A longer one is skipped and reported by an `rpcd_diagnostic` event.",
   maxStdinBacklogBytes: "What waits for a pi that does not read. Over it, the call fails with `overloaded`.",
   maxStderrBytes: "The end of pi's stderr, in `exit.stderrTail`.",
-  startTimeoutMs: "From starting pi until it is ready. Then `start_failed`.",
+  startTimeoutMs:
+    "From starting pi until it is ready. Then `start_failed`. A pi into which another session was put has as long to say so; then it is ended.",
   maxStartupDialogMs: "What dialogs with a timeout of their own, asked while pi starts, may add to that in all.",
   startupDialogGraceMs:
     "From a dialog without a timeout, asked while pi starts, to pi's first answer. Then `startup_dialog`.",
@@ -218,7 +245,9 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits, daemon),
   ...described(daemonLimits.calls, calls),
   ...described(daemonLimits.prompts, prompts),
+  ...described(daemonLimits.clients, clients),
   ...described(daemonLimits.log, log),
+  ...described(daemonLimits.store, store),
   ...described(daemonLimits.storedEvents, storedEvents),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),

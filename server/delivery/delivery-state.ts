@@ -43,6 +43,8 @@ export type DeliveryInput =
   | { readonly kind: "postponed"; readonly at: number; readonly reason: Reason }
   | { readonly kind: "childEnded"; readonly at: number }
   | { readonly kind: "sessionClosed"; readonly at: number }
+  /** A daemon has begun that does not know the session. */
+  | { readonly kind: "sessionGone"; readonly at: number }
   /** The conversation was in the memory of a pi that has ended. */
   | { readonly kind: "sessionLost"; readonly at: number };
 
@@ -91,6 +93,8 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
       return childEnded(delivery, input.at);
     case "sessionClosed":
       return sessionClosed(delivery, input.at, reason("session_closed", "The session was closed."));
+    case "sessionGone":
+      return sessionClosed(delivery, input.at, reason("session_closed", "The session was closed, or is lost."));
     case "sessionLost":
       return sessionClosed(
         delivery,

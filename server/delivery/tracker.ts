@@ -28,6 +28,8 @@ export interface TrackerOptions {
   readonly maxSettledInMemory: number;
   readonly maxSettledBytesInMemory: number;
   readonly log: Logger;
+  /** Asked of the sessions whose deliveries are under way at the start: whether those are over. Default: none is. */
+  readonly isGone?: (sessionId: string) => boolean;
   /** Every change of every delivery, in order. */
   readonly onChange: (delivery: Delivery) => void;
   /** It has outlived its time, and is to be withdrawn. Called again after a while as long as it is not. */
@@ -63,6 +65,8 @@ export class DeliveryTracker {
       sizeCalculation: ({ push }) => sizeOf(push),
     });
     for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve(), isDurable: true });
+    const gone = [...this.#bySession.keys()].filter((sessionId) => options.isGone?.(sessionId) === true);
+    for (const sessionId of gone) this.applyToAll(sessionId, { kind: "sessionGone", at: Date.now() });
   }
 
   /** How many are on their way, in each state that any is in. */

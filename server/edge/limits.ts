@@ -33,6 +33,14 @@ export interface EdgeLimits {
    * is the main token's.
    */
   readonly namedTokensPercent: number;
+  /**
+   * What has come over all WebSockets and is kept: messages that are not whole, and those over 64 KiB that are not
+   * answered. The connection on which more comes is closed with 1013.
+   */
+  readonly maxInboundBytes: number;
+  readonly maxInboundBytesPerToken: number;
+  /** From a message's first byte to its last, looked at with each ping; then the connection is closed with 1013. */
+  readonly messageTimeoutMs: number;
   /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
   /**
@@ -82,6 +90,9 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxHttpBytesPerToken: 64 * 1024 * 1024,
   maxUnreadHttpBytes: 128 * 1024 * 1024,
   maxUnreadHttpBytesPerToken: 32 * 1024 * 1024,
+  maxInboundBytes: 256 * 1024 * 1024,
+  maxInboundBytesPerToken: 64 * 1024 * 1024,
+  messageTimeoutMs: 30_000,
   namedTokensPercent: 75,
   maxRequestsPerSocket: 64,
   socketWindowBytes: 256 * 1024,

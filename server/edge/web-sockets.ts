@@ -9,6 +9,7 @@ import type { Grant } from "../rpc/grant.ts";
 import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
+import { inboundShares } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refusal.ts";
 import { Shares } from "./shares.ts";
@@ -27,6 +28,7 @@ export class WebSockets {
   readonly #server: WebSocketServer;
   readonly #connections = new Set<Connection>();
   readonly #shares: Shares;
+  readonly #inbound: Shares;
   readonly #pings: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
@@ -36,6 +38,7 @@ export class WebSockets {
     const { limits } = options;
     const { maxConnections: max, maxConnectionsPerToken: maxPerToken, namedTokensPercent } = limits;
     this.#shares = new Shares({ what: "connections", max, maxPerToken, namedTokensPercent });
+    this.#inbound = inboundShares(limits);
     // A variable, since ws's published types lack `closeTimeout`: what ends a peer that does not answer a close frame.
     const serverOptions = {
       noServer: true,
@@ -75,7 +78,16 @@ export class WebSockets {
       const dispatcher =
         sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
       const grant = grantOf(request);
-      const connection = new Connection({ webSocket, socket, budget, dispatcher, grant, limits, log });
+      const connection = new Connection({
+        webSocket,
+        socket,
+        budget,
+        inbound: this.#inbound,
+        dispatcher,
+        grant,
+        limits,
+        log,
+      });
       this.#connections.add(connection);
       this.#shares.add(grant, 1);
       connection.gone.addEventListener("abort", () => {

@@ -6,6 +6,7 @@ export type StartErrorKind =
   | "socket_path_too_long"
   | "token_unusable"
   | "store_unusable"
+  | "store_too_new"
   | "config_invalid"
   | "listen_unsafe"
   | "tls_unusable"

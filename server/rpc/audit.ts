@@ -65,7 +65,14 @@ function logging(
     const isQuiet = changes ? onlyReads(method, params) : paramNeeds(method, params).length === 0;
     if (isQuiet) return await handler(params, call);
     const { clientId, name: client } = by(call.peer) ?? {};
-    const who = { clientId, client, tokenName: call.grant?.name, method, ...commandOf(method, params) };
+    const who = {
+      connectionId: call.peer?.id,
+      clientId,
+      client,
+      tokenName: call.grant?.name,
+      method,
+      ...commandOf(method, params),
+    };
     const before = idsOf(params, sessionOf);
     try {
       const result = await handler(params, call);

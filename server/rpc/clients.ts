@@ -1,28 +1,26 @@
-import { LRUCache } from "lru-cache";
 import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "./call.ts";
+import { type ClientLimits, ClientOwners } from "./client-owners.ts";
 
 export interface ClientsOptions {
+  readonly limits: ClientLimits;
   /** A client's last connection has gone. */
   readonly onLeft: (clientId: string) => void;
   /** A client has a connection again, or its first. */
   readonly onReturned: (clientId: string) => void;
 }
 
-/** Clients whose token is remembered when they have gone. */
-const maxRemembered = 10_000;
-
 /** Who the connections' clients say they are. One that has said nothing is known by its connection. */
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #byPeer = new Map<string, By>();
   readonly #peers = new Map<string, Set<string>>();
-  /** By client: the token that it came with first. */
-  readonly #tokens = new LRUCache<string, string>({ max: maxRemembered });
+  readonly #owners: ClientOwners;
 
   constructor(options: ClientsOptions) {
     this.#options = options;
+    this.#owners = new ClientOwners(options.limits);
   }
 
   /** Who calls; undefined over HTTP, where a call has no connection. */
@@ -38,7 +36,7 @@ export class Clients {
 
   /**
    * Throws `conflict` when the connection has said another id before, or the client is one of another token: whoever may do
-   * less with its own would else act in another's name.
+   * less with its own would else act in another's name. Throws `overloaded` when the token has too many that are connected.
    */
   hello(
     peer: Peer,
@@ -50,10 +48,7 @@ export class Clients {
     if (known !== undefined && known.clientId !== clientId) {
       throw new WireError("conflict", `This connection is that of the client "${known.clientId}" already.`);
     }
-    if ((this.#tokens.get(clientId) ?? token) !== token) {
-      throw new WireError("conflict", `The client "${clientId}" has come with another token.`);
-    }
-    this.#tokens.set(clientId, token);
+    if (known === undefined && !peer.gone.aborted) this.#owners.connected(clientId, token);
     const shown = name ?? known?.name;
     const by: By = { clientId, ...(shown === undefined ? {} : { name: shown }) };
     this.#byPeer.set(peer.id, by);
@@ -83,6 +78,7 @@ export class Clients {
     peers?.delete(peerId);
     if (peers === undefined || peers.size > 0) return;
     this.#peers.delete(clientId);
+    this.#owners.left(clientId);
     this.#options.onLeft(clientId);
   }
 }

@@ -78,7 +78,7 @@ function createServer({ handlers, validator, validateResults, log }: DispatcherO
       return await next({ ...request, params: checkedParams(method, request.params, validator) }, call);
     } catch (error) {
       // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
-      throw isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, { method: request.method });
+      throw isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, contextOf(request, call));
     }
   });
   for (const name of Object.keys(methods) as MethodName[]) {
@@ -96,6 +96,13 @@ function knownMethod(name: string): MethodName {
   if (isMethodName(name)) return name;
   const shown = JSON.stringify(name.slice(0, maxNameLength));
   throw new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
+}
+
+/** What the log says of a call that has failed. */
+function contextOf({ method, params }: JSONRPCRequest, { peer }: Call): Readonly<Record<string, unknown>> {
+  const named: unknown = (params as { readonly sessionId?: unknown } | undefined)?.sessionId;
+  const sessionId = typeof named === "string" ? { sessionId: named.slice(0, maxNameLength) } : {};
+  return { method: method.slice(0, maxNameLength), connectionId: peer?.id, ...sessionId };
 }
 
 /** What Node's own functions reject with when their signal is aborted, where the call's was. */

@@ -1,4 +1,5 @@
-import { sep } from "node:path";
+import { realpath } from "node:fs/promises";
+import { resolve, sep } from "node:path";
 import type { Capability } from "../../protocol/capability.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Labels } from "../../protocol/session-options.ts";
@@ -72,6 +73,15 @@ export class Grant {
   requireUnlimited(): void {
     if (this.labels !== undefined) throw this.#outside("labels");
     if (this.cwds !== undefined) throw this.#outside("cwd");
+  }
+
+  /** The files as the system names them. Throws `forbidden` where one lies outside, whether it is there or not. */
+  async inside(files: readonly string[]): Promise<string[]> {
+    const named = await Promise.all(files.map((file) => realpath(file).catch(() => resolve(file))));
+    if (named.every((file) => this.cwds?.some((allowed) => isWithin(file, allowed)) ?? true)) return named;
+    throw new WireError("forbidden", `The token "${this.name}" is for no files of other directories.`, {
+      limit: "cwd",
+    });
   }
 
   /** Whether the session exists for it. */

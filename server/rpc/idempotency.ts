@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName } from "../../protocol/methods.ts";
 import { canonicalHash } from "../lib/canonical-json.ts";
+import { unlessAborted } from "../lib/deadline.ts";
 import type { Call, Handlers, Subject } from "./call.ts";
 import { SharedCall } from "./shared-call.ts";
 
@@ -50,6 +51,17 @@ export function idempotent(
   const underWay = new Map<string, SharedCall>();
   const done = new LRUCache<string, SharedCall>({ max: maxInMemory });
 
+  /** Has those find the call who come while it is under way, and when it has succeeded. */
+  const note = (id: string, call: SharedCall): void => {
+    underWay.set(id, call);
+    call.result
+      .then(() => done.set(id, call))
+      .catch(() => {})
+      .finally(() => {
+        if (underWay.get(id) === call) underWay.delete(id);
+      });
+  };
+
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
     const of = subjects[method];
 
@@ -75,17 +87,29 @@ export function idempotent(
       }
     };
 
-    return (params, call) => {
+    /** What all its callers have left is nobody's answer: who comes now gets its result, or makes the call afresh. */
+    const behind = async (id: string, abandoned: SharedCall, call: Call, afresh: () => unknown): Promise<unknown> => {
+      try {
+        return await unlessAborted(abandoned.result, call.signal);
+      } catch {
+        call.signal.throwIfAborted();
+      }
+      if (underWay.get(id) === abandoned) underWay.delete(id);
+      return await afresh();
+    };
+
+    const enter: AnyHandler = (params, call) => {
       const given = params["idempotencyKey"];
       if (typeof given !== "string") return handler(params, call);
-      // A key is its token's own: no other can learn of it, or use it up.
-      const key = call.grant === undefined || call.grant.keys === "" ? given : `${given} ${call.grant.keys}`;
+      const key = ownKey(given, call);
       const paramsHash = canonicalHash(params);
       const id = `${method} ${key}`;
       const shared = underWay.get(id) ?? done.get(id);
       const known = shared ?? store.get(method, key);
       if (known !== undefined && known.paramsHash !== paramsHash) throw conflict(method, given);
-      if (shared !== undefined) return shared.join(call);
+      if (shared !== undefined) {
+        return shared.isAbandoned ? behind(id, shared, call, () => enter(params, call)) : shared.join(call);
+      }
       const stored = known as KeyedCall | undefined;
       if (stored?.result !== undefined) return JSON.parse(stored.result);
       if (stored !== undefined && of === undefined) throw outcomeUnknown(method, given);
@@ -93,18 +117,20 @@ export function idempotent(
       const first = new SharedCall(paramsHash, call, (open) =>
         make(key, begun, (subject) => handler(params, { ...open, subject })),
       );
-      underWay.set(id, first);
-      first.result
-        .then(() => done.set(id, first))
-        .catch(() => {})
-        .finally(() => underWay.delete(id));
+      note(id, first);
       return first.join(call);
     };
+    return enter;
   };
 
   return Object.fromEntries(
     Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
   ) as unknown as Handlers;
+}
+
+/** A key is its token's own: no other can learn of it, or use it up. */
+function ownKey(given: string, { grant }: Call): string {
+  return grant === undefined || grant.keys === "" ? given : `${given} ${grant.keys}`;
 }
 
 function conflict(method: MethodName, idempotencyKey: string): WireError {

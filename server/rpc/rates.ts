@@ -11,10 +11,14 @@ export interface RateLimits {
   readonly maxStarts: number;
   /** Calls that give a model something to do. */
   readonly maxPrompts: number;
+  /** Pushes. */
+  readonly maxPushes: number;
 }
 
+type Rate = Exclude<keyof RateLimits, "windowMs">;
+
 /** Which rate a method counts for. Others are bounded by how many may wait. */
-const rateOf = new Map<MethodName, "maxStarts" | "maxPrompts">([
+const rateOf = new Map<MethodName, Rate>([
   ["session/create", "maxStarts"],
   ["session/open", "maxStarts"],
   ["session/fork", "maxStarts"],
@@ -23,6 +27,8 @@ const rateOf = new Map<MethodName, "maxStarts" | "maxPrompts">([
   ["session/prompt", "maxPrompts"],
   ["session/steer", "maxPrompts"],
   ["session/followUp", "maxPrompts"],
+  ["delivery/resend", "maxPrompts"],
+  ["delivery/push", "maxPushes"],
 ]);
 
 type AnyHandler = (params: unknown, call: Call) => unknown;
@@ -30,9 +36,10 @@ type AnyHandler = (params: unknown, call: Call) => unknown;
 /** Refuses calls that come faster than a token may make them with `overloaded`, and says when there is room again. */
 export function rated(handlers: Handlers, limits: RateLimits, now = () => performance.now()): Handlers {
   const nobody = {};
-  const windows = {
-    maxStarts: new WeakMap<Grant | object, RateWindow>(),
-    maxPrompts: new WeakMap<Grant | object, RateWindow>(),
+  const windows: Readonly<Record<Rate, WeakMap<Grant | object, RateWindow>>> = {
+    maxStarts: new WeakMap(),
+    maxPrompts: new WeakMap(),
+    maxPushes: new WeakMap(),
   };
 
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {

@@ -19,6 +19,11 @@ export class SharedCall {
     this.result.catch(() => {});
   }
 
+  /** Whether all its callers have gone: it ends as cancelled, or has had its effect all the same. */
+  get isAbandoned(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
   join({ signal }: Call): Promise<unknown> {
     this.#callers += 1;
     const leave = (): void => {

@@ -5,6 +5,7 @@ import type { ChildExit } from "../../protocol/session.ts";
 import type { Child } from "../pi/child.ts";
 import type { RunStarter, Runs } from "./runs.ts";
 import { mayBecome, type SessionState } from "./session-state.ts";
+import { type WakeLimits, Wakes } from "./wakes.ts";
 
 /**
  * What a child is wanted for. One for a prompt gets the held pushes without handing them over: the prompt goes first. For
@@ -14,6 +15,7 @@ export type StartPurpose = "work" | "prompt" | "reading";
 
 export interface ChildLifeOptions {
   readonly runs: Runs;
+  readonly wakes: WakeLimits;
   /** Starts a child of the next generation. An aborted signal abandons the start. */
   readonly start: (signal: AbortSignal) => Promise<Child>;
   /** A child is ready, and nobody else has it yet. */
@@ -33,6 +35,7 @@ export interface ChildLifeOptions {
 export class ChildLife {
   readonly #options: ChildLifeOptions;
   readonly #runs: Runs;
+  readonly #wakes: Wakes;
   #state: SessionState = { kind: "hibernated" };
   #starting: Promise<Child> | undefined;
   /** Resolves when nothing is left of the last child. */
@@ -54,6 +57,7 @@ export class ChildLife {
   constructor(options: ChildLifeOptions) {
     this.#options = options;
     this.#runs = options.runs;
+    this.#wakes = new Wakes(options.wakes);
   }
 
   get state(): SessionState {
@@ -89,12 +93,17 @@ export class ChildLife {
     return this.#lastUsedAt;
   }
 
-  /** The child; one is started if there is none. Throws what starting can throw, and why no child may be started. */
+  /**
+   * The child; one is started if there is none. Throws what starting can throw, why no child may be started, and
+   * `overloaded` where too many were.
+   */
   awake(purpose: StartPurpose): Promise<Child> {
     if (this.#ending !== undefined) return Promise.reject(this.#ending);
     this.#used();
     const { child } = this;
     if (child !== undefined) return Promise.resolve(child);
+    const refusal = this.#starting === undefined ? this.#wakes.refusal() : undefined;
+    if (refusal !== undefined) return Promise.reject(refusal);
     this.#starting ??= this.#start(purpose).finally(() => {
       this.#starting = undefined;
     });

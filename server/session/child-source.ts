@@ -6,12 +6,14 @@ import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
 import type { ChildBook } from "../pi/child-book.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
+import { unusable } from "../pi/lease.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
 import { startPi } from "../pi/start-pi.ts";
+import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
@@ -129,9 +131,7 @@ export class ChildSource {
   async #start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     this.#refuse();
     await requireRoot(await workingDirectory(stored.cwd), this.#options.roots);
-    const now = new Date(stored.createdAt);
-    const { sessionId, cwd } = stored;
-    const isNew = stored.ephemeral === true || (await ensureSessionFile(stored.file, { sessionId, cwd, now }));
+    const isNew = stored.ephemeral === true || (await ensureFile(stored));
     // A file that has entries has the session's name.
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
     const options = { ...withoutName(stored.options), ...(name === undefined ? {} : { name }) };
@@ -200,6 +200,19 @@ export class ChildSource {
 
 /** Before a session has taken it, nobody hears what a child reports; its extensions say it again with the session. */
 const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} };
+
+/**
+ * Gives whether the session's file had to be begun. One that was opened was there, so another has taken it away since: it
+ * is `session_file_unusable` then.
+ */
+async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdAt }: StoredSession): Promise<boolean> {
+  if (isOpened !== true || generation > 1) {
+    return await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) });
+  }
+  const { id } = await readStoredHeader(file);
+  if (id !== sessionId) throw unusable(file, "other_session", `is that of the session ${id}`);
+  return false;
+}
 
 function withoutName({ name: _name, ...rest }: StoredSession["options"]): StoredSession["options"] {
   return rest;

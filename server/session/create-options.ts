@@ -1,11 +1,9 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
-import { resolve } from "node:path";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
 import { liesUnder, type Roots, requireRoot } from "./roots.ts";
-import type { SessionScope } from "./session-scope.ts";
 
 /** What the daemon's configuration says of sessions. */
 export interface SessionConfiguration {
@@ -44,13 +42,11 @@ const neverSet = [
 
 /**
  * Brings a call and its profile together and looks at what the disk has to say to it. Throws `profile_not_found`,
- * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`, and what
- * `admit` throws at the directories that the call names.
+ * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`.
  */
 export async function createOptions(
   params: Params<"session/create">,
   { profiles, sessionEnv, roots }: SessionConfiguration,
-  admit: (scope: SessionScope) => void = () => {},
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...given } = more;
@@ -63,7 +59,7 @@ export async function createOptions(
   const model = fullModel(provider, options.model);
   await requireRoot(await realpath(cwd).catch(() => cwd), roots);
   const paths = (option: PathOption): Promise<string[] | undefined> =>
-    given[option] === undefined ? existing(option, options[option]) : existing(option, options[option], roots, admit);
+    existing(option, options[option], given[option] === undefined ? undefined : roots);
   const [extensions, skills, promptTemplates, sessionDirs] = await Promise.all([
     paths("extensions"),
     paths("skills"),
@@ -120,19 +116,13 @@ function isAllowed(name: string, allowed: readonly string[]): boolean {
 async function existing(
   option: PathOption,
   paths: string | readonly string[] | undefined,
-  roots?: Roots,
-  admit: (scope: SessionScope) => void = () => {},
+  roots: Roots,
 ): Promise<string[] | undefined> {
   if (paths === undefined) return undefined;
   return await Promise.all(
     [paths].flat().map(async (path) => {
       try {
-        const real = await realpath(path).catch((error: unknown) => {
-          // Who may not be there does not learn what is there.
-          admit({ cwd: resolve(path) });
-          throw error;
-        });
-        admit({ cwd: real });
+        const real = await realpath(path);
         if (!(await liesUnder(real, roots))) {
           const why = "lies under none of the roots of the daemon's configuration";
           throw pathInvalid({ option, path, why, reason: "outside" });

@@ -26,6 +26,13 @@ interface Stretch {
   bytes: number;
 }
 
+/** A session's log, as the session's record has it. */
+export interface RecordedLog {
+  readonly epoch: string | undefined;
+  /** The highest number that may have been given. */
+  readonly reservedSeq: number;
+}
+
 /** A stretch is stored in rows of about so many bytes. */
 const maxRecoveredRowBytes = 1024 * 1024;
 
@@ -51,19 +58,25 @@ export class Logs {
   /**
    * Stores what an earlier daemon had told and not stored. To be called before any log is opened. Rejects where it cannot
    * be read or stored: it stays where it is then, for a later daemon. Numbers that were given while none could be
-   * reserved are forgotten: the log goes on below them. `reserved`: of each session that there is, how far it may go. What
-   * is of any other session goes too: nobody could ask for it.
+   * reserved are forgotten: the log goes on below them. `recorded`: the log of each session that there is. What is of any
+   * other session goes too, and what is of an earlier one of the same id: nobody could ask for it.
    */
-  static async recover(store: EventStore, directory: string, reserved: ReadonlyMap<string, number>): Promise<void> {
-    for (const [sessionId, upTo] of reserved) await store.cut(sessionId, upTo);
+  static async recover(
+    store: EventStore,
+    directory: string,
+    recorded: ReadonlyMap<string, RecordedLog>,
+  ): Promise<void> {
+    for (const [sessionId, { reservedSeq }] of recorded) await store.cut(sessionId, reservedSeq);
     const stretches = new Map<string, Stretch>();
     const write = async ({ sessionId, from, to, frames }: Stretch): Promise<void> => {
       await store.put(sessionId, from, to, frames);
     };
-    for (const { sessionId, from, seq, frame } of EventTail.left(directory)) {
+    for (const { sessionId, epoch, from, seq, frame } of EventTail.left(directory)) {
+      const log = recorded.get(sessionId);
+      if (log?.epoch !== epoch || seq > log.reservedSeq) continue;
       const known = stretches.get(sessionId);
       const stored = store.newest(sessionId) ?? 0;
-      if (seq <= (known?.to ?? stored) || seq > (reserved.get(sessionId) ?? 0)) continue;
+      if (seq <= (known?.to ?? stored)) continue;
       if (known?.to === from - 1 && known.bytes < maxRecoveredRowBytes) {
         known.frames.push(frame);
         known.to = seq;
@@ -88,7 +101,8 @@ export class Logs {
     return this.#budget.bytes;
   }
 
-  open(sessionId: string, numbers: SeqNumbers): EventLog {
+  /** `epoch` names the log. */
+  open(sessionId: string, epoch: string, numbers: SeqNumbers): EventLog {
     const { maxRetainedBytes, maxStoredEventBytes } = this.#limits;
     const log: EventLog = new EventLog({
       sessionId,
@@ -100,7 +114,7 @@ export class Logs {
       maxStoredFrameBytes: maxStoredEventBytes,
       onDurable: (from, frame) => {
         this.#writer.note(log, frame.length);
-        if (frame.length <= maxStoredEventBytes) this.#tail?.append(from, frame);
+        if (frame.length <= maxStoredEventBytes) this.#tail?.append(epoch, from, frame);
       },
     });
     return log;

@@ -13,6 +13,8 @@ export interface OccupancyLimits {
   readonly maxChildrenBytes: number;
   /** How long a start may wait for a place. */
   readonly placeTimeoutMs: number;
+  /** A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. */
+  readonly endPatienceMs: number;
   /** How often sessions are looked at. */
   readonly lookEveryMs: number;
   /** How often memory is. */
@@ -31,6 +33,14 @@ export interface OccupancyOptions {
   readonly bytesOf?: (pids: readonly number[]) => Promise<number>;
 }
 
+/** The end of an idle child, for a place or its memory. */
+interface End {
+  /** By the clock of `performance.now`. */
+  readonly since: number;
+  /** Whether it has ended. Never rejects. */
+  readonly done: Promise<boolean>;
+}
+
 /**
  * How many children there are and may be. Idle ones end when they were idle for too long, and earlier where their place or
  * their memory is needed: those first that were used longest ago.
@@ -43,6 +53,7 @@ export class Occupancy {
   #admitted = 0;
   /** The search for a place that is on; the next one begins behind it, so that no child ends for two. */
   #searching: Promise<unknown> = Promise.resolve();
+  readonly #ends = new Map<Upkeep, End>();
   #changed: Deferred<void> = deferred();
   #weighedAt = 0;
   /** What the children weighed when that was last looked at. */
@@ -115,8 +126,15 @@ export class Occupancy {
 
   /** Looks at every session: which child is silent, which has been idle for too long, and what all weigh together. */
   look(now = performance.now()): Promise<void> {
+    const failed = (error: unknown): void =>
+      this.#options.log.error({ err: error }, "the sessions could not be looked at");
+    try {
+      for (const { upkeep } of this.#options.sessions()) upkeep.look();
+    } catch (error) {
+      failed(error);
+    }
     this.#tending ??= this.#look(now)
-      .catch((error: unknown) => this.#options.log.error({ err: error }, "the sessions could not be looked at"))
+      .catch(failed)
       .finally(() => {
         this.#tending = undefined;
       });
@@ -128,12 +146,16 @@ export class Occupancy {
   }
 
   async #look(now: number): Promise<void> {
-    const due: Upkeep[] = [];
-    for (const { upkeep } of this.#options.sessions()) {
-      upkeep.look();
-      if (upkeep.hibernation.isDue(now) && upkeep.hibernation.keepsAwake() === undefined) due.push(upkeep);
+    const due = [...this.#options.sessions()]
+      .map(({ upkeep }) => upkeep)
+      .filter((upkeep) => upkeep.hibernation.isDue(now) && isSpare(upkeep));
+    const ends: Promise<boolean>[] = [];
+    for (const upkeep of due) {
+      const { done } = this.#ends.get(upkeep) ?? this.#begin(upkeep);
+      ends.push(done);
+      await within(done, this.#options.limits.endPatienceMs);
     }
-    for (const upkeep of due) await this.#end(upkeep);
+    await Promise.all(ends);
     if (now - this.#weighedAt < this.#options.limits.weighEveryMs) return;
     this.#weighedAt = now;
     await this.#weigh();
@@ -147,7 +169,7 @@ export class Occupancy {
       this.bytes = bytes;
       if (bytes <= limits.maxChildrenBytes) return;
       if (this.#options.shrinkWarm()) continue;
-      if (!(await this.#endOldest())) {
+      if (!(await this.#endOne())) {
         log.warn({ bytes, maxBytes: limits.maxChildrenBytes }, "children hold more memory than they may, and all work");
         return;
       }
@@ -155,13 +177,21 @@ export class Occupancy {
   }
 
   async #findPlace(deadline: number, signal: AbortSignal): Promise<void> {
+    const { limits, shrinkWarm } = this.#options;
     signal.throwIfAborted();
+    const tried = new Set<Upkeep>();
     while (!this.hasPlace) {
       const changed = this.#changed.promise;
-      if (this.#options.shrinkWarm() || (await this.#endOldest())) continue;
+      if (shrinkWarm()) continue;
       const left = deadline - performance.now();
-      if (left <= 0 || (await unlessAborted(within(changed, left), signal)).kind === "timeout") {
-        throw this.#overloaded();
+      if (left <= 0) throw this.#overloaded();
+      const end = this.#endOldest(tried);
+      if (end === undefined) {
+        const { kind } = await unlessAborted(within(changed, left), signal);
+        if (kind === "done") tried.clear();
+      } else {
+        const patience = end.since + limits.endPatienceMs - performance.now();
+        await unlessAborted(within(Promise.race([changed, end.done]), Math.min(left, patience)), signal);
       }
     }
     this.#admitted += 1;
@@ -173,14 +203,42 @@ export class Occupancy {
     return new WireError("overloaded", message, { retryAfterMs: 5_000, maxChildren });
   }
 
-  /** Ends the idle child that was used longest ago. Gives whether there was one. */
-  async #endOldest(): Promise<boolean> {
-    const idle = [...this.#options.sessions()]
+  /** Ends one idle child, and further ones while its end takes long. Gives whether one has ended. */
+  async #endOne(): Promise<boolean> {
+    const tried = new Set<Upkeep>();
+    const slow: Promise<boolean>[] = [];
+    for (let end = this.#endOldest(tried); end !== undefined; end = this.#endOldest(tried)) {
+      const ended = await within(end.done, end.since + this.#options.limits.endPatienceMs - performance.now());
+      if (ended.kind === "timeout") slow.push(end.done);
+      else if (ended.value) return true;
+    }
+    return (await Promise.all(slow)).includes(true);
+  }
+
+  /**
+   * The end of a child that can be waited for: one that has just begun, else that of the idle child which was used longest
+   * ago and was not `tried`. A child that is stopped or hangs keeps no other from being ended.
+   */
+  #endOldest(tried: Set<Upkeep>): End | undefined {
+    const now = performance.now();
+    for (const [upkeep, end] of this.#ends) {
+      tried.add(upkeep);
+      if (now - end.since < this.#options.limits.endPatienceMs) return end;
+    }
+    const [oldest] = [...this.#options.sessions()]
       .map(({ upkeep }) => upkeep)
-      .filter(({ hibernation }) => hibernation.child !== undefined && hibernation.keepsAwake() === undefined)
+      .filter((upkeep) => !tried.has(upkeep) && upkeep.hibernation.child !== undefined && isSpare(upkeep))
       .sort((a, b) => a.hibernation.lastUsedAt - b.hibernation.lastUsedAt);
-    for (const upkeep of idle) if (await this.#end(upkeep)) return true;
-    return false;
+    if (oldest === undefined) return undefined;
+    tried.add(oldest);
+    return this.#begin(oldest);
+  }
+
+  #begin(upkeep: Upkeep): End {
+    const done = this.#end(upkeep).finally(() => this.#ends.delete(upkeep));
+    const end = { since: performance.now(), done };
+    this.#ends.set(upkeep, end);
+    return end;
   }
 
   async #end({ hibernation }: Upkeep): Promise<boolean> {
@@ -194,4 +252,9 @@ export class Occupancy {
       return false;
     }
   }
+}
+
+/** Whether nothing needs the child, as far as the daemon knows. */
+function isSpare({ hibernation }: Upkeep): boolean {
+  return hibernation.keepsAwake() === undefined;
 }

@@ -20,6 +20,7 @@ import { Session } from "./session.ts";
 import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import type { SessionScope } from "./session-scope.ts";
 import { SessionWatch } from "./session-watch.ts";
+import type { WakeLimits } from "./wakes.ts";
 import { admittedDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
@@ -42,6 +43,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
     readonly idleAfterMs: number;
     readonly drainMs: number;
     readonly responsiveness: ResponsivenessLimits;
+    readonly rates: WakeLimits;
   };
 }
 
@@ -202,7 +204,7 @@ export class Registry {
       add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
-      begin: async (stored) => await this.#make(stored.sessionId, () => this.#begin(stored)),
+      begin: async (stored, how) => await this.#make(stored.sessionId, () => this.#begin(stored, how)),
       end: (session, how) => this.#track(this.#close(session, how)),
     };
   }
@@ -235,7 +237,7 @@ export class Registry {
   ): Promise<Session> {
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration, admit);
+    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const begin = (file: string): Promise<Session> =>
@@ -266,12 +268,12 @@ export class Registry {
     }
   }
 
-  async #begin(stored: StoredSession): Promise<Session> {
+  async #begin(stored: StoredSession, how: "awake" | "asleep" = "awake"): Promise<Session> {
     const session = this.#session(stored);
     const { sessionId, file } = stored;
     this.#creating.add(session);
     try {
-      await session.awake();
+      if (how === "awake") await session.awake();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
@@ -299,6 +301,7 @@ export class Registry {
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     let session: Session | undefined;
     session = new Session({
+      ...limits,
       stored,
       start: (current, sinks) => this.children.start(current, sinks, log),
       // What still happens to one that is over does not bring it back.
@@ -310,18 +313,12 @@ export class Registry {
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
       succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
       logs,
-      maxRefillBytes: limits.maxRefillBytes,
-      maxSnapshotBytes: limits.maxSnapshotBytes,
       dialogs,
-      maxProviderBodyBytes: limits.maxProviderBodyBytes,
-      maxWaitingCalls: limits.maxWaitingCalls,
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,
         settingsFile: join(agentDirectoryOf(this.#options.env), "settings.json"),
       },
-      idleAfterMs: limits.idleAfterMs,
-      responsiveness: limits.responsiveness,
       admitStart: () => this.children.admit(),
       onChange: () => {
         this.children.occupancy.changed();

@@ -32,8 +32,11 @@ export interface SessionHouse {
   making(sessionId: string): Promise<Session> | undefined;
   /** A session that is there from now on, without a child. */
   add(stored: StoredSession): Session;
-  /** A session that is there when its first child is ready. Throws what starting can throw; nothing is left then. */
-  begin(stored: StoredSession): Promise<Session>;
+  /**
+   * A session that is there when its first child is ready, or, `asleep`, when it is stored. Throws what starting can throw,
+   * and `store_failed`; nothing is left then but a file that has messages.
+   */
+  begin(stored: StoredSession, how?: "asleep"): Promise<Session>;
   /** Throws `overloaded` where there may be no further one, and `shutting_down`. */
   requireRoom(): void;
   /** Ends a session, and forgets it. */
@@ -136,14 +139,18 @@ export class SessionFiles {
     return await this.#options.house.end(session, "delete");
   }
 
-  /** Makes a session, without a pi, of a branch of another one. Gives its id. */
+  /** Makes a session, without a pi, of a branch of another one. Gives its id. Nothing is left where that fails. */
   async branchOff(from: Session, leafId: string): Promise<string> {
     this.#options.house.requireRoom();
     const now = new Date();
     const sessionId = uuidv7();
     const file = await writeBranch({ file: from.file, leafId, sessionId, cwd: from.cwd, now });
-    const session = this.#options.house.add({ ...heir(from, now), sessionId, file, generation: 1 });
-    await session.saved();
+    try {
+      await this.#options.house.begin({ ...heir(from, now), sessionId, file, generation: 1 }, "asleep");
+    } catch (error) {
+      await unlink(file).catch(() => {});
+      throw error;
+    }
     return sessionId;
   }
 

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { Child, ChildSinks } from "../pi/child.ts";
+import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -11,6 +11,7 @@ import type { Logs } from "./logs.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import type { ResponsivenessLimits } from "./responsiveness.ts";
 import type { Session } from "./session.ts";
+import type { WakeLimits } from "./wakes.ts";
 
 /** What a session hears from its child, and how it gives up waiting for one. */
 export interface StartSinks extends ChildSinks {
@@ -50,7 +51,10 @@ export interface SessionOptions {
   readonly calls: Omit<PiCallsOptions, "refresh">;
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;
+  readonly child: Pick<ChildLimits, "startTimeoutMs">;
   readonly responsiveness: ResponsivenessLimits;
+  /** Of the starts of its pi. */
+  readonly rates: WakeLimits;
   /** Milliseconds until a start may be made that no client asks for; 0: now. */
   readonly admitStart: () => number;
   /** The session is not as it was. */

@@ -66,10 +66,11 @@ export class Session implements SessionCore {
     const { sessionId, generation } = options.stored;
     this.#record = new SessionRecord(options.stored, options.save);
     this.#firstGeneration = generation + 1;
-    const eventLog = options.logs.open(sessionId, this.#record.numbers(options.flush));
+    const { epoch } = this.#record;
+    const eventLog = options.logs.open(sessionId, epoch, this.#record.numbers(options.flush));
     const onFault = (err: unknown, subscriberId: string): void =>
       options.log.error({ err, subscriberId }, "a subscriber has failed, and gets nothing more");
-    this.#journal = new Journal({ sessionId, epoch: this.#record.epoch, log: eventLog, onFault });
+    this.#journal = new Journal({ sessionId, epoch, log: eventLog, onFault });
     const { maxProviderBodyBytes: maxBodyBytes, maxRefillBytes: maxBytes, log } = options;
     const record = (entry: Buffer) => this.#journal.record(entry, Math.max(1, this.#record.stored.generation), false);
     this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });
@@ -90,6 +91,7 @@ export class Session implements SessionCore {
     });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
+      wakes: options.rates,
       start: (signal) => this.#start(signal),
       onReady: (child) => {
         this.#provider.attach(child);
@@ -127,7 +129,7 @@ export class Session implements SessionCore {
     });
     this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
     this.succession = new Succession({
-      ...parts,
+      ...{ ...parts, startTimeoutMs: options.child.startTimeoutMs },
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
@@ -302,10 +304,8 @@ export class Session implements SessionCore {
     const generation = this.#record.nextGeneration();
     this.dialogs.childStarting();
     try {
-      const { child, ready } = await this.#options.start(this.#record.stored, {
-        signal,
-        ...this.#reports.sinks(generation),
-      });
+      const sinks = this.#reports.sinks(generation);
+      const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...sinks });
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.

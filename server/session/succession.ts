@@ -17,6 +17,8 @@ export interface SuccessionParts {
   readonly life: ChildLife;
   readonly custody: Custody;
   readonly scope: SerialQueue;
+  /** What pi may take to say what session is in it: it answers when its extensions' start hooks have ended. */
+  readonly startTimeoutMs: number;
   /** Where a child of this generation reports. */
   readonly sinks: (generation: number) => ChildSinks;
   /** Nothing is to be expected of the child any more, as far as this session goes. */
@@ -29,9 +31,6 @@ export interface SuccessionParts {
   readonly wake: () => void;
   readonly log: Logger;
 }
-
-/** What pi may take to say what session is in it. */
-const answerTimeoutMs = 5_000;
 
 /** How a child goes from one session to another, when pi itself has gone from one session to another. */
 export class Succession {
@@ -104,19 +103,26 @@ export class Succession {
 
   /**
    * Whoever runs in the pi could write a hello: pi itself is asked what session is in it. One that has another, or does
-   * not answer, is ended. Throws `link_failed`.
+   * not answer in the time of a start, is ended. Throws `link_failed`, and `child_exited`.
    */
   async #verify(child: Child): Promise<void> {
-    const { sessionId, file } = this.#parts.record.stored;
-    const asked = await within(child.send({ type: "get_state" }), answerTimeoutMs).catch(() => undefined);
-    const data = asked === undefined || asked.kind === "timeout" ? undefined : asked.value.data;
-    const state = isRecordObject(data) ? data : {};
-    const { sessionId: id, sessionFile } = state;
-    if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) return;
+    const { record, startTimeoutMs } = this.#parts;
+    const { sessionId, file } = record.stored;
+    const [asked] = await Promise.allSettled([within(child.send({ type: "get_state" }), startTimeoutMs)]);
+    if (asked.status === "fulfilled" && asked.value.kind === "done") {
+      const { data } = asked.value.value;
+      const { sessionId: id, sessionFile } = isRecordObject(data) ? data : {};
+      if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) return;
+    }
     // It has gone on to another session, which asks, too.
     const given = this.#given.get(child);
     if (given !== undefined) return await given;
     await child.stop();
+    if (asked.status === "rejected") throw asked.reason;
+    if (asked.value.kind === "timeout") {
+      const message = `pi did not say within ${startTimeoutMs} ms that it has the session ${sessionId}; it is ended.`;
+      throw new WireError("link_failed", message, { reason: "no_answer" });
+    }
     throw new WireError("link_failed", `pi was said to have the session ${sessionId}, and has not; it is ended.`, {
       reason: "false_hello",
     });

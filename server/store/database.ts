@@ -1,11 +1,11 @@
-import { WireError } from "../../protocol/errors.ts";
+import { limits } from "../config.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { Histogram } from "../lib/histogram.ts";
 import type { CommitMark } from "./commit-mark.ts";
 import { type Connect, connect, type Parameters, Statement } from "./connection.ts";
 import { migrate } from "./migrations.ts";
-import { type StoreHealth, Unwritten, type Write } from "./unwritten.ts";
-import { WriteQueue } from "./write-queue.ts";
+import { type StoreHealth, tooMuchWaits, Unwritten, type UnwrittenLimits, type Write } from "./unwritten.ts";
+import { type QueueLimits, WriteQueue } from "./write-queue.ts";
 import { Writer, type WriterFailure, type WriterOutcome, type WriterRequest } from "./writer.ts";
 import { type StartThread, Writers } from "./writers.ts";
 import { WritingThread } from "./writing-thread.ts";
@@ -19,6 +19,8 @@ export interface DatabaseOptions {
   readonly maxLocalMs?: number;
   /** That thread ends when nothing was written for so long. Default: 60,000. */
   readonly maxIdleThreadMs?: number;
+  /** Default: those of the configuration. */
+  readonly limits?: QueueLimits & UnwrittenLimits;
   /** For tests. There is no other thread then. */
   readonly connect?: Connect;
   /** For tests. */
@@ -38,8 +40,8 @@ const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5
  * The embedded store: SQLite in WAL mode with `synchronous=FULL`. Writes of one turn of the event loop share one
  * transaction and one sync, and so do those that come while another transaction is under way. A write's promise resolves
  * when it is on disk, and rejects when it is not stored: where the store failed with the error `store_failed`, and with
- * its own where the statement was wrong. What shared a transaction with such a statement is stored without it. More than
- * 32 MiB do not wait for a disk: then writes are refused as `overloaded`. Promises settle in the order of the writes.
+ * its own where the statement was wrong. What shared a transaction with such a statement is stored without it. Only so
+ * much waits for a disk: then writes are refused as `overloaded`. Promises settle in the order of the writes.
  *
  * Reads find what is committed, and not what is queued: see {@link written}.
  *
@@ -50,7 +52,7 @@ export class Database {
   readonly #onFailure: (error: unknown) => void;
   readonly #onRecovered: () => void;
   readonly #writers: Writers;
-  readonly #queued = new WriteQueue();
+  readonly #queued: WriteQueue;
   /** How long transactions take, from being sent to being on disk. */
   readonly commitTimes = new Histogram(commitBounds);
   /** What a transaction is made of that is under way. */
@@ -68,16 +70,19 @@ export class Database {
   #shrinking: { readonly pages: number; readonly done: Deferred<void> } | undefined;
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
-  readonly #unwritten = new Unwritten(() => {
-    this.#wantsRecovery = true;
-    this.#next();
-  });
+  readonly #unwritten: Unwritten;
   /** Whether the connection has met an error of the system. */
   #isBroken = false;
 
   /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
     const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000 } = options;
+    const bounds = options.limits ?? limits.store;
+    this.#queued = new WriteQueue(bounds);
+    this.#unwritten = new Unwritten(bounds, () => {
+      this.#wantsRecovery = true;
+      this.#next();
+    });
     this.#onFailure = onFailure;
     this.#onRecovered = onRecovered;
     const open = options.connect ?? connect;
@@ -202,16 +207,21 @@ export class Database {
     // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
     const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
     if (!this.#queued.hasRoom(bytes)) this.#due();
-    if (this.#queued.hasRoom(bytes)) this.#queued.add(write);
-    else if (of.key !== undefined) this.#queued.supersede(write);
-    else this.#refuse(write);
+    if (!this.#hasRoom(write)) this.#refuse(write);
+    else if (this.#queued.hasRoom(bytes)) this.#queued.add(write);
+    else this.#queued.supersede(write);
     return write.done.promise;
+  }
+
+  /** The newest change of what a change waits of has room in any case, and new work has none where the store owes much. */
+  #hasRoom({ key, bytes }: Write): boolean {
+    if (key === undefined) return this.#queued.hasRoom(bytes) && !this.#unwritten.isCrowded;
+    return !this.#queued.isFull || this.#queued.has(key) || this.#unwritten.has(key);
   }
 
   /** Too much waits for the disk already. */
   #refuse({ done }: Write): void {
-    const message = "Too much waits for the disk; nothing was accepted.";
-    const error = new WireError("overloaded", message, { retryAfterMs: 1_000 });
+    const error = tooMuchWaits();
     if (!this.#isOverloaded) this.#onFailure(error);
     this.#isOverloaded = true;
     done.reject(error);

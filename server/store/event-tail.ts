@@ -4,6 +4,8 @@ import { join } from "node:path";
 /** An event that was told and may not be stored. All numbers from `from` to its own are covered by it. */
 export interface TailedEvent {
   readonly sessionId: string;
+  /** The log that it is of: a session of the same id can have had another. */
+  readonly epoch: string;
   readonly from: number;
   readonly seq: number;
   readonly frame: Buffer;
@@ -62,8 +64,8 @@ export class EventTail {
     for (const number of numbersIn(directory)) rmSync(fileOf(directory, number), { force: true });
   }
 
-  /** Writes a frame. Never throws: what cannot be written is lost only if the daemon is killed before it is stored. */
-  append(from: number, frame: Buffer): void {
+  /** Writes a frame of the log of that name. Never throws: what cannot be written is lost only if the daemon is killed before it is stored. */
+  append(epoch: string, from: number, frame: Buffer): void {
     if (this.#bytes + frame.length > this.#maxBytes) {
       const message = `The tail of the logs holds ${this.#bytes} bytes: what a store that fails has not taken fills it.`;
       if (!this.#isFull) this.#onFailure(new Error(message));
@@ -73,7 +75,7 @@ export class EventTail {
     try {
       this.#descriptor ??= this.#open();
       // What a failure has left of a line is ended by its own.
-      const head = Buffer.from(`${this.#hasFailed ? "\n" : ""}${from} `, "latin1");
+      const head = Buffer.from(`${this.#hasFailed ? "\n" : ""}${epoch} ${from} `, "latin1");
       const length = head.length + frame.length + lineFeed.length;
       const written = writevSync(this.#descriptor, [head, frame, lineFeed]);
       this.#bytes += written;
@@ -136,17 +138,17 @@ function numbersIn(directory: string): number[] {
     .sort((a, b) => a - b);
 }
 
-const head = /^(\d+) \{"jsonrpc":"2\.0","method":"[\w/]+","params":\{"sessionId":"([\w.-]+)","seq":(\d+),/;
+const head = /^([\w-]+) (\d+) \{"jsonrpc":"2\.0","method":"[\w/]+","params":\{"sessionId":"([\w.-]+)","seq":(\d+),/;
 
 function parsed(line: Buffer): TailedEvent | undefined {
   const found = head.exec(line.toString("latin1", 0, 512));
   if (found === null || line[line.length - 1] !== 0x7d) return undefined;
-  const [, from = "", sessionId = "", seq = ""] = found;
-  const frame = line.subarray(from.length + 1);
+  const [, epoch = "", from = "", sessionId = "", seq = ""] = found;
+  const frame = line.subarray(epoch.length + from.length + 2);
   try {
     JSON.parse(frame.toString("utf8"));
   } catch {
     return undefined;
   }
-  return { sessionId, from: Number(from), seq: Number(seq), frame };
+  return { sessionId, epoch, from: Number(from), seq: Number(seq), frame };
 }

@@ -89,17 +89,27 @@ const steps: readonly string[] = [
 /** The newest shape. */
 export const knownShape = steps.length;
 
-/** Brings a database to the newest shape. Throws when a newer daemon has written it. */
-export function migrate(database: DatabaseSync): void {
-  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
-  const taken = row.user_version;
-  if (taken > steps.length) {
-    throw new Error(
-      `The store was written by a newer pi-rpcd (shape ${taken}, this one knows ${steps.length}). Use the newer version, or another state directory.`,
+/** A newer version has written the store: what stands there may mean what this one does not know. */
+export class NewerStoreError extends Error {
+  override readonly name = "NewerStoreError";
+
+  constructor(shape: number) {
+    super(
+      `The store was written by a newer pi-rpcd (shape ${shape}, this one knows ${knownShape}). Use the newer version, or another state directory.`,
     );
   }
+}
+
+/**
+ * Brings a database to the newest shape, or for tests to an older one. Throws a {@link NewerStoreError} when a newer daemon
+ * has written it.
+ */
+export function migrate(database: DatabaseSync, shape = knownShape): void {
+  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
+  const taken = row.user_version;
+  if (taken > knownShape) throw new NewerStoreError(taken);
   for (const [index, step] of steps.entries()) {
-    if (index < taken) continue;
+    if (index < taken || index >= shape) continue;
     database.exec("BEGIN IMMEDIATE");
     try {
       database.exec(step);

@@ -10,6 +10,7 @@ import { aboveAll, isBuilt, type RebuildOptions, rebuild } from "./rebuild.ts";
 import { SessionList } from "./session-list.ts";
 import { SessionStore } from "./sessions.ts";
 import { asidePath, damagedStores, replaceStore } from "./set-aside.ts";
+import { backUpOlder } from "./upgrade.ts";
 
 export interface OpenStoreOptions extends Pick<RebuildOptions, "findSession" | "textsIn"> {
   /** The database's file; what belongs to it lies beside it. */
@@ -27,8 +28,8 @@ export interface OpenStore {
 
 /**
  * Opens the store. A damaged one is set aside beside it under a name of its own, and another is begun with what can still
- * be read; that is logged as an error, and stays visible in {@link StoreInfo}. Throws where the store can be neither
- * opened nor rebuilt.
+ * be read; that is logged as an error, and stays visible in {@link StoreInfo}. One of an older version is copied beside it
+ * first. Throws a `NewerStoreError`, and where the store can be neither opened, copied nor rebuilt.
  */
 export function openStore(options: OpenStoreOptions): OpenStore {
   const { path, log } = options;
@@ -39,19 +40,23 @@ export function openStore(options: OpenStoreOptions): OpenStore {
     finishReplacing(path);
     const noted = mark.read();
     const damage = findDamage(path, noted);
+    const listed = SessionList.read(listFile);
     if (damage !== undefined) {
       const commits = noted ?? 0;
-      const report = rebuildStore({ ...options, damage, commits, list: SessionList.read(listFile), now: Date.now() });
+      const report = rebuildStore({ ...options, damage, commits, listed, now: Date.now() });
       log.error({ damage: report }, "the store was damaged; it was set aside, and another begun with what was left");
     }
+    const older = backUpOlder(path, Date.now());
+    if (older !== undefined)
+      log.info(older, "the store is of an older version; it was copied, and is brought up to date");
     createPrivate(path);
     const database = new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"), {
       mark,
       onRecovered: () => log.info("the store can be written again"),
     });
-    const ahead = SessionList.ahead(listFile).map((session) => aboveAll(session, Date.now()));
+    const ahead = listed.ahead.map((session) => aboveAll(session, Date.now()));
     const list = new SessionList(listFile, (error) => log.warn({ err: error }, "the list of sessions was not written"));
-    const sessions = new SessionStore(database, list, ahead);
+    const sessions = new SessionStore(database, list, { ahead, closed: listed.closed });
     // They are looked at once a second at most: whoever asks often pays for what seldom changes.
     const files = keptFor(1_000, () => filesOf(path));
     return {

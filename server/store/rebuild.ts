@@ -7,6 +7,7 @@ import type { Damage } from "./damage.ts";
 import { migrate } from "./migrations.ts";
 import { parsed, type Row } from "./rows.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
+import { isClosed, type ListedSessions } from "./session-list.ts";
 import type { StoredSession } from "./sessions.ts";
 import { sumOf } from "./sums.ts";
 
@@ -25,7 +26,7 @@ export interface RebuildOptions {
   readonly damage: Damage;
   /** The newest commit that is known of. */
   readonly commits: number;
-  readonly list: ReadonlyMap<string, StoredSession>;
+  readonly listed: ListedSessions;
   /** Looks for a session in pi's directories. */
   readonly findSession: (sessionId: string) => FoundSession | undefined;
   /** Which of these texts stand in a file. */
@@ -80,7 +81,7 @@ function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOption
       deliveries: deliveries.length,
     },
     lost: {
-      sessionIds: [...known].filter((id) => !restored.all.has(id)).slice(0, maxNamed),
+      sessionIds: [...known].filter((id) => !restored.all.has(id) && !options.listed.closed.has(id)).slice(0, maxNamed),
       promptIds: salvaged.lostIds.prompts.slice(0, maxNamed),
       deliveryIds: salvaged.lostIds.deliveries.slice(0, maxNamed),
     },
@@ -94,16 +95,17 @@ interface Restored {
 }
 
 function restoreSessions(rows: readonly Row[], known: ReadonlySet<string>, options: RebuildOptions): Restored {
+  const { sessions: list, closed } = options.listed;
   const all = new Map<string, StoredSession>();
   for (const { record } of rows) {
     const session = parsed(String(record)) as unknown as StoredSession;
-    all.set(session.sessionId, session);
+    if (!isClosed(closed, session)) all.set(session.sessionId, session);
   }
   const fromRows = all.size;
-  for (const [id, session] of options.list) if (!all.has(id)) all.set(id, session);
+  for (const [id, session] of list) if (!all.has(id)) all.set(id, session);
   const fromList = all.size - fromRows;
   for (const id of known) {
-    const found = all.has(id) ? undefined : options.findSession(id);
+    const found = all.has(id) || closed.has(id) ? undefined : options.findSession(id);
     if (found !== undefined) all.set(id, sessionOf(id, found));
   }
   for (const [id, session] of all) all.set(id, aboveAll(session, options.now));

@@ -3,7 +3,8 @@ import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { DialogPolicy } from "../../protocol/dialog.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
-import type { SessionList } from "./session-list.ts";
+import { forgetLife, forgetStrangers } from "./former-lives.ts";
+import { isClosed, type ListedSessions, type SessionList } from "./session-list.ts";
 import { isSound, sumOf } from "./sums.ts";
 
 export type StoredOptions = Readonly<Omit<Profile, "provider" | "ephemeral" | "labels" | "thinking">> & {
@@ -60,12 +61,14 @@ export class SessionStore {
   readonly #get;
 
   readonly #list: SessionList | undefined;
+  /** The ids of the sessions that there are at the start, of which no former life is left over. */
+  readonly #known: ReadonlySet<string>;
 
   /**
-   * `list` is the copy that is read where the database has lost its sessions. `ahead`: sessions that it may never have
-   * got; those of which there is no row get one.
+   * `list` is the copy that is read where the database has lost its sessions, and `listed` what it says: sessions of which
+   * there is no row get one, and those that were closed lose theirs, with all that hangs on it but their deliveries.
    */
-  constructor(database: Database, list?: SessionList, ahead: readonly StoredSession[] = []) {
+  constructor(database: Database, list?: SessionList, listed?: Pick<ListedSessions, "ahead" | "closed">) {
     this.#database = database;
     this.#list = list;
     this.#put = database.prepare(
@@ -77,9 +80,24 @@ export class SessionStore {
     this.#delete = database.prepare("DELETE FROM sessions WHERE session_id = ?");
     this.#all = database.prepare("SELECT record, record_sum AS sum FROM sessions ORDER BY created_at");
     this.#get = database.prepare("SELECT record FROM sessions WHERE session_id = ?");
-    const rows = this.#rows();
-    list?.begin(rows, ahead);
-    for (const session of list?.ahead ?? []) void this.put(session);
+    const { ahead, closed } = listed ?? { ahead: [], closed: new Map<string, never>() };
+    const rows = this.#rows().filter((session) => !isClosed(closed, session));
+    const known = new Set(rows.map(({ sessionId }) => sessionId));
+    list?.begin(rows, ahead, closed);
+    for (const id of closed.keys()) if (!known.has(id)) this.#forgetLife(id);
+    for (const session of list?.ahead ?? []) {
+      void this.put(session);
+      if (!closed.has(session.sessionId)) known.add(session.sessionId);
+    }
+    forgetStrangers(database);
+    // What is loaded next shall find none of it.
+    database.flush();
+    this.#known = known;
+  }
+
+  /** When the daemon began: whether what hung on a session of this id is left over from one that is gone. */
+  wasGone(sessionId: string): boolean {
+    return !this.#known.has(sessionId);
   }
 
   /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
@@ -99,7 +117,7 @@ export class SessionStore {
       sumOf(record),
     );
     void stored.then(
-      () => this.#list?.stored(sessionId),
+      () => this.#list?.stored(session),
       () => {},
     );
     return stored;
@@ -114,8 +132,10 @@ export class SessionStore {
 
   /** As {@link put}. */
   delete(sessionId: string): Promise<void> {
-    this.#list?.delete(sessionId);
-    return this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    const onDeleted = this.#list?.delete(sessionId) ?? (() => {});
+    const deleted = this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    deleted.then(onDeleted, () => {});
+    return deleted;
   }
 
   /** Also those that could not be written yet. */
@@ -123,6 +143,15 @@ export class SessionStore {
     const rows = this.#rows();
     const known = new Set(rows.map(({ sessionId }) => sessionId));
     return [...rows, ...(this.#list?.ahead ?? []).filter(({ sessionId }) => !known.has(sessionId))];
+  }
+
+  /** Nobody waits for it: what fails is made again. */
+  #forgetLife(sessionId: string): void {
+    const deleted = this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    Promise.all([deleted, ...forgetLife(this.#database, sessionId)]).then(
+      () => this.#list?.forgotten(sessionId),
+      () => {},
+    );
   }
 
   #rows(): readonly StoredSession[] {

@@ -12,6 +12,11 @@ export interface Write extends Change {
   readonly key?: string;
 }
 
+export interface UnwrittenLimits {
+  readonly maxUnwritten: number;
+  readonly maxUnwrittenBytes: number;
+}
+
 export type StoreHealth =
   | { readonly state: "open" }
   /** Writes are refused, or fail, since then. Reads go on. */
@@ -21,16 +26,22 @@ export type StoreHealth =
 const firstRetryMs = 100;
 const maxRetryMs = 10_000;
 
-/** What a store that fails owes: the newest change of each key, and another attempt after a growing pause. */
+/**
+ * What a store that fails owes: the newest change of each key, as many as may be, and another attempt after a growing
+ * pause.
+ */
 export class Unwritten {
   readonly #retry: () => void;
+  readonly #limits: UnwrittenLimits;
   readonly #writes = new Map<string, Write>();
+  #bytes = 0;
   #health: StoreHealth = { state: "open" };
   #timer: NodeJS.Timeout | undefined;
   #retryMs = firstRetryMs;
 
   /** `retry` is called again and again, as long as the store fails. */
-  constructor(retry: () => void) {
+  constructor(limits: UnwrittenLimits, retry: () => void) {
+    this.#limits = limits;
     this.#retry = retry;
   }
 
@@ -40,6 +51,16 @@ export class Unwritten {
 
   get size(): number {
     return this.#writes.size;
+  }
+
+  has(key: string): boolean {
+    return this.#writes.has(key);
+  }
+
+  /** Whether new work is to be refused, so that there is room for what becomes of that which exists. */
+  get isCrowded(): boolean {
+    const { maxUnwritten, maxUnwrittenBytes } = this.#limits;
+    return this.#writes.size * 2 >= maxUnwritten || this.#bytes * 2 >= maxUnwrittenBytes;
   }
 
   /** What is to be made again. */
@@ -60,7 +81,7 @@ export class Unwritten {
     }, this.#retryMs).unref();
   }
 
-  /** Rejects writes with `store_failed`, and keeps those that have a key. */
+  /** Rejects writes with `store_failed`, and keeps those that have a key; where there is no room, with `overloaded`. */
   refuse(writes: readonly Write[], cause?: unknown): void {
     const why = this.#health.state === "failing" ? this.#health.why : "";
     const error = new WireError(
@@ -70,20 +91,20 @@ export class Unwritten {
       { cause },
     );
     for (const write of writes) {
-      if (write.key !== undefined) this.#writes.set(write.key, write);
-      write.done.reject(error);
+      const isKept = write.key === undefined || this.#keep(write.key, write);
+      write.done.reject(isKept ? error : tooMuchWaits());
     }
   }
 
   /** Something newer than all that is here was written for a key. */
   written(key: string): void {
-    this.#writes.delete(key);
+    this.#delete(key);
   }
 
   /** These were made again, or never can be. What is newer stays. */
   forget(writes: readonly Write[]): void {
     for (const write of writes) {
-      if (write.key !== undefined && this.#writes.get(write.key) === write) this.#writes.delete(write.key);
+      if (write.key !== undefined && this.#writes.get(write.key) === write) this.#delete(write.key);
     }
   }
 
@@ -99,4 +120,25 @@ export class Unwritten {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
+
+  /** Gives whether there was room: for the newest of a key that is here there always is. */
+  #keep(key: string, write: Write): boolean {
+    const { maxUnwritten, maxUnwrittenBytes } = this.#limits;
+    const isFull = this.#writes.size >= maxUnwritten || this.#bytes + write.bytes > maxUnwrittenBytes;
+    if (isFull && !this.#writes.has(key)) return false;
+    this.#delete(key);
+    this.#writes.set(key, write);
+    this.#bytes += write.bytes;
+    return true;
+  }
+
+  #delete(key: string): void {
+    this.#bytes -= this.#writes.get(key)?.bytes ?? 0;
+    this.#writes.delete(key);
+  }
+}
+
+/** Why a write is not taken although the store may be well. */
+export function tooMuchWaits(): WireError {
+  return new WireError("overloaded", "Too much waits for the disk; nothing was accepted.", { retryAfterMs: 1_000 });
 }

@@ -1,16 +1,24 @@
 import type { Write } from "./unwritten.ts";
 
-/** Beyond this nothing more waits for the disk, but for changes of what exists already: the newest of each key. */
-const maxQueuedBytes = 32 * 1024 * 1024;
+/** What may wait for the disk. Over the bytes, changes of what exists already go on: the newest of each key. */
+export interface QueueLimits {
+  readonly maxQueued: number;
+  readonly maxQueuedBytes: number;
+}
 
 /** Writes that wait for their transaction, in order. */
 export class WriteQueue {
+  readonly #limits: QueueLimits;
   /** Parts of a transaction that a statement has spoilt, each to be tried as one of its own. They go first. */
   readonly #parts: (readonly Write[])[] = [];
   #batch = new Set<Write>();
   #keyed = new Map<string, Write>();
   #newest: Write | undefined;
   #bytes = 0;
+
+  constructor(limits: QueueLimits) {
+    this.#limits = limits;
+  }
 
   get newest(): Write | undefined {
     return this.#newest ?? this.#parts.at(-1)?.at(-1);
@@ -22,7 +30,17 @@ export class WriteQueue {
 
   /** Whether there is room for so many bytes. One alone may be larger than the bound. */
   hasRoom(bytes: number): boolean {
-    return this.#batch.size === 0 || this.#bytes + bytes <= maxQueuedBytes;
+    return this.#batch.size === 0 || (!this.isFull && this.#bytes + bytes <= this.#limits.maxQueuedBytes);
+  }
+
+  /** Whether no further write may wait, but in the place of another. */
+  get isFull(): boolean {
+    return this.#batch.size >= this.#limits.maxQueued;
+  }
+
+  /** Whether a change with this key waits. */
+  has(key: string): boolean {
+    return this.#keyed.has(key);
   }
 
   add(write: Write): void {

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { type Delivery, isToolExecutionStart, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, call, hold, status } from "../../provider/reply.ts";
-import { startStage } from "../helpers/stage.ts";
+import { shareStage } from "../helpers/shared-stage.ts";
 
+const shared = shareStage();
 const apis = ["scripted", "scripted-anthropic"] as const;
 const result = "The background build has failed in lint: 3 findings — ä€😀 \u2028 <&>\"'\\ end";
 
@@ -21,11 +22,19 @@ async function toolStarted(session: SessionHandle): Promise<{ until: () => Promi
 const states = (delivery: Delivery): readonly string[] => delivery.history.map(({ state }) => state);
 
 describe.each(apis)("with %s, a message pushed into the running agent", (api) => {
+  test("that is idle starts a run, with the whole system prompt and the tools", async () => {
+    await using stage = await shared.use();
+    const session = await stage.freshSession(api);
+    await session.push({ customType: "note", content: "wake up" }).answered;
+    const [request] = stage.provider.requests;
+    expect(request?.toolNames).toEqual(expect.arrayContaining(["bash", "read", "edit", "write"]));
+    expect(JSON.stringify(request?.body)).toContain("coding assistant");
+    expect(request?.countText("wake up", { roles: ["user"] })).toBe(1);
+  });
+
   test("is delivered with the evidence of the very request that carries it, and answered", async () => {
-    await using stage = await startStage({
-      provider: {
-        script: [answer("I run it.", call("bash", { command: "sleep 1" })), answer("Lint has failed, then.")],
-      },
+    await using stage = await shared.use({
+      script: [answer("I run it.", call("bash", { command: "sleep 1" })), answer("Lint has failed, then.")],
     });
     const session = await stage.session(api);
     const tool = await toolStarted(session);
@@ -53,7 +62,7 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
 
   test("is not delivered before the provider has sent its headers", async () => {
     const gate = new Gate();
-    await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Got it."))] } });
+    await using stage = await shared.use({ script: [behind(hold(gate), answer("Got it."))] });
     const session = await stage.session(api);
     const delivery = session.push({ customType: "note", content: "hello" });
     await gate.reached;
@@ -64,18 +73,8 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
     expect((await delivery.answered).state).toBe("answered");
   });
 
-  test("that is idle starts a run, with the whole system prompt and the tools", async () => {
-    await using stage = await startStage();
-    const session = await stage.session(api);
-    await session.push({ customType: "note", content: "wake up" }).answered;
-    const [request] = stage.provider.requests;
-    expect(request?.toolNames).toEqual(expect.arrayContaining(["bash", "read", "edit", "write"]));
-    expect(JSON.stringify(request?.body)).toContain("coding assistant");
-    expect(request?.countText("wake up", { roles: ["user"] })).toBe(1);
-  });
-
   test("is delivered by the second attempt when the provider was overloaded at the first", async () => {
-    await using stage = await startStage({ provider: { script: [status(529), answer("Now.")] } });
+    await using stage = await shared.use({ script: [status(529), answer("Now.")] });
     const session = await stage.session(api);
     const answered = await session.push({ customType: "note", content: "again" }).answered;
     expect(answered.attempts.map(({ outcome }) => outcome)).toEqual(["failed", "delivered"]);
@@ -83,7 +82,7 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
   });
 
   test("is parked, and says so, when the provider refuses for good; a later run carries it", async () => {
-    await using stage = await startStage({ provider: { script: [status(400), answer("Both.")] } });
+    await using stage = await shared.use({ script: [status(400), answer("Both.")] });
     const session = await stage.session(api);
     const delivery = session.push({ customType: "note", content: "carried later" });
     await expect(delivery.delivered).rejects.toMatchObject({
@@ -96,8 +95,8 @@ describe.each(apis)("with %s, a message pushed into the running agent", (api) =>
 });
 
 test("several pushes during a tool call enter the next request in their order", async () => {
-  await using stage = await startStage({
-    provider: { script: [answer(call("bash", { command: "sleep 1" })), answer("All three.")] },
+  await using stage = await shared.use({
+    script: [answer(call("bash", { command: "sleep 1" })), answer("All three.")],
   });
   const session = await stage.session();
   const tool = await toolStarted(session);
@@ -116,7 +115,7 @@ test("several pushes during a tool call enter the next request in their order", 
 });
 
 test("a nextTurn push waits for the next prompt and is in its first request", async () => {
-  await using stage = await startStage();
+  await using stage = await shared.use();
   const session = await stage.session();
   const delivery = session.push({ customType: "n", content: "for later", deliverAs: "nextTurn" });
   await delivery.accepted;

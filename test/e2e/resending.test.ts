@@ -4,7 +4,11 @@ import type { DeliveryHandle, SessionHandle } from "../../client/index.ts";
 import { carrierText } from "../../extension/stages/carrier.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, hold, status } from "../../provider/reply.ts";
-import { type Stage, startStage } from "../helpers/stage.ts";
+import { type StageOfTest, shareStage } from "../helpers/shared-stage.ts";
+
+/** So that a short conversation can be compacted: until then it makes no difference. */
+const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 };
+const shared = shareStage({ agent: { settings: { compaction } } });
 
 /** A push that stands in the transcript and whose request was refused. */
 async function parked(session: SessionHandle, content: string): Promise<DeliveryHandle> {
@@ -13,8 +17,8 @@ async function parked(session: SessionHandle, content: string): Promise<Delivery
   return push;
 }
 
-const resend = (stage: Stage, { id: deliveryId }: DeliveryHandle) =>
-  stage.client.call("delivery/resend", { deliveryId });
+const resend = ({ client }: StageOfTest, { id: deliveryId }: DeliveryHandle) =>
+  client.call("delivery/resend", { deliveryId });
 
 async function entries(session: SessionHandle, text: string): Promise<number> {
   const lines = readFileSync((await session.get()).file, "utf8").split("\n");
@@ -26,8 +30,8 @@ async function settled(session: SessionHandle): Promise<void> {
 }
 
 test("a parked push that is sent again many times at once makes one request", async () => {
-  await using stage = await startStage({ provider: { script: [status(400)] } });
-  const session = await stage.session();
+  await using stage = await shared.use({ script: [status(400)] });
+  const session = await stage.freshSession();
   const push = await parked(session, "only once");
   await Promise.all(Array.from({ length: 5 }, () => resend(stage, push).catch(() => {})));
   expect((await push.answered).state).toBe("answered");
@@ -39,7 +43,7 @@ test("a parked push that is sent again many times at once makes one request", as
 
 test("a parked push that is sent again right before an abort is parked again, or was answered", async () => {
   const gate = new Gate();
-  await using stage = await startStage({ provider: { script: [status(400), behind(hold(gate), answer("Never."))] } });
+  await using stage = await shared.use({ script: [status(400), behind(hold(gate), answer("Never."))] });
   const session = await stage.session();
   const push = await parked(session, "and stopped");
   await Promise.all([resend(stage, push), session.abort()]);
@@ -53,7 +57,7 @@ test("a parked push that is sent again right before an abort is parked again, or
 });
 
 test("a parked push that is sent again behind the death of its pi is carried by one request of the next", async () => {
-  await using stage = await startStage({ provider: { script: [status(400)] } });
+  await using stage = await shared.use({ script: [status(400)] });
   const session = await stage.session();
   const push = await parked(session, "over a crash");
   const { pid } = await session.get();
@@ -69,19 +73,18 @@ test("a parked push that is sent again behind the death of its pi is carried by 
 
 test("a parked push that is sent again during a compaction is carried by one request behind it", async () => {
   const gate = new Gate();
-  await using stage = await startStage({
-    agent: { settings: { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 100 } } },
-    provider: { script: [answer("One."), status(400), behind(hold(gate), answer("A summary."))] },
+  await using stage = await shared.use({
+    script: [answer("One."), status(400), behind(hold(gate), answer("A summary."))],
   });
-  const session = await stage.session();
+  const session = await stage.freshSession();
   await session.promptAndWait("first words ".repeat(200));
   const push = await parked(session, "behind the summary ".repeat(30));
-  const compaction = stage.client.call("session/command", { sessionId: session.id, command: { type: "compact" } });
+  const compacted = stage.client.call("session/command", { sessionId: session.id, command: { type: "compact" } });
   await gate.reached;
   await resend(stage, push);
   expect(stage.provider.requests).toHaveLength(3);
   gate.open();
-  await compaction;
+  await compacted;
   expect((await push.answered).state).toBe("answered");
   await settled(session);
   expect(stage.provider.requests).toHaveLength(4);

@@ -5,7 +5,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { connect, type EventGap, isAgentSettled, type SessionHandle, type WireError } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
+
+const shared = shareStage();
 
 const kindOf = (attempt: Promise<unknown>): Promise<string> =>
   attempt.then(
@@ -29,7 +32,7 @@ async function settled(session: SessionHandle, action: () => Promise<unknown>): 
 describe("prompts on real pi", () => {
   test("of which two are written at once: one runs, the other is refused by name", async () => {
     const { gate, reply } = held();
-    await using stage = await startStage({ provider: { script: [reply] } });
+    await using stage = await shared.use({ script: [reply] });
     const session = await stage.session();
     const outcomes = await Promise.all([kindOf(session.prompt("first")), kindOf(session.prompt("second"))]);
     expect(outcomes).toEqual(["success", "session_busy"]);
@@ -38,23 +41,23 @@ describe("prompts on real pi", () => {
   });
 
   test("that say what to do in a run are queued there, and all reach the model", async () => {
-    await using stage = await startStage({
-      provider: { script: [answer(call("bash", { command: "true" })), answer("a"), answer("b")] },
+    await using stage = await shared.use({
+      script: [answer(call("bash", { command: "true" })), answer("a"), answer("b")],
     });
     const session = await stage.session();
     await settled(session, () =>
       Promise.all([
-        session.prompt("first"),
+        session.prompt("begun"),
         session.prompt("steered", { ifRunning: "steer" }),
         session.prompt("followed", { ifRunning: "followUp" }),
       ]),
     );
     const last = stage.provider.requests.at(-1);
-    for (const text of ["first", "steered", "followed"]) expect(last?.countText(text, { roles: ["user"] })).toBe(1);
+    for (const text of ["begun", "steered", "followed"]) expect(last?.countText(text, { roles: ["user"] })).toBe(1);
   });
 
   test("are aborted by an abort right behind them, every time", async () => {
-    await using stage = await startStage({ provider: { otherwise: () => held().reply } });
+    await using stage = await shared.use({ otherwise: () => held().reply });
     const session = await stage.session();
     for (let i = 0; i < 10; i += 1) {
       const [prompted, aborted] = await Promise.all([session.prompt(`round ${i}`), session.abort()]);
@@ -65,7 +68,7 @@ describe("prompts on real pi", () => {
   });
 
   test("while idle can be steers and follow-ups, and run at once", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     await settled(session, () => session.steer("steer me"));
     await settled(session, () => session.followUp("follow me"));
@@ -73,9 +76,9 @@ describe("prompts on real pi", () => {
   });
 
   test("whose pi is killed at any moment are in the transcript, or are reported as lost", async () => {
-    await using stage = await startStage({ provider: { otherwise: () => held().reply } });
+    await using stage = await shared.use({ otherwise: () => held().reply });
     for (let round = 0; round < 6; round += 1) {
-      const session = await stage.session();
+      const session = await stage.freshSession();
       const { pid } = await session.get();
       const text = `precious ${round}`;
       const prompt = session.prompt(text).catch(() => {});
@@ -136,7 +139,7 @@ describe("a session on real pi", () => {
   });
 
   test("carries pi's other commands as they are, without the helper's own, and refuses those that must not pass it by", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     expect(await session.command({ type: "get_state" })).toMatchObject({ sessionId: session.id, isStreaming: false });
     const { commands } = (await session.command({ type: "get_commands" })) as { commands: { name: string }[] };
@@ -153,8 +156,8 @@ describe("a session on real pi", () => {
   });
 
   test("leaves no file when it is closed without a message, and no process", async () => {
-    await using stage = await startStage();
-    const session = await stage.session();
+    await using stage = await shared.use();
+    const session = await stage.freshSession();
     const { file, pid } = await session.get();
     expect(existsSync(file)).toBe(true);
     await session.close();
@@ -165,9 +168,9 @@ describe("a session on real pi", () => {
   });
 
   test("gives every client the same events in the same order, from any cursor", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     await using other = await connect({ stateDir: stage.stateDir });
-    const session = await stage.session();
+    const session = await stage.freshSession();
     const whole = session.events({ after: 0 });
     await session.promptAndWait("hello");
     const late = other.session(session.id).events({ after: 0 });

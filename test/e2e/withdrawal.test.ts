@@ -3,7 +3,12 @@ import { describe, expect, test } from "vitest";
 import type { Delivery, SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, hold, status } from "../../provider/reply.ts";
-import { type Stage, startStage } from "../helpers/stage.ts";
+import { type StageOfTest, shareStage } from "../helpers/shared-stage.ts";
+import { startStage } from "../helpers/stage.ts";
+
+/** So that a short conversation can be compacted: until then it makes no difference. */
+const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 };
+const shared = shareStage({ agent: { settings: { compaction } } });
 
 const states = ({ history }: Delivery): readonly string[] => history.map(({ state }) => state);
 
@@ -16,7 +21,7 @@ async function entries(session: SessionHandle, deliveryId: string): Promise<numb
 }
 
 /** A run that stands behind a gate at its first request. */
-async function heldRun(stage: Stage, gate: Gate): Promise<{ session: SessionHandle; run: Promise<unknown> }> {
+async function heldRun(stage: StageOfTest, gate: Gate): Promise<{ session: SessionHandle; run: Promise<unknown> }> {
   const session = await stage.session();
   const run = session.runUntilSettled("begin");
   await gate.reached;
@@ -26,7 +31,7 @@ async function heldRun(stage: Stage, gate: Gate): Promise<{ session: SessionHand
 describe("a push that is cancelled", () => {
   test("while it is held is in no transcript and in no request", async () => {
     const gate = new Gate();
-    await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Done."))] } });
+    await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
     const { session, run } = await heldRun(stage, gate);
     const push = session.push({ customType: "n", content: "taken back" });
     await push.accepted;
@@ -43,7 +48,7 @@ describe("a push that is cancelled", () => {
   });
 
   test("too late says in which state it was", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "already there" });
     await push.answered;
@@ -53,7 +58,7 @@ describe("a push that is cancelled", () => {
   });
 
   test("while it is parked in the transcript is too late, and a later run carries it", async () => {
-    await using stage = await startStage({ provider: { script: [status(400), answer("Both.")] } });
+    await using stage = await shared.use({ script: [status(400), answer("Both.")] });
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "stands there" });
     await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "parked" } });
@@ -64,7 +69,7 @@ describe("a push that is cancelled", () => {
   });
 
   test("between the death of its pi and the next one is decided by the session file", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     const pushes = ["one", "two"].map((content) => session.push({ customType: "n", content, deliverAs: "nextTurn" }));
     await Promise.all(pushes.map(({ accepted }) => accepted));
@@ -81,7 +86,7 @@ describe("a push that is cancelled", () => {
   });
 
   test("raced by its own insertion is one or the other, never both", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     const outcomes: string[] = [];
     for (let i = 0; i < 20; i += 1) {
@@ -98,7 +103,7 @@ describe("a push that is cancelled", () => {
 describe("a push that expires", () => {
   test("while it is held is given up by name", async () => {
     const gate = new Gate();
-    await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Done."))] } });
+    await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
     const { session, run } = await heldRun(stage, gate);
     const push = session.push({ customType: "n", content: "stale by then", expiresAfterMs: 50 });
     await expect(push.inserted).rejects.toMatchObject({ delivery: { state: "expired", reason: { code: "expired" } } });
@@ -120,7 +125,7 @@ describe("a push that expires", () => {
 
   test("after it was inserted does not expire", async () => {
     const gate = new Gate();
-    await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Done."))] } });
+    await using stage = await shared.use({ script: [behind(hold(gate), answer("Done."))] });
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "in time", expiresAfterMs: 2_000 });
     await gate.reached;
@@ -133,9 +138,7 @@ describe("a push that expires", () => {
 
 test("clearing the queue drops the pushes that are to go with it, keeps the others, and gives the users' texts back", async () => {
   const gate = new Gate();
-  await using stage = await startStage({
-    provider: { script: [behind(hold(gate), answer("Done.")), answer("More.")] },
-  });
+  await using stage = await shared.use({ script: [behind(hold(gate), answer("Done.")), answer("More.")] });
   const { session, run } = await heldRun(stage, gate);
   const keep = session.push({ customType: "n", content: "kept" });
   const drop = session.push({ customType: "n", content: "dropped", onClearQueue: "drop" });
@@ -158,7 +161,7 @@ test("clearing the queue drops the pushes that are to go with it, keeps the othe
 
 test("an abort says what it has made of the pushes", async () => {
   const gate = new Gate();
-  await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Never."))] } });
+  await using stage = await shared.use({ script: [behind(hold(gate), answer("Never."))] });
   const { session, run } = await heldRun(stage, gate);
   run.catch(() => {});
   const park = session.push({ customType: "n", content: "parked" });
@@ -176,10 +179,8 @@ test("an abort says what it has made of the pushes", async () => {
 });
 
 test("a compaction says which pushes it has cut off before any request carried them, and keeps the others", async () => {
-  await using stage = await startStage({
-    agent: { settings: { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } } },
-  });
-  const session = await stage.session();
+  await using stage = await shared.use();
+  const session = await stage.freshSession();
   for (const text of ["one", "two"]) await session.promptAndWait(`${text} ${"A long story. ".repeat(100)}`);
   const quiet = { customType: "n", triggerTurn: false };
   const cut = session.push({ ...quiet, content: "cut off" });
@@ -207,8 +208,8 @@ test("a compaction says which pushes it has cut off before any request carried t
 
 describe("a parked push that is sent again", () => {
   test("is carried by a run of its own, without any other message", async () => {
-    await using stage = await startStage({ provider: { script: [status(400), answer("Now.")] } });
-    const session = await stage.session();
+    await using stage = await shared.use({ script: [status(400), answer("Now.")] });
+    const session = await stage.freshSession();
     const push = session.push({ customType: "n", content: "once more" });
     await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "parked" } });
     await stage.client.call("delivery/resend", { deliveryId: push.id });
@@ -222,9 +223,7 @@ describe("a parked push that is sent again", () => {
 
   test("after an abort left it held is inserted and delivered", async () => {
     const gate = new Gate();
-    await using stage = await startStage({
-      provider: { script: [behind(hold(gate), answer("Never.")), answer("Now.")] },
-    });
+    await using stage = await shared.use({ script: [behind(hold(gate), answer("Never.")), answer("Now.")] });
     const { session, run } = await heldRun(stage, gate);
     run.catch(() => {});
     const push = session.push({ customType: "n", content: "held over the abort" });
@@ -256,7 +255,7 @@ describe("a parked push that is sent again", () => {
   });
 
   test("that is not parked is refused by name", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "done" });
     await push.answered;

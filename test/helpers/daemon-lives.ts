@@ -44,6 +44,11 @@ export class DaemonLives {
     return this.#process !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
+  /** How the last life ended, if by itself or in order. */
+  get exitCode(): number | null | undefined {
+    return this.#process?.exitCode;
+  }
+
   /** Starts the next life. `prefix` is a command that runs the daemon, such as strace. Rejects when it does not come up. */
   async start(prefix: readonly string[] = []): Promise<DaemonFile> {
     this.#life += 1;

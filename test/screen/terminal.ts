@@ -23,7 +23,8 @@ export class Terminal implements AsyncDisposable {
   ): Promise<Terminal> {
     const directory = mkdtempSync(join(tmpdir(), "tmux-"));
     const terminal = new Terminal(directory, { ...env, TERM: "xterm-256color", TMUX: "" });
-    const shell = ["sh", "-c", '"$@"; echo "ended with $?"; exec sleep infinity', "sh"];
+    // Ctrl-C is the command's; the shell stays to say how it has ended.
+    const shell = ["sh", "-c", 'trap : INT; "$@"; echo "ended with $?"; exec sleep infinity', "sh"];
     await terminal.#tmux("new-session", "-d", ...["-x", "100", "-y", "30", "-c", cwd], ...shell, ...command);
     return terminal;
   }

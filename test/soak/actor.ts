@@ -135,14 +135,15 @@ export class Actor {
   }
 
   async prompt(text?: string): Promise<boolean> {
+    return (await this.prompted(text)).kind === "result";
+  }
+
+  /** Prompts, and returns what became of the call. */
+  async prompted(text?: string): Promise<Called<unknown>> {
     this.#prompts += 1;
     const said = text ?? `Prompt ${this.name}.${this.#prompts}.`;
-    const called = await this.world.call(
-      "session/prompt",
-      { sessionId: this.sessionId, text: said, ifRunning: "followUp" },
-      this.random,
-    );
-    return called.kind === "result";
+    const params = { sessionId: this.sessionId, text: said, ifRunning: "followUp" as const };
+    return await this.world.call("session/prompt", params, this.random);
   }
 
   async abort(): Promise<void> {

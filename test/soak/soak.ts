@@ -24,6 +24,8 @@ export interface SoakOptions {
   readonly pushes?: number;
   /** Goes on until each fault has happened so often. Default: 0. */
   readonly eachAtLeast?: number;
+  /** How often each operation is in the deck of one round. Default: 2. */
+  readonly copiesPerRound?: number;
   /** Ends with the round in which something was found to be wrong. Default: true. */
   readonly endsAtFirst?: boolean;
   /** Faults of the file system by strace, too. Default: false. */
@@ -38,11 +40,8 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
   { provider: "scripted-anthropic", api: "anthropic" },
   { provider: "scripted-google", api: "google" },
   { provider: "eager", api: "eager" },
-  { provider: "scripted", api: "openai" },
 ];
 
-/** How often each operation is in the deck of one round. */
-const copiesPerRound = 2;
 const maxTries = 3;
 const settleMs = 30_000;
 const operationTimeoutMs = 150_000;
@@ -65,7 +64,7 @@ export async function soak(options: SoakOptions): Promise<Report> {
     );
     const elapsed = (): number => (performance.now() - startedAt) / 1_000;
     do {
-      await run.round(run.lacking(eachAtLeast));
+      await run.round(run.lacking(eachAtLeast, options.copiesPerRound ?? 2));
       say(
         `${elapsed().toFixed(0)} s: ${run.pushes} pushes, ${run.failures.length} failures, ${world.lives.life} lives of the daemon`,
       );
@@ -85,7 +84,7 @@ class Run {
   readonly #operations: readonly Operation[];
   readonly #missed = new Map<string, number>();
   readonly #ends = new Map<string, number>();
-  /** The operations of the round, as they began. */
+  /** What was done in the round, as it began. */
   readonly #begun: { readonly at: number; readonly session: string; readonly kind: string }[] = [];
   #pushes = 0;
   #requests = 0;
@@ -102,10 +101,10 @@ class Run {
   }
 
   /** The operations of a round: all, or behind the first rounds only those that were not seen often enough. */
-  lacking(eachAtLeast: number): readonly Operation[] {
+  lacking(eachAtLeast: number, copies: number): readonly Operation[] {
     const rare = this.#operations.filter(({ kind }) => this.#world.tally.of(kind) < eachAtLeast);
     const chosen = rare.length === 0 ? this.#operations : rare;
-    return Array.from({ length: copiesPerRound }, () => chosen).flat();
+    return Array.from({ length: copies }, () => chosen).flat();
   }
 
   isLacking(eachAtLeast: number): boolean {
@@ -232,7 +231,10 @@ class Run {
         prompts < 4 && (prompts === 0 || this.#world.ledger.open(actor.sessionId).length > 0);
         prompts += 1
       ) {
-        await actor.prompt();
+        const called = await actor.prompted();
+        const answered =
+          called.kind === "refused" ? `refused: ${called.error.kind}, ${called.error.message}` : called.kind;
+        this.#begun.push({ at: Date.now(), session: actor.name, kind: `prompt at the end (${answered})` });
         await this.#world.ledger.until(
           () => actor.isQuiet() && this.#world.ledger.open(actor.sessionId).length === 0,
           5_000,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { WireError } from "../../protocol/errors.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { Call, Handlers } from "../../server/rpc/call.ts";
 import { idempotent, type SubjectMethod } from "../../server/rpc/idempotency.ts";
 import { Database } from "../../server/store/database.ts";
@@ -112,4 +112,52 @@ test("a shared call is cancelled when the last of its callers has gone, and not 
   expect(signal?.aborted).toBe(false);
   callers[1]?.abort(new Error("second"));
   expect(await Promise.all(calls)).toEqual(["second", "second"]);
+});
+
+/** Calls that end when their signal is aborted, each when `finish` says so. */
+function abandonable(store: IdempotencyStore, first: (own: Call) => Promise<{ aborted: boolean }>) {
+  const made: Call[] = [];
+  const handler = wrapped(store, async (_params, own) => {
+    made.push(own);
+    return made.length === 1 ? await first(own) : { aborted: true };
+  });
+  const caller = new AbortController();
+  const left = kindOf(handler(params, { signal: caller.signal }));
+  const leave = async (): Promise<void> => {
+    await expect.poll(() => made.length).toBe(1);
+    caller.abort(new WireError("cancelled", "gone"));
+  };
+  return { made, left, leave, handler };
+}
+
+const aborted = ({ signal }: Call) => new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+
+test("who comes when all have left a shared call waits for its end, and makes it afresh where it came to nothing", async () => {
+  const end = Promise.withResolvers<void>();
+  const { made, left, leave, handler } = abandonable(newStore(), async (own) => {
+    await aborted(own);
+    await end.promise;
+    throw own.signal.reason;
+  });
+  await leave();
+  const retries = [handler(params), handler(params)];
+  expect(await kindOf(handler({ ...params, sessionId: "other" }))).toBe("conflict");
+  const impatient = new AbortController();
+  const given = handler(params, { signal: impatient.signal });
+  impatient.abort(new WireError("cancelled", "gone, too"));
+  expect(await kindOf(given)).toBe("cancelled");
+  expect(made).toHaveLength(1);
+  end.resolve();
+  expect(await Promise.all([...retries, left])).toEqual([{ aborted: true }, { aborted: true }, "cancelled"]);
+  expect(made).toHaveLength(2);
+});
+
+test("who comes when all have left a shared call gets its result where it had its effect all the same", async () => {
+  const { made, left, leave, handler } = abandonable(newStore(), async (own) => {
+    await aborted(own);
+    return { aborted: false };
+  });
+  await leave();
+  expect(await handler(params)).toEqual({ aborted: false });
+  expect([made.length, await left]).toEqual([1, "success"]);
 });

@@ -9,7 +9,12 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
   return {
     "session/create": async (params, { subject, grant }) => {
       if (grant?.isLimited !== true) return (await registry.create(params, subject?.id)).info();
-      const limited = { ...params, ...grant.labelled(params.labels) };
+      const { labels, promptTemplates } = params;
+      const limited = {
+        ...params,
+        ...grant.labelled(labels),
+        ...(promptTemplates !== undefined && { promptTemplates: await grant.inside(promptTemplates) }),
+      };
       const session = await registry.create(limited, subject?.id, (scope) => grant.requireInside(scope));
       return session.info();
     },

@@ -11,6 +11,7 @@ export const documents = [
   "CONTRIBUTING.md",
   "CONFIGURATION.md",
   "CHANGELOG.md",
+  "SECURITY.md",
 ] as const;
 
 export function read(path: string): string {

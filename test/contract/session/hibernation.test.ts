@@ -62,6 +62,28 @@ test("a session that wants its child for ever keeps it", async () => {
   expect(session.state.kind).toBe("idle");
 });
 
+test("a session's pi is not started more often than its rate allows; pushes wait, and others start theirs", async () => {
+  await using core = await startCore({ limits: { rates: { windowMs: 600_000, maxWakes: 2 } } });
+  const [session, other] = [
+    await core.registry.create({ cwd: core.cwd }),
+    await core.registry.create({ cwd: core.cwd }),
+  ];
+  await session.upkeep.hibernate(true);
+  await session.awake();
+  await session.upkeep.hibernate(true);
+  await expect(session.awake()).rejects.toMatchObject({
+    kind: "overloaded",
+    data: { retryAfterMs: expect.any(Number) },
+  });
+  await expect(prompt(session)).rejects.toMatchObject({ kind: "overloaded" });
+  expect(session.info()).toMatchObject({ state: "hibernated", generation: 2 });
+  await core.tracker.accept({ sessionId: session.sessionId, customType: "n", content: "x", deliveryId: "p" });
+  await session.pushing.handOver();
+  expect(core.tracker.get("p")).toMatchObject({ state: "accepted", reason: { code: "not_started" } });
+  await other.upkeep.hibernate(true);
+  expect((await other.awake()).state.kind).toBe("ready");
+});
+
 test("a session file that never got a message goes with the child, and comes with the next", async () => {
   await using core = await startCore();
   const session = await core.registry.create({ cwd: core.cwd });

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { limits } from "../../../server/config.ts";
 import { findSessionFile } from "../../../server/pi/session-search.ts";
@@ -57,4 +58,29 @@ test("a run that begins in the last moment of a pi that hibernates is told as in
   const { params } = await heard.until(({ params: { outcome } }) => outcome !== undefined);
   expect(params).toMatchObject({ outcome: "interrupted" });
   expect(session.state.kind).toBe("hibernated");
+});
+
+test("a session whose file goes, or becomes another's, while it is opened is refused, and no file is made in its place", async () => {
+  await using core = await startCore();
+  const directory = join(core.root, "agent", "sessions", "--somewhere--");
+  mkdirSync(directory, { recursive: true });
+  const file = join(directory, "1_one.jsonl");
+  const header = (id: string): string =>
+    `${JSON.stringify({ type: "session", version: 3, id, timestamp: new Date(0).toISOString(), cwd: core.cwd })}\n`;
+  for (const [meanwhile, reason, left] of [
+    [() => rmSync(file), "missing", undefined],
+    [() => truncateSync(file), "header_damaged", ""],
+    [() => writeFileSync(file, header("two")), "other_session", header("two")],
+  ] as const) {
+    writeFileSync(file, header("one"));
+    // It is asked when the file has been looked at.
+    const opening = core.registry.files.open({ file }, () => {
+      meanwhile();
+      return true;
+    });
+    await expect(opening).rejects.toMatchObject({ kind: "session_file_unusable", data: { reason } });
+    expect(core.registry.all()).toEqual([]);
+    expect(readdirSync(directory)).toEqual(left === undefined ? [] : ["1_one.jsonl"]);
+    if (left !== undefined) expect(readFileSync(file, "utf8")).toBe(left);
+  }
 });

@@ -1,6 +1,8 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
-import { startCore } from "../../helpers/core.ts";
+import { recorder, startCore } from "../../helpers/core.ts";
 import { failingConnection } from "../../helpers/failing-connection.ts";
 
 const kindOf = (work: Promise<unknown>) =>
@@ -51,4 +53,33 @@ test("what has become of a push while the store failed is there for the next dae
   await core.restart();
   expect(core.tracker.get("d1")).toMatchObject({ state: "dropped", reason });
   expect(() => core.tracker.get("lost")).toThrow(/no delivery/);
+});
+
+test("a branch that could not be stored is no session: nobody is told of it, and its file is gone", async () => {
+  const connection = failingConnection();
+  await using core = await startCore({ connect: connection.connect });
+  const { registry } = core;
+  const session = await registry.create({ cwd: core.cwd });
+  const entry = { type: "message", id: "e1", parentId: null, message: { role: "user", content: "Hi." } };
+  writeFileSync(session.file, `${JSON.stringify(entry)}\n`, { flag: "a" });
+  const list = recorder("list");
+  registry.watch.add(list);
+  connection.fail("open", forever);
+  connection.fail("BEGIN", forever);
+  expect(await kindOf(registry.files.branchOff(session, "e1"))).toBe("store_failed");
+  expect(registry.all()).toEqual([session]);
+  // Neither the branch nor a lease on it.
+  const left = readdirSync(dirname(session.file)).filter((name) => !name.includes(session.sessionId));
+  expect(left).toEqual([]);
+  connection.fail("open", 0);
+  connection.fail("BEGIN", 0);
+  // Until the store is back it is as before.
+  await expect.poll(() => kindOf(registry.files.branchOff(session, "e1"))).toBe("done");
+  const [branched, ...others] = registry.all();
+  expect([branched?.info().state, others]).toEqual(["hibernated", [session]]);
+  await list.until(({ params }) => params.sessionId === branched?.sessionId);
+  const told = list.heard.filter(({ params }) => params.sessionId !== session.sessionId);
+  expect(told.map(({ params }) => [params.sessionId, params.change])).toEqual([[branched?.sessionId, "created"]]);
+  await core.restart();
+  expect(core.registry.all().map(({ sessionId }) => sessionId)).toEqual([branched?.sessionId, session.sessionId]);
 });

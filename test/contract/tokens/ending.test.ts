@@ -111,6 +111,7 @@ test("the daemon's own token cannot be revoked, and its rotation is in daemon.js
   const { token } = await stage.call(stage.main, "token/rotate", { name: "main" });
   await webSocket.closed;
   expect(readMain(stage.stateDir)).toBe(token);
+  expect(stage.daemon.file).toMatchObject({ token, pid: process.pid });
   expect(readFileSync(join(stage.stateDir, "token"), "utf8").trim()).toBe(token);
 });
 
@@ -126,7 +127,7 @@ test("a client of the library goes on with the new token by itself, whichever ca
   await client.close();
 });
 
-test("the secrets of tokens are nowhere but with who has them: not on disk, in lists, or in the log", async () => {
+test("the secrets of tokens are nowhere but with who has them: not on disk, in lists, in the log, or with pi", async () => {
   await using stage = await startTokenStage();
   const token = await stage.token({ name: "ci", capabilities: ["observe", "prompt"] });
   await stage.call(token, "session/list");
@@ -134,7 +135,9 @@ test("the secrets of tokens are nowhere but with who has them: not on disk, in l
   const file = join(stage.stateDir, "tokens.json");
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const listed = JSON.stringify(await stage.call(stage.main, "token/list"));
-  for (const text of [readFileSync(file, "utf8"), listed, ...stage.logged]) {
+  const { pid } = await stage.call(token, "session/create", { cwd: stage.directory("cwd") });
+  const withPi = ["cmdline", "environ"].map((name) => processFile(pid, name));
+  for (const text of [readFileSync(file, "utf8"), listed, ...withPi, ...stage.logged]) {
     expect(text).not.toContain(token);
     expect(text).not.toContain(stage.main);
   }
@@ -163,4 +166,12 @@ test("a token in a URL is refused, beside a right header too, and is not logged"
 
 function readMain(stateDir: string): string {
   return JSON.parse(readFileSync(join(stateDir, "daemon.json"), "utf8")).token;
+}
+
+/** What the system says of a process; nothing where it has no /proc. */
+function processFile(pid: number, name: string): string {
+  if (process.platform !== "linux") return "";
+  const text = readFileSync(`/proc/${pid}/${name}`, "utf8");
+  expect(text).toContain(name === "cmdline" ? "--mode" : "PI_CODING_AGENT_DIR");
+  return text;
 }

@@ -134,15 +134,35 @@ test("a session is created with its token's labels, in its token's directories, 
   expect(await create(`${here}-not`)).toMatchObject(refused("cwd"));
   expect(await create(join(here, "none"))).toMatchObject({ name: "cwd_invalid" });
   expect(await create(here, { team: "b" })).toMatchObject(refused("labels"));
-  const templates = (path: string) => stage.call(token, "session/create", { cwd: here, promptTemplates: [path] });
-  for (const path of [there, join(there, "none"), join(here, "out"), "/etc/passwd", "/etc/none"])
-    expect(await templates(path)).toMatchObject(refused("cwd"));
-  expect(await templates(join(here, "none"))).toMatchObject({ name: "path_invalid", reason: "missing" });
   expect(await create(join(there, "in", "below"), { kind: "x" })).toMatchObject({
     cwd: join(here, "below"),
     labels: { team: "a", kind: "x" },
   });
   expect((await stage.call(stage.main, "session/list")).sessions).toHaveLength(1);
+});
+
+test("a token that is limited by directories has pi read no prompt template of others, by no name for it", async () => {
+  await using stage = await startTokenStage();
+  const [here, there] = [stage.directory("here"), stage.directory("there")];
+  const token = await stage.token({ name: "ci", capabilities: [...capabilities], cwds: [here] });
+  for (const directory of [here, there]) writeFileSync(join(directory, "review.md"), "Review it.");
+  symlinkSync(join(there, "review.md"), join(here, "link.md"));
+  const create = (by: string, ...promptTemplates: string[]) =>
+    stage.call(by, "session/create", { cwd: here, promptTemplates });
+  for (const file of [
+    join(there, "review.md"),
+    join(there, "none.md"),
+    there,
+    join(here, "link.md"),
+    `${here}/../there/review.md`,
+    `${here}-not/review.md`,
+  ]) {
+    const outcome = await create(token, join(here, "review.md"), file);
+    expect([file, outcome]).toEqual([file, expect.objectContaining({ name: "forbidden", limit: "cwd" })]);
+  }
+  expect(await create(token, join(here, "none.md"))).toMatchObject({ name: "path_invalid" });
+  expect(await create(token, join(here, "review.md"))).toMatchObject({ cwd: here });
+  expect(await create(stage.main, join(there, "review.md"))).toMatchObject({ cwd: here });
 });
 
 test("an idempotency key is its token's own: it gives nobody else its result, and is free for all others", async () => {

@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delivery, DeliveryHandle, PushParams } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
@@ -119,16 +121,29 @@ const rows: readonly Row[] = [
 
 const cases = apis.flatMap((api) => rows.map((row) => ({ ...row, api, does: row.change.name, where: row.place.name })));
 
-/** The id of the first entry of pi's session file that has this text. */
+/** The id of the last entry of pi's session file that has this text. */
 function entryWith(file: string, text: string): string {
   const line = readFileSync(file, "utf8")
     .split("\n")
-    .find((each) => each.includes(text) && !each.includes('"type":"session"'));
+    .findLast((each) => each.includes(text) && !each.includes('"type":"session"'));
   return (JSON.parse(line ?? "{}") as { readonly id: string }).id;
 }
 
-/** The file of a session that is over. */
+const filesOfOthers = new Map<Api, Promise<string>>();
+
+/** The file of a session that is over, which nobody else is given. */
 async function fileOfAnother(api: Api): Promise<string> {
+  const original = filesOfOthers.get(api) ?? makeFileOfAnother(api);
+  filesOfOthers.set(api, original);
+  const file = await original;
+  const [head = "", ...entries] = readFileSync(file, "utf8").split("\n");
+  const id = randomUUID();
+  const copy = join(dirname(file), `copy_${id}.jsonl`);
+  writeFileSync(copy, [JSON.stringify({ ...(JSON.parse(head) as object), id }), ...entries].join("\n"));
+  return copy;
+}
+
+async function makeFileOfAnother(api: Api): Promise<string> {
   await using other = await world.cell(api);
   await other.session.promptAndWait("Elsewhere.");
   return (await other.session.get()).file;
@@ -137,7 +152,7 @@ async function fileOfAnother(api: Api): Promise<string> {
 describe("inside pi", () => {
   test.concurrent.for(cases)("a $does while a push is $where ($api)", async (row, { task }) => {
     const { api, change, place, end, last, isCarried } = row;
-    await using cell = await world.cell(api);
+    await using cell = await world.cellAnywhere(api);
     await cell.session.promptAndWait("A first prompt.");
     await cell.idle();
     cell.add(answer("An answer before the push."));
@@ -181,5 +196,7 @@ describe("inside pi", () => {
     cell.expectLawful();
     // A push of the session as it is now is none the worse for it.
     expect((await cell.push({ content: "One for the session as it is now." }).answered).state).toBe("answered");
+    await cell.idle();
+    cell.done();
   });
 });

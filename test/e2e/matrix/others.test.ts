@@ -3,30 +3,64 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delivery, DeliveryHandle, SessionHandle } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, hold, reset, status } from "../../../provider/reply.ts";
-import { type Stage, type StageOptions, startStage } from "../../helpers/stage.ts";
+import { shareStage } from "../../helpers/shared-stage.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
 
 // The rest of the matrix: providers without headers or with an early start, other extensions, other sessions inside pi.
 
 const fixtures = join(import.meta.dirname, "..", "..", "fixtures", "extension");
 
-/** A stage whose pi has extensions besides the helper: files of the fixtures, or sources by name. */
-async function stageWith(
+/** Gives pi extensions besides the helper: files of the fixtures, or sources by name. */
+function install(
+  stage: Stage,
   extensions: readonly (string | { readonly name: string; readonly source: string })[],
-  options: StageOptions = {},
-): Promise<Stage> {
-  const stage = await startStage(options);
+): void {
   const folder = join(stage.agentDir.path, "extensions");
   mkdirSync(folder);
   for (const extension of extensions) {
     if (typeof extension === "string") copyFileSync(join(fixtures, `${extension}.ts`), join(folder, `${extension}.ts`));
     else writeFileSync(join(folder, `${extension.name}.ts`), extension.source);
   }
-  return stage;
 }
+
+const navigation = {
+  name: "navigation",
+  source: `
+export default function (pi) {
+  const command = (name, handler) => pi.registerCommand(name, { description: "", handler });
+  command("test-reload", async (_text, ctx) => await ctx.reload());
+  command("test-new", async (_text, ctx) => void (await ctx.newSession()));
+  command("test-fork", async (_text, ctx) => {
+    const user = ctx.sessionManager.getBranch().find((entry) => entry.type === "message" && entry.message.role === "user");
+    await ctx.fork(user.id);
+  });
+}
+`,
+};
+
+/** The provider of the extension `eager-provider`, which does what a test wants. */
+let eager: RequestListener = (_request, response) => void response.end();
+const eagerServer = createServer((request, response) => eager(request, response));
+beforeAll(async () => {
+  eagerServer.listen(0, "127.0.0.1");
+  await once(eagerServer, "listening");
+});
+// Behind the stage, whose pis have connections to it.
+afterAll(async () => {
+  eagerServer.closeAllConnections();
+  eagerServer.close();
+  await once(eagerServer, "close");
+});
+
+/** None of the extensions does anything unless a text, a command or a model asks it to. */
+const shared = shareStage({
+  env: () => ({ EAGER_URL: `http://127.0.0.1:${(eagerServer.address() as AddressInfo).port}/` }),
+  prepare: (stage) => install(stage, ["eager-provider", "edit-marked", "remove-marked", navigation]),
+});
 
 /** The record once it is over or parked. */
 async function ended(push: DeliveryHandle): Promise<Delivery> {
@@ -56,7 +90,6 @@ describe("a provider of Google's format, which gives no headers", () => {
         ["delivered", "start", "confirmed"],
       ],
     ],
-    ["that answers 400", [status(400)], "parked", "run_failed", [["failed", undefined, "confirmed"]]],
     [
       "that resets before headers, then answers",
       [reset()],
@@ -67,8 +100,9 @@ describe("a provider of Google's format, which gives no headers", () => {
         ["delivered", "start", "confirmed"],
       ],
     ],
+    ["that answers 400", [status(400)], "parked", "run_failed", [["failed", undefined, "confirmed"]]],
   ] as const)("%s", async (_title, script, state, reason, attempts) => {
-    await using stage = await startStage({ provider: { script: [...script] } });
+    await using stage = await shared.use({ script: [...script] });
     const session = await stage.session("scripted-google");
     const push = session.push({ customType: "n", content: "to Google" });
     const delivery = await ended(push);
@@ -79,57 +113,38 @@ describe("a provider of Google's format, which gives no headers", () => {
 });
 
 describe("an extension's provider that says start before its request is answered", () => {
-  async function withEager(listener: RequestListener, use: (stage: Stage) => Promise<void>): Promise<void> {
-    const server = createServer(listener).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    process.env["EAGER_URL"] = url;
-    try {
-      await using stage = await stageWith(["eager-provider"]);
-      await use(stage);
-    } finally {
-      delete process.env["EAGER_URL"];
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    }
-  }
-
-  async function pushTo(stage: Stage): Promise<Delivery> {
+  async function pushTo(listener: RequestListener): Promise<Delivery> {
+    eager = listener;
+    await using stage = await shared.use();
     const session = await stage.session();
     await session.command({ type: "set_model", provider: "eager", modelId: "eager-1" });
     const delivery = await ended(session.push({ customType: "n", content: "to the eager one" }));
     expect(await entries(session, delivery.deliveryId)).toBe(1);
+    await session.waitForIdle();
+    await session.command({ type: "set_model", provider: "scripted", modelId: "model-1" });
     return delivery;
   }
 
   test("is believed at the first content only", async () => {
-    await withEager(
-      (_request, response) => response.end("Understood."),
-      async (stage) => {
-        const delivery = await pushTo(stage);
-        expect(delivery.state).toBe("answered");
-        expect(outcomes(delivery)).toEqual([["delivered", "content", "unchecked"]]);
-      },
-    );
+    const delivery = await pushTo((_request, response) => response.end("Understood."));
+    expect(delivery.state).toBe("answered");
+    expect(outcomes(delivery)).toEqual([["delivered", "content", "unchecked"]]);
   });
 
   test.each<[string, RequestListener]>([
     ["a refusal", (_request, response) => void response.writeHead(400).end()],
     ["a reset", (request) => request.socket.resetAndDestroy()],
   ])("and then gets %s, has delivered nothing", async (_title, listener) => {
-    await withEager(listener, async (stage) => {
-      const delivery = await pushTo(stage);
-      expect(delivery.state).toBe("parked");
-      expect(delivery.history.map(({ state }) => state)).not.toContain("delivered");
-      expect(delivery.attempts.every(({ outcome }) => outcome === "failed")).toBe(true);
-    });
+    const delivery = await pushTo(listener);
+    expect(delivery.state).toBe("parked");
+    expect(delivery.history.map(({ state }) => state)).not.toContain("delivered");
+    expect(delivery.attempts.every(({ outcome }) => outcome === "failed")).toBe(true);
   });
 });
 
 describe("another extension", () => {
   test("that takes the push out of the context has it dropped by name", async () => {
-    await using stage = await stageWith(["edit-marked"]);
+    await using stage = await shared.use();
     const session = await stage.session();
     const delivery = await ended(session.push({ customType: "n", content: "HIDE ME" }));
     expect([delivery.state, delivery.reason?.code]).toEqual(["dropped", "removed_by_extension"]);
@@ -139,7 +154,7 @@ describe("another extension", () => {
 
   test("that takes it out of the payload behind the helper's look cannot be seen", async () => {
     // pi runs an extension of the command line, which the helper is, before all others.
-    await using stage = await stageWith(["remove-marked"]);
+    await using stage = await shared.use();
     const session = await stage.session();
     const delivery = await ended(session.push({ customType: "n", content: "REMOVE ME" }));
     expect([delivery.state, outcomes(delivery)]).toEqual(["answered", [["delivered", "headers", "confirmed"]]]);
@@ -147,24 +162,9 @@ describe("another extension", () => {
   });
 });
 
-const navigation = {
-  name: "navigation",
-  source: `
-export default function (pi) {
-  const command = (name, handler) => pi.registerCommand(name, { description: "", handler });
-  command("test-reload", async (_text, ctx) => await ctx.reload());
-  command("test-new", async (_text, ctx) => void (await ctx.newSession()));
-  command("test-fork", async (_text, ctx) => {
-    const user = ctx.sessionManager.getBranch().find((entry) => entry.type === "message" && entry.message.role === "user");
-    await ctx.fork(user.id);
-  });
-}
-`,
-};
-
 describe("a held push, when inside pi", () => {
   test("the extensions are reloaded, is still held and goes with the next prompt", async () => {
-    await using stage = await stageWith([navigation]);
+    await using stage = await shared.use();
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "over the reload", deliverAs: "nextTurn" });
     await expect.poll(async () => (await push.get()).state).toBe("held");
@@ -175,16 +175,17 @@ describe("a held push, when inside pi", () => {
   });
 
   test.each(["/test-new", "/test-fork"])("%s puts another session in, stays with its own", async (command) => {
-    await using stage = await stageWith([navigation]);
+    await using stage = await shared.use();
     const session = await stage.session();
     await session.promptAndWait("a first prompt");
     const before = (await session.get()).file;
+    const known = (await stage.client.listSessions()).map(({ sessionId }) => sessionId);
     const push = session.push({ customType: "n", content: "for the former", deliverAs: "nextTurn" });
     await expect.poll(async () => (await push.get()).state).toBe("held");
     await session.prompt(command);
     // It goes on in a pi of its own; the other session has the one that it had.
     await expect.poll(async () => (await session.get()).state).toBe("hibernated");
-    const [other] = (await stage.client.listSessions()).filter(({ sessionId }) => sessionId !== session.id);
+    const [other] = (await stage.client.listSessions()).filter(({ sessionId }) => !known.includes(sessionId));
     const next = stage.client.session(other?.sessionId ?? "");
     await next.promptAndWait("in the new one");
     expect(await entries(next, push.id)).toBe(0);
@@ -198,7 +199,7 @@ describe("a held push, when inside pi", () => {
 
 describe("what a push may not be", () => {
   test("has its named error, and the daemon goes on", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     const { id: sessionId } = session;
     const refused = async (params: object): Promise<string> => {
@@ -268,7 +269,8 @@ export default function (pi) {
 }
 `,
   };
-  await using stage = await stageWith([slow], { provider: { script: [behind(hold(gate), answer("Both."))] } });
+  await using stage = await startStage({ provider: { script: [behind(hold(gate), answer("Both."))] } });
+  install(stage, [slow]);
   const flag = join(stage.root, "go");
   const session = await stage.session();
   const prompted = session.runUntilSettled("the user's words");

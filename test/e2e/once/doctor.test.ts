@@ -46,6 +46,7 @@ describe("doctor", () => {
       "token good",
       "daemon good",
       "socket good",
+      "configuration good",
       "pi good",
       "extension good",
       "round trip good",
@@ -103,6 +104,26 @@ describe("doctor", () => {
     const old = await quick({ PI_RPCD_PI: fakePi, FAKE_PI_VERSION: "0.40.0" });
     expect(old.bad).toEqual(["daemon", "pi"]);
     expect(old.findings.find(({ name }) => name === "pi")?.todo).toContain("Update it");
+
+    // A configuration with a mistake, and one that names a pi that is gone.
+    const file = join(scene.root, "config.json");
+    const configured = async (text: string, env: NodeJS.ProcessEnv = {}) => {
+      writeFileSync(file, text);
+      const found = report(await scene.run(["doctor", "--quick", "--json", "--config", file], { env }));
+      expectAdvice(found);
+      return found;
+    };
+    const wrong = await configured('{\n  "prot": 1\n}');
+    expect(wrong.bad).toEqual(["daemon", "configuration"]);
+    expect(wrong.findings.find(({ name }) => name === "configuration")?.found).toMatch(/line 2: \/prot/);
+    // A variable of the environment goes before the file.
+    expect((await configured('{ "pi": "gone/cli.js" }')).bad).toEqual(["daemon"]);
+    const gone = await configured('{ "pi": "gone/cli.js" }', { PI_RPCD_PI: "" });
+    expect(gone.bad).toEqual(["daemon", "pi"]);
+    expect(gone.findings.find(({ name }) => name === "pi")?.found).toContain(join(scene.root, "gone", "cli.js"));
+    const { findings } = await configured(JSON.stringify({ pi: piUnderTest().cli }), { PI_RPCD_PI: "" });
+    const found = findings.find(({ name }) => name === "pi")?.found;
+    expect(found).toContain(`${piUnderTest().version} (by the configuration) `);
   });
 
   test("names an extension that does not load, and a pi that does not start, in its own words", async () => {

@@ -3,16 +3,20 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, call, errorEvent, hang, hold, overflow, type Reply, reset, status } from "../../../provider/reply.ts";
+import { shareStage } from "../../helpers/shared-stage.ts";
 import { startStage } from "../../helpers/stage.ts";
 import { watch } from "../../helpers/watcher.ts";
 
 const apis = ["scripted", "scripted-anthropic"] as const;
 const tool = answer("I run it.", call("bash", { command: "true" }));
+/** So that a short conversation can be compacted: until then it makes no difference. */
+const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 };
+const shared = shareStage({ agent: { settings: { compaction } } });
 
 describe.for(apis)("a request to %s", (api) => {
   test("is told of with the facts of its payload, and with the provider's answer", async () => {
-    await using stage = await startStage({ provider: { script: ["Understood."] } });
-    const session = await stage.session(api);
+    await using stage = await shared.use({ script: ["Understood."] });
+    const session = await stage.freshSession(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.promptAndWait("Hello, ä€😀 \u2028.");
     const [prepared, delivered] = await watcher.requests();
@@ -43,7 +47,7 @@ describe.for(apis)("a request to %s", (api) => {
   });
 
   test("that carries a push names it, and is the push's own attempt", async () => {
-    await using stage = await startStage({ provider: { script: [status(529), "Understood."] } });
+    await using stage = await shared.use({ script: [status(529), "Understood."] });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     const { attempts, deliveryId } = await session.push({ customType: "n", content: "Hello." }).answered;
@@ -94,7 +98,7 @@ describe.for(apis)("a request to %s", (api) => {
       ],
     ],
   ])("is told of through %s", async ([, script, story]) => {
-    await using stage = await startStage({ provider: { script } });
+    await using stage = await shared.use({ script });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.runUntilSettled("Hello.");
@@ -110,7 +114,7 @@ describe.for(apis)("a request to %s", (api) => {
   });
 
   test("that hangs before its headers ends with the abort", async () => {
-    await using stage = await startStage({ provider: { script: [hang()] } });
+    await using stage = await shared.use({ script: [hang()] });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.prompt("Hello.");
@@ -122,7 +126,7 @@ describe.for(apis)("a request to %s", (api) => {
 
   test("that hangs in the middle of its answer was delivered, whatever an abort does", async () => {
     const gate = new Gate();
-    await using stage = await startStage({ provider: { script: [answer("Under", hold(gate), hang())] } });
+    await using stage = await shared.use({ script: [answer("Under", hold(gate), hang())] });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     await session.prompt("Hello.");
@@ -131,35 +135,8 @@ describe.for(apis)("a request to %s", (api) => {
     expect(await watcher.story()).toEqual(["prepared 1", "delivered headers 200"]);
   });
 
-  test("that is open when pi is killed ends as unknown, and the next child's requests are told of too", async () => {
-    await using stage = await startStage({ provider: { script: [hang(), "Hello again."] } });
-    const session = await stage.session(api);
-    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
-    await session.prompt("Hello.");
-    await stage.provider.waitForRequest();
-    process.kill((await session.get()).pid ?? 0, "SIGKILL");
-    await watcher.until(({ method }) => method === "provider/requestFailed");
-    await session.promptAndWait("Are you there?");
-    expect(await watcher.story()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
-    expect((await watcher.requests())[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
-  });
-
-  test("that is open when its session is closed has an end", async () => {
-    await using stage = await startStage({ provider: { script: [hang()] } });
-    const session = await stage.session(api);
-    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
-    await session.prompt("Hello.");
-    await stage.provider.waitForRequest();
-    await session.close();
-    expect((await watcher.requests()).map(({ method }) => method)).toEqual([
-      "provider/requestPrepared",
-      "provider/requestFailed",
-    ]);
-  });
-
   test("for a compaction is not told of", async () => {
-    const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
-    await using stage = await startStage({ agent: { settings } });
+    await using stage = await shared.use();
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
     for (let i = 0; i < 2; i += 1) await session.promptAndWait("A long story. ".repeat(100));
@@ -184,7 +161,7 @@ describe.for(apis)("a request to %s", (api) => {
       "x-ratelimit-remaining-tokens": "39500",
       "anthropic-ratelimit-tokens-reset": "2026-11-21T05:00:00Z",
     };
-    await using stage = await startStage({ provider: { script: [{ ...answer("Understood."), headers }] } });
+    await using stage = await shared.use({ script: [{ ...answer("Understood."), headers }] });
     const session = await stage.session(api);
     await using watcher = await watch(stage.daemon.file, session.id, { provider: "payload" });
     await session.promptAndWait("Hello.");
@@ -202,8 +179,8 @@ describe.for(apis)("a request to %s", (api) => {
 });
 
 test("a request to a provider without headers is believed by its start, and has none", async () => {
-  await using stage = await startStage({ provider: { script: ["Understood."] } });
-  const session = await stage.client.createSession({ cwd: stage.cwd, model: "scripted-google/model-1" });
+  await using stage = await shared.use({ script: ["Understood."] });
+  const session = await stage.session("scripted-google");
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
   expect(await watcher.story()).toEqual(["prepared 1", "delivered start"]);
@@ -211,10 +188,9 @@ test("a request to a provider without headers is believed by its start, and has 
 });
 
 test("a context that is too long fails without a retry, and after the compaction the request is a new one", async () => {
-  const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
-  await using stage = await startStage({
-    agent: { settings },
-    provider: { script: ["First.", "Second.", overflow(), "A summary."], otherwise: () => "Understood." },
+  await using stage = await shared.use({
+    script: ["First.", "Second.", overflow(), "A summary."],
+    otherwise: () => "Understood.",
   });
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
@@ -252,4 +228,33 @@ test("requests are told of behind a reload of pi's extensions", async () => {
   await session.prompt("/test-reload");
   await session.promptAndWait("Hello again.");
   expect(await watcher.story()).toEqual(Array(2).fill(["prepared 1", "delivered headers 200"]).flat());
+});
+
+// The last, since they leave no session to others.
+describe.for(apis)("a request to %s", (api) => {
+  test("that is open when pi is killed ends as unknown, and the next child's requests are told of too", async () => {
+    await using stage = await shared.use({ script: [hang(), "Hello again."] });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.prompt("Hello.");
+    await stage.provider.waitForRequest();
+    process.kill((await session.get()).pid ?? 0, "SIGKILL");
+    await watcher.until(({ method }) => method === "provider/requestFailed");
+    await session.promptAndWait("Are you there?");
+    expect(await watcher.story()).toEqual(["prepared 1", "failed unknown", "prepared 1", "delivered headers 200"]);
+    expect((await watcher.requests())[1]?.params).toMatchObject({ error: expect.stringContaining("pi ended") });
+  });
+
+  test("that is open when its session is closed has an end", async () => {
+    await using stage = await shared.use({ script: [hang()] });
+    const session = await stage.session(api);
+    await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+    await session.prompt("Hello.");
+    await stage.provider.waitForRequest();
+    await session.close();
+    expect((await watcher.requests()).map(({ method }) => method)).toEqual([
+      "provider/requestPrepared",
+      "provider/requestFailed",
+    ]);
+  });
 });

@@ -21,11 +21,12 @@ function desk() {
     }
   };
   let begun = 0;
+  let ended = 0;
   const before = (): void => {
     begun += 1;
   };
-  const ask = askerOn({ input, output, isTerminal: false, before, onInterrupt: () => {} });
-  return { input, ask, until, shown: () => shown, begun: () => begun };
+  const ask = askerOn({ input, output, isTerminal: false, before, after: () => (ended += 1), onInterrupt: () => {} });
+  return { input, ask, until, shown: () => shown, begun: () => begun, ended: () => ended };
 }
 
 const dialog = (method: DialogMethod, fields: Partial<Dialog> = {}): Dialog => ({
@@ -35,7 +36,7 @@ const dialog = (method: DialogMethod, fields: Partial<Dialog> = {}): Dialog => (
 const open = () => ({ signal: new AbortController().signal });
 
 test("questions are asked one at a time, and what is no answer is asked for again", async () => {
-  const { input, ask, until, shown, begun } = desk();
+  const { input, ask, until, shown, begun, ended } = desk();
   const first = ask(dialog("select", { title: "First?\u001b[2J", options: ["one", "two"] }), open());
   const second = ask(dialog("confirm", { title: "Second?" }), open());
   await until("1-2? ");
@@ -49,7 +50,7 @@ test("questions are asked one at a time, and what is no answer is asked for agai
   await until("y/n? ");
   input.write("y\n");
   expect(await second).toEqual({ confirmed: true });
-  expect(begun()).toBe(2);
+  expect([begun(), ended()]).toEqual([2, 2]);
 });
 
 test("the end of what is typed dismisses the question", async () => {

@@ -9,7 +9,7 @@ import { DeliveryStore } from "../../../server/store/deliveries.ts";
 const at = 1;
 const never = new AbortController().signal;
 
-function track(database = new Database(":memory:", () => {})) {
+function track(database = new Database(":memory:", () => {}), isGone = (_sessionId: string): boolean => false) {
   const changes: Delivery[] = [];
   const store = new DeliveryStore(database);
   const open = () =>
@@ -21,6 +21,7 @@ function track(database = new Database(":memory:", () => {})) {
       maxSettledInMemory: 2,
       maxSettledBytesInMemory: 10_000,
       log: pino({ level: "silent" }),
+      isGone,
       onChange: (delivery) => changes.push(delivery),
     });
   return { tracker: open(), again: open, changes, database };
@@ -235,4 +236,25 @@ describe("a page of deliveries", () => {
     expect(await tracker.list({ limit: 1, after: "a" })).toEqual({ deliveries: [] });
     await expect(tracker.list({ after: "none" })).rejects.toThrow("none");
   });
+});
+
+test("what a session that is over has left under way has an end, and is handed to nobody", async () => {
+  const { tracker, database } = track();
+  await tracker.accept(push());
+  await tracker.accept(push({ deliveryId: "inserted" }));
+  tracker.receive("s", { kind: "inserted", at, deliveryIds: ["inserted"] });
+  await tracker.accept(push({ deliveryId: "other", sessionId: "other" }));
+  await tracker.told();
+  const next = track(database, (sessionId) => sessionId === "s");
+  expect([next.tracker.toHold("s"), next.tracker.toHold("other").length, next.tracker.pending("s")]).toEqual([
+    [],
+    1,
+    0,
+  ]);
+  await next.tracker.told();
+  expect(next.changes).toMatchObject([
+    { deliveryId: "d", state: "failed", reason: { code: "session_closed" } },
+    { deliveryId: "inserted", state: "unknown", reason: { code: "session_closed" } },
+  ]);
+  expect(track(database).tracker.openByState()).toEqual(new Map([["accepted", 1]]));
 });

@@ -4,6 +4,7 @@ import type { WireError } from "../../../protocol/errors.ts";
 import type { MethodRow } from "../../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
 import { piCommands } from "../../../protocol/pi-commands.ts";
+import { sessionOptions } from "../../../protocol/session-options.ts";
 import { authorised } from "../../../server/rpc/authority.ts";
 import type { Call, Handlers } from "../../../server/rpc/call.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
@@ -67,6 +68,18 @@ describe("a capability", () => {
   test("admin is not needed for what a configured profile brings, nor to turn something off", () => {
     const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: true, noSkills: true };
     expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
+  });
+
+  test("is decided for every option of a session: those that run code need admin, and no option is new here", () => {
+    const needAdmin = Object.keys(sessionOptions).filter(
+      (option) => outcome("session/create", { [option]: true }, grantOf("prompt")) === "forbidden admin",
+    );
+    // pi's prompt templates are texts with placeholders, and run nothing.
+    const others = ["model", "provider", "thinking", "name", "tools", "excludeTools", "noTools", "promptTemplates"];
+    const off = ["noExtensions", "noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
+    const texts = ["systemPrompt", "appendSystemPrompt"];
+    expect(needAdmin.sort()).toEqual(["approve", "env", "extensions", "sessionDir", "skills"]);
+    expect([...needAdmin, ...others, ...off, ...texts].sort()).toEqual(Object.keys(sessionOptions).sort());
   });
 
   test("payload is needed for the provider's payloads, and prompt to answer dialogs or keep a pi awake", () => {

@@ -7,9 +7,10 @@ function peer(id: string) {
   return { id, gone: controller.signal, send: () => {}, leave: () => controller.abort() };
 }
 
-function world() {
+function world(limits = { maxClientsPerToken: 3, maxGoneClients: 4 }) {
   const told: string[] = [];
   const clients = new Clients({
+    limits,
     onLeft: (id) => told.push(`left ${id}`),
     onReturned: (id) => told.push(`returned ${id}`),
   });
@@ -54,5 +55,44 @@ describe("the clients of a daemon", () => {
     one.leave();
     clients.hello(one, { id: "client-ada" });
     expect([clients.find("client-ada"), clients.by(one), told]).toEqual([undefined, { clientId: "connection-1" }, []]);
+  });
+
+  /** Comes and goes under an id. Gives the error's name. */
+  function visit(clients: Clients, id: string, token: string, stays = false): string {
+    const own = peer(`connection-of-${id}-${token}-${Math.random()}`);
+    try {
+      clients.hello(own, { id }, token);
+      if (!stays) own.leave();
+      return "known";
+    } catch (error) {
+      return (error as WireError).kind;
+    }
+  }
+
+  test("keep their id as long as they are connected, however many others come and go", () => {
+    const { clients } = world({ maxClientsPerToken: 20_000, maxGoneClients: 10_000 });
+    visit(clients, "client-ada", "main", true);
+    for (let i = 0; i < 10_001; i += 1) visit(clients, `client-${i}`, "other");
+    expect(visit(clients, "client-ada", "other")).toBe("conflict");
+    expect(visit(clients, "client-ada", "main")).toBe("known");
+  });
+
+  test("are forgotten when they have gone, the longest gone of a token first, and no other token's for it", () => {
+    const { clients } = world();
+    visit(clients, "client-ada", "main");
+    for (const id of ["a", "b", "c", "d"]) visit(clients, id, "other");
+    expect(["client-ada", "b"].map((id) => visit(clients, id, "third"))).toEqual(["conflict", "conflict"]);
+    expect(visit(clients, "a", "third")).toBe("known");
+    // One too many of all: the token with most of them forgets its oldest.
+    expect(["client-ada", "c"].map((id) => visit(clients, id, "fourth"))).toEqual(["conflict", "conflict"]);
+    expect(visit(clients, "b", "fourth")).toBe("known");
+  });
+
+  test("are overloaded where so many of their token are connected, and others are not", () => {
+    const { clients } = world();
+    for (const id of ["a", "b", "c"]) visit(clients, id, "main", true);
+    expect(visit(clients, "d", "main")).toBe("overloaded");
+    expect(visit(clients, "a", "main")).toBe("known");
+    expect(visit(clients, "d", "other")).toBe("known");
   });
 });

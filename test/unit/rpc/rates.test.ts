@@ -4,7 +4,7 @@ import type { Call, Handlers } from "../../../server/rpc/call.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
 import { rated } from "../../../server/rpc/rates.ts";
 
-const limits = { windowMs: 10_000, maxStarts: 1, maxPrompts: 2 };
+const limits = { windowMs: 10_000, maxStarts: 1, maxPrompts: 2, maxPushes: 3 };
 const grant = (name: string) => new Grant({ name, capabilities: ["prompt"] });
 
 function start() {
@@ -17,6 +17,8 @@ function start() {
     "session/steer",
     "session/followUp",
     "session/list",
+    "delivery/push",
+    "delivery/resend",
   ];
   const handlers = rated(Object.fromEntries(names.map((name) => [name, done])) as never, limits, () => clock.now);
   const ask = (method: string, whose?: Grant): unknown => {
@@ -48,6 +50,25 @@ it("prompts have a rate of their own, all kinds together; what only reads has no
   expect(["session/prompt", "session/steer"].map((method) => ask(method, whose))).toEqual(["done", "done"]);
   expect(ask("session/followUp", whose)).toEqual(["overloaded", 10_000]);
   expect(Array.from({ length: 9 }, () => ask("session/list", whose))).toEqual(Array(9).fill("done"));
+});
+
+it("pushes have a rate of their own, which is neither that of prompts nor another token's", () => {
+  const { clock, ask } = start();
+  const [whose, others] = [grant("a"), grant("b")];
+  expect(Array.from({ length: 4 }, () => ask("delivery/push", whose))).toEqual([
+    "done",
+    "done",
+    "done",
+    ["overloaded", 10_000],
+  ]);
+  expect([ask("session/prompt", whose), ask("delivery/resend", whose), ask("delivery/push", others)]).toEqual([
+    "done",
+    "done",
+    "done",
+  ]);
+  expect(ask("delivery/resend", whose)).toEqual(["overloaded", 10_000]);
+  clock.now = 10_000;
+  expect(ask("delivery/push", whose)).toBe("done");
 });
 
 it("one token's rate is not another's", () => {

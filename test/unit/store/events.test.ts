@@ -101,9 +101,9 @@ const frame = (sessionId: string, seq: number): Buffer =>
 
 describe("the tail of the logs", () => {
   const tailOf = (): EventTail => new EventTail(directory, () => {}, 1 << 20);
-  const reserved = new Map([
-    ["s", 100],
-    ["new", 100],
+  const recorded = new Map([
+    ["s", { epoch: "e", reservedSeq: 100 }],
+    ["new", { epoch: "e", reservedSeq: 100 }],
   ]);
   const tails = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".tail"));
 
@@ -111,14 +111,14 @@ describe("the tail of the logs", () => {
     const events = new EventStore(store.database, bounds);
     await events.put("s", 1, 4, [frame("s", 4)]);
     const tail = tailOf();
-    tail.append(1, frame("s", 4));
-    tail.append(5, frame("s", 9));
-    tail.append(1, frame("new", 2));
-    tail.append(10, frame("s", 10));
+    tail.append("e", 1, frame("s", 4));
+    tail.append("e", 5, frame("s", 9));
+    tail.append("e", 1, frame("new", 2));
+    tail.append("e", 10, frame("s", 10));
     // Numbers between them were told, and could not be written.
-    tail.append(20, frame("s", 21));
+    tail.append("e", 20, frame("s", 21));
     tail.close();
-    await Logs.recover(events, directory, reserved);
+    await Logs.recover(events, directory, recorded);
     expect(events.read("s", 4, everything).spans).toEqual([
       { firstSeq: 5, lastSeq: 10, frames: [frame("s", 9), frame("s", 10)] },
       { firstSeq: 20, lastSeq: 21, frames: [frame("s", 21)] },
@@ -130,14 +130,14 @@ describe("the tail of the logs", () => {
   test("is read up to where it is torn, and passes over what is none", async () => {
     const events = new EventStore(store.database, bounds);
     const tail = tailOf();
-    tail.append(1, frame("s", 1));
+    tail.append("e", 1, frame("s", 1));
     tail.close();
     const file = join(directory, tails()[0] ?? "");
     appendFileSync(
       file,
-      `\0\0\n7 nonsense\n2 ${frame("s", 2).toString().replace('"x"', "x")}\n2 ${frame("s", 2).subarray(0, 60)}`,
+      `\0\0\ne 7 nonsense\ne 2 ${frame("s", 2).toString().replace('"x"', "x")}\ne 2 ${frame("s", 2).subarray(0, 60)}`,
     );
-    await Logs.recover(events, directory, reserved);
+    await Logs.recover(events, directory, recorded);
     expect(events.newest("s")).toBe(1);
   });
 
@@ -146,10 +146,10 @@ describe("the tail of the logs", () => {
     await events.put("s", 1, 4, [frame("s", 4)]);
     await events.put("s", 2_000_000, 2_000_001, [frame("s", 2_000_001)]);
     const tail = tailOf();
-    tail.append(5, frame("s", 5));
-    tail.append(2_000_002, frame("s", 2_000_002));
+    tail.append("e", 5, frame("s", 5));
+    tail.append("e", 2_000_002, frame("s", 2_000_002));
     tail.close();
-    await Logs.recover(events, directory, reserved);
+    await Logs.recover(events, directory, recorded);
     expect(events.newest("s")).toBe(5);
     expect(events.read("s", 4, everything).spans).toEqual([{ firstSeq: 5, lastSeq: 5, frames: [frame("s", 5)] }]);
   });
@@ -157,32 +157,44 @@ describe("the tail of the logs", () => {
   test("is forgotten as far as it is of no session that there is", async () => {
     const events = new EventStore(store.database, bounds);
     const tail = tailOf();
-    tail.append(1, frame("never", 1));
-    tail.append(1, frame("s", 1));
+    tail.append("e", 1, frame("never", 1));
+    tail.append("e", 1, frame("s", 1));
     tail.close();
-    await Logs.recover(events, directory, reserved);
+    await Logs.recover(events, directory, recorded);
     expect([events.newest("never"), events.newest("s"), tails()]).toEqual([undefined, 1, []]);
+  });
+
+  test("is forgotten as far as it is of an earlier session with the same id", async () => {
+    const events = new EventStore(store.database, bounds);
+    const tail = tailOf();
+    tail.append("former", 1, frame("s", 1));
+    tail.append("former", 2, frame("s", 7));
+    tail.append("e", 1, frame("s", 2));
+    tail.append("former", 8, frame("s", 8));
+    tail.close();
+    await Logs.recover(events, directory, recorded);
+    expect(events.read("s", 0, everything).spans).toEqual([{ firstSeq: 1, lastSeq: 2, frames: [frame("s", 2)] }]);
   });
 
   test("takes no more than its bound on disk, says so once, and goes on when something was stored", () => {
     const said: unknown[] = [];
-    const one = frame("s", 1).length + 3;
+    const one = frame("s", 1).length + 5;
     const tail = new EventTail(directory, (error) => said.push(error), 3 * one);
     const bytes = () => tails().reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
-    for (let i = 0; i < 20; i += 1) tail.append(1, frame("s", 1));
+    for (let i = 0; i < 20; i += 1) tail.append("e", 1, frame("s", 1));
     expect(bytes()).toBe(3 * one);
     expect(said).toHaveLength(1);
     tail.seal()?.remove();
-    tail.append(1, frame("s", 1));
+    tail.append("e", 1, frame("s", 1));
     expect(bytes()).toBe(one);
     tail.close();
   });
 
   test("is gone when everything is stored", () => {
     const tail = tailOf();
-    tail.append(1, frame("s", 1));
+    tail.append("e", 1, frame("s", 1));
     const sealed = tail.seal();
-    tail.append(2, frame("s", 2));
+    tail.append("e", 2, frame("s", 2));
     expect(tails()).toHaveLength(2);
     sealed?.remove();
     tail.seal()?.remove();
@@ -195,7 +207,7 @@ describe("the tail of the logs", () => {
     const gone = mkdtempSync(join(directory, "gone-"));
     const tail = new EventTail(gone, (error) => said.push(error), 1 << 20);
     rmSync(gone, { recursive: true });
-    for (let i = 1; i < 5; i += 1) tail.append(i, frame("s", i));
+    for (let i = 1; i < 5; i += 1) tail.append("e", i, frame("s", i));
     expect(said).toHaveLength(1);
   });
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
+import { limits } from "../../../server/config.ts";
 import { Database } from "../../../server/store/database.ts";
 import { type FailingConnection, failingConnection } from "../../helpers/failing-connection.ts";
 
@@ -92,6 +93,37 @@ describe("a store that fails", () => {
     expect(onDisk()).toEqual(["a,2", "b,2"]);
     database = new Database(join(directory, "store.db"), () => {});
   });
+
+  test.each([
+    ["number", { maxUnwritten: 4 }],
+    ["bytes", { maxUnwrittenBytes: 1_500 }],
+  ] as const)(
+    "owes no more than a bound allows (%s): new work is refused before it is reached, and changes at it",
+    async (_, bound) => {
+      database.close();
+      database = new Database(join(directory, "store.db"), () => {}, {
+        connect: connection.connect,
+        onRecovered: () => recovered.resolve(),
+        limits: { ...limits.store, ...bound },
+      });
+      const text = "x".repeat(300);
+      connection.fail("open", Number.MAX_SAFE_INTEGER);
+      connection.fail("COMMIT");
+      expect(await kindOf(keep("a", text))).toBe("store_failed");
+      expect(await kindOf(write("refused"))).toBe("store_failed");
+      expect(await Promise.all(["b", "c", "d"].map((key) => kindOf(keep(key, text))))).toEqual(
+        Array(3).fill("store_failed"),
+      );
+      expect(await kindOf(write("refused"))).toBe("overloaded");
+      expect(await kindOf(keep("e", text))).toBe("overloaded");
+      expect(await kindOf(keep("a", "newer"))).toBe("store_failed");
+      expect(database.unwritten).toBe(4);
+      connection.fail("open", 0);
+      await recovered.promise;
+      expect(onDisk()).toEqual(["a,newer", ...["b", "c", "d"].map((key) => `${key},${text}`)]);
+      expect(await kindOf(write("after"))).toBe("stored");
+    },
+  );
 
   test("keeps its connection when the disk is full, and writes again when there is room", async () => {
     await write("before");

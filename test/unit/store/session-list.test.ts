@@ -1,12 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Dialog } from "../../../protocol/dialog.ts";
 import { Database } from "../../../server/store/database.ts";
+import { DialogStore } from "../../../server/store/dialogs.ts";
+import { EventStore } from "../../../server/store/events.ts";
+import { PromptStore } from "../../../server/store/prompts.ts";
 import { SessionList } from "../../../server/store/session-list.ts";
 import { SessionStore } from "../../../server/store/sessions.ts";
 import { failingConnection } from "../../helpers/failing-connection.ts";
-import { copyStore, open, storedSession } from "../../helpers/stored.ts";
+import { copyStore, open, storedPrompt, storedSession } from "../../helpers/stored.ts";
 
 let directory: string;
 
@@ -69,4 +73,162 @@ test("a session that was closed does not come back where the list could not be t
   const lines = readFileSync(file, "utf8").split("\n");
   writeFileSync(file, lines.filter((line) => !line.includes('"closed"')).join("\n"));
   expect(idsIn(directory)).toEqual(["two"]);
+});
+
+/** A store that knows two sessions with all that hangs on them, and fails from then on. */
+async function failingStore() {
+  const connection = failingConnection();
+  const database = new Database(join(directory, "store.db"), () => {}, { connect: connection.connect });
+  const list = new SessionList(join(directory, "sessions.jsonl"), unexpected);
+  const sessions = new SessionStore(database, list);
+  const prompts = new PromptStore(database);
+  const events = new EventStore(database, { maxSessionBytes: 1 << 20, maxTotalBytes: 1 << 20 });
+  const dialogs = new DialogStore(database);
+  for (const id of ["closed", "other"]) {
+    await sessions.put(storedSession(id, { logEpoch: `first-${id}` }));
+    await prompts.add(storedPrompt(`p-${id}`, id));
+    await prompts.runs.put(id, { runId: `r-${id}`, startedAt: 1, promptIds: [] });
+    await events.put(id, 1, 1, [Buffer.from("{}")]);
+    const dialog = { dialogId: `q-${id}`, sessionId: id, state: "open", openedAt: 1, title: "", requestId: "" };
+    await dialogs.put(dialog as unknown as Dialog);
+  }
+  connection.fail("open", Number.MAX_SAFE_INTEGER);
+  connection.fail("BEGIN", Number.MAX_SAFE_INTEGER);
+  await expect(sessions.delete("closed")).rejects.toMatchObject({ kind: "store_failed" });
+  /** What a daemon leaves that is killed now. */
+  const kill = (): string => {
+    const killed = copyStore(directory, join(directory, "killed"));
+    connection.fail("open", 0);
+    connection.fail("BEGIN", 0);
+    database.close();
+    list.close();
+    return killed;
+  };
+  return { sessions, list, kill };
+}
+
+/** All that hangs on a session, as far as it is there. */
+function hangingOn(place: string, sessionId: string): readonly unknown[] {
+  const store = open(place);
+  const { database } = store;
+  const prompts = new PromptStore(database);
+  const found = [
+    ...prompts.open(sessionId).map(({ promptId }) => promptId),
+    ...prompts.runs.of(sessionId).map(({ runId }) => runId),
+    ...new DialogStore(database).open().flatMap(({ dialogId, sessionId: of }) => (of === sessionId ? dialogId : [])),
+    new EventStore(database, { maxSessionBytes: 1 << 20, maxTotalBytes: 1 << 20 }).newest(sessionId),
+  ];
+  store.close();
+  return found;
+}
+
+test("a session that was closed while the store failed is gone after a daemon that was killed, with all that hangs on it", async () => {
+  const { kill } = await failingStore();
+  const killed = kill();
+  const store = open(killed);
+  expect(store.sessions.all()).toMatchObject([{ sessionId: "other" }]);
+  expect([store.sessions.wasGone("closed"), store.sessions.wasGone("other")]).toEqual([true, false]);
+  store.close();
+  expect(hangingOn(killed, "closed")).toEqual([undefined]);
+  expect(hangingOn(killed, "other")).toEqual(["p-other", "r-other", "q-other", 1]);
+  // Its row is gone, whatever becomes of the list.
+  rmSync(join(killed, "sessions.jsonl"));
+  expect(idsIn(killed)).toEqual(["other"]);
+});
+
+test("one that was opened again while the store failed is the new one, and has nothing of the former", async () => {
+  const { sessions, kill } = await failingStore();
+  const again = storedSession("closed", { logEpoch: "second", reservedSeq: 0 });
+  await expect(sessions.put(again)).rejects.toMatchObject({ kind: "store_failed" });
+  const killed = kill();
+  const store = open(killed);
+  const found = store.sessions.all().find(({ sessionId }) => sessionId === "closed");
+  expect([found?.logEpoch, store.sessions.wasGone("closed")]).toEqual(["second", true]);
+  store.close();
+  expect(hangingOn(killed, "closed")).toEqual([undefined]);
+  // From the second start on it is a session as any other.
+  const later = open(killed);
+  expect([later.sessions.wasGone("closed"), later.sessions.all().length]).toEqual([false, 2]);
+  later.close();
+});
+
+test("one that was closed, opened and stored again keeps what hangs on it", async () => {
+  const store = open(directory);
+  await store.sessions.put(storedSession("one", { logEpoch: "first" }));
+  await store.sessions.delete("one");
+  await store.sessions.put(storedSession("one", { logEpoch: "second" }));
+  await new PromptStore(store.database).add(storedPrompt("p-one", "one"));
+  store.close();
+  expect(hangingOn(directory, "one")).toEqual(["p-one", undefined]);
+  const again = open(directory);
+  expect([again.sessions.all().length, again.sessions.wasGone("one")]).toEqual([1, false]);
+  again.close();
+});
+
+test("what hangs on no session that there is, is forgotten", async () => {
+  const store = open(directory);
+  await store.sessions.put(storedSession("one"));
+  const prompts = new PromptStore(store.database);
+  await prompts.add(storedPrompt("p-one", "one"));
+  await prompts.add(storedPrompt("p-none", "none"));
+  store.close();
+  expect([hangingOn(directory, "none"), hangingOn(directory, "one")]).toEqual([[undefined], ["p-one", undefined]]);
+});
+
+describe("the list as it grows", () => {
+  const file = (): string => join(directory, "sessions.jsonl");
+  const linesIn = (): string[] => readFileSync(file(), "utf8").split("\n").slice(0, -1);
+  const rename = (list: SessionList, from: number, times: number): void => {
+    for (let i = from; i < from + times; i += 1) list.put(storedSession("busy", { name: `name ${i}` }));
+  };
+
+  test("is written anew when it is long, with what the database lacks and what it may still have", () => {
+    const list = new SessionList(file(), unexpected);
+    const old = storedSession("old");
+    list.begin([storedSession("busy"), storedSession("closed", { logEpoch: "e" }), old]);
+    list.delete("closed");
+    list.put(storedSession("ahead"));
+    writeFileSync(`${file()}.new`, "what a daemon left that was killed while it wrote");
+    rename(list, 0, 10_100);
+    expect(linesIn().length).toBeLessThan(200);
+    expect([existsSync(`${file()}.new`), statSync(file()).mode & 0o777]).toEqual([false, 0o600]);
+    // What comes behind it stands in the new file.
+    rename(list, 10_100, 1);
+    const { sessions, ahead, closed } = SessionList.read(file());
+    expect([...sessions.keys()].sort()).toEqual(["ahead", "busy", "old"]);
+    expect([sessions.get("busy")?.name, sessions.get("old")]).toEqual(["name 10100", old]);
+    expect(ahead.map(({ sessionId }) => sessionId)).toEqual(["ahead"]);
+    expect(closed).toEqual(new Map([["closed", new Set(["e"])]]));
+    list.close();
+  });
+
+  test("that cannot be written anew goes on as it is, and has nothing twice or less", () => {
+    const said: unknown[] = [];
+    const list = new SessionList(file(), (error) => said.push(error));
+    list.begin([storedSession("busy")]);
+    // In the place where the new file would be begun.
+    mkdirSync(`${file()}.new`);
+    rename(list, 0, 10_100);
+    expect([said.length, linesIn().length]).toEqual([1, 10_101]);
+    expect(SessionList.read(file()).sessions.get("busy")?.name).toBe("name 10099");
+    rmdirSync(`${file()}.new`);
+    rename(list, 20_000, 10_000);
+    expect(linesIn().length).toBeLessThan(200);
+    expect(SessionList.read(file()).sessions.get("busy")?.name).toBe("name 29999");
+    list.close();
+  });
+
+  test("is written anew at the next line where it could not be begun", () => {
+    const said: unknown[] = [];
+    const list = new SessionList(file(), (error) => said.push(error));
+    mkdirSync(`${file()}.new`);
+    list.begin([storedSession("one")]);
+    list.put(storedSession("two"));
+    expect([said.length, existsSync(file())]).toEqual([2, false]);
+    rmdirSync(`${file()}.new`);
+    list.delete("one");
+    const { sessions, closed } = SessionList.read(file());
+    expect([[...sessions.keys()], [...closed.keys()]]).toEqual([["two"], ["one"]]);
+    list.close();
+  });
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
+import { limits } from "../../../server/config.ts";
 import { CommitMark } from "../../../server/store/commit-mark.ts";
 import { connect } from "../../../server/store/connection.ts";
 import { Database, type DatabaseOptions } from "../../../server/store/database.ts";
@@ -208,6 +209,26 @@ describe("a disk that does not answer", () => {
     const after = kindOf(store.write("after", mebi));
     store.database.flush();
     expect(await after).toBe("stored");
+  });
+
+  test("has new work, and changes of what no change waits of, refused as overloaded behind so many writes", async () => {
+    const { stage, startThread } = stagedThread();
+    using store = await threaded({ startThread, limits: { ...limits.store, maxQueued: 4 } });
+    stage.isHung = true;
+    const underWay = kindOf(store.write("under way"));
+    await vi.waitUntil(() => stage.asked.length > 0);
+    const keep = (key: string, result: string) =>
+      kindOf(store.database.keep(key, store.database.prepare(insert), key, result));
+    const waiting = [store.write("a"), store.write("b")].map(kindOf);
+    const kept = [keep("k", "1"), keep("l", "1")];
+    expect(await kindOf(store.write("c"))).toBe("overloaded");
+    expect(await keep("m", "1")).toBe("overloaded");
+    kept.push(keep("k", "2"));
+    stage.isHung = false;
+    stage.asked.shift()?.();
+    store.database.flush();
+    expect(new Set(await Promise.all([underWay, ...waiting, ...kept]))).toEqual(new Set(["stored"]));
+    expect(onDisk()).toEqual(["a,{}", "b,{}", "first,{}", "k,2", "l,1", "under way,{}"]);
   });
 
   test("is waited for once, and not again before it has answered", async () => {

@@ -130,6 +130,19 @@ describe("a daemon in the foreground", () => {
     expect(scene.daemonFile).toBeUndefined();
   });
 
+  test("says where it listens, and never its token", async () => {
+    await using scene = await Scene.open();
+    const daemon = scene.start(["start", "--foreground", "--log-level", "trace"]);
+    await daemon.said(/listens at http/);
+    const secret = scene.daemonFile?.token ?? "";
+    const { token } = await scene.json<{ readonly token: string }>(["token", "rotate"]);
+    daemon.kill("SIGTERM");
+    const { stdout, stderr } = await daemon.ended;
+    expect(stderr).toContain('"method":"token/rotate"');
+    expect(secret).toMatch(/^[\w-]{43}$/);
+    for (const each of [secret, token]) expect(`${stdout}${stderr}`).not.toContain(each);
+  });
+
   test("ends at once with a second signal", async () => {
     await using scene = await Scene.open();
     const daemon = scene.start(["start", "--foreground"], {

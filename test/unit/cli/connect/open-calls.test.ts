@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { OpenCalls } from "../../../../cli/connect/open-calls.ts";
+import { further, specification } from "../../../helpers/json-rpc-examples.ts";
 
 const answered: readonly (readonly [string, boolean])[] = [
   ['{"jsonrpc":"2.0","id":1,"method":"a"}', true],
@@ -22,4 +23,10 @@ test.each(answered)("%s: an answer is awaited: %s", (message, isAwaited) => {
   expect(calls.isEmpty).toBe(!isAwaited);
   calls.received(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}'));
   expect(calls.isEmpty).toBe(true);
+});
+
+test.each([...specification, ...further])("of what JSON-RPC says is awaited what is answered: $title", (example) => {
+  const calls = new OpenCalls();
+  calls.sent(Buffer.from(example.text));
+  expect(calls.isEmpty).toBe(example.answer === undefined);
 });

@@ -7,6 +7,7 @@ import { candidates, kept } from "../../../../cli/service/environment.ts";
 import { launchdPlan } from "../../../../cli/service/launchd.ts";
 import type { ServiceFacts } from "../../../../cli/service/plan.ts";
 import { systemdPlan } from "../../../../cli/service/systemd.ts";
+import { plistOf } from "./plist.ts";
 
 const facts: ServiceFacts = {
   program: [process.execPath, "--flag", "/opt/pi rpcd/$main%.js"],
@@ -44,43 +45,108 @@ describe("systemd", () => {
     expect(read).toBe(facts.environment["ODD"]);
   });
 
-  test("finds nothing wrong with the units, where it is there", () => {
+  test("finds nothing wrong with the units, where it is there, and the program by whatever name it has", () => {
     const found = spawnSync("systemd-analyze", ["--version"]).status === 0;
     const folder = mkdtempSync(join(tmpdir(), "units-"));
     try {
-      const home = join(folder, "home");
-      const program = [process.execPath, "--no-warnings", "/opt/pi rpcd/main.js"];
-      const plan = systemdPlan({ ...facts, program, home, configHome: join(home, ".config") });
-      for (const { path, text } of plan.files) {
-        mkdirSync(dirname(path), { recursive: true });
-        writeFileSync(path, text);
+      for (const name of ["plain", "100% at home", "a $HOME of one's own"]) {
+        const home = join(folder, name);
+        const node = join(home, "a node");
+        mkdirSync(home);
+        writeFileSync(node, "#!/bin/sh\n", { mode: 0o755 });
+        const program = [node, "--no-warnings", `/opt/"pi" 'rpcd' %h \\x/main.js`];
+        const stateDir = join(home, "state %t");
+        const plan = systemdPlan({
+          ...{ ...facts, program, home, stateDir },
+          ...{ logFile: join(stateDir, "daemon.log"), configHome: join(home, ".config") },
+        });
+        for (const { path, text } of plan.files) {
+          mkdirSync(dirname(path), { recursive: true });
+          writeFileSync(path, text);
+        }
+        const units = plan.files.slice(1).map(({ path }) => path);
+        const env = { ...process.env, HOME: home, XDG_RUNTIME_DIR: folder };
+        const verified = spawnSync("systemd-analyze", ["--user", "verify", "--man=no", ...units], {
+          encoding: "utf8",
+          env,
+        });
+        const about = verified.stderr?.split("\n").filter((line) => line.includes("pi-rpcd")) ?? [];
+        expect([name, about]).toEqual([name, []]);
+        expect([name, found ? verified.status : 0]).toEqual([name, 0]);
       }
-      const units = plan.files.slice(1).map(({ path }) => path);
-      const env = { ...process.env, HOME: home, XDG_RUNTIME_DIR: folder };
-      const verified = spawnSync("systemd-analyze", ["--user", "verify", "--man=no", ...units], {
-        encoding: "utf8",
-        env,
-      });
-      const about = verified.stderr?.split("\n").filter((line) => line.includes("pi-rpcd")) ?? [];
-      expect(about).toEqual([]);
-      expect(found ? verified.status : 0).toBe(0);
     } finally {
       rmSync(folder, { recursive: true });
     }
   });
+
+  test.each([
+    ["/opt/a b/node", []],
+    [`/opt/it's/node`, ["/usr/bin/env"]],
+    ['/opt/"a"/node', ["/usr/bin/env"]],
+    ["/opt/a\\b/node", ["/usr/bin/env"]],
+    ["/opt/$a/node", ["/usr/bin/env"]],
+  ])("has a command line that is read as what was meant: %s", (node, before) => {
+    const odd = [node, `two "words" \\n $HOME %h 'x' ;`, "100%"];
+    const stateDir = `/home/a b/"state" %t $x \\`;
+    const plan = systemdPlan({ ...facts, program: odd, stateDir, logFile: join(stateDir, "daemon.log") });
+    const [, unit = "", listening = ""] = plan.files.map(({ text }) => text);
+    const line = unit.split("\n").find((each) => each.startsWith("ExecStart=")) ?? "";
+    const own = ["start", "--foreground", "--state-dir", stateDir, "--log-file", join(stateDir, "daemon.log")];
+    expect(wordsOf(line.replace("ExecStart=", ""))).toEqual([...before, ...odd, ...own]);
+    const listens = /^ListenStream=(.*)$/m.exec(listening)?.[1] ?? "";
+    expect(listens.replaceAll("%%", "%")).toBe(join(stateDir, "daemon.sock"));
+  });
 });
 
-test("launchd has an agent that starts at login, and again when it fails", () => {
-  const [file] = launchdPlan(facts).files;
-  expect(file?.path).toBe("/home/ada/Library/LaunchAgents/pi-rpcd.plist");
-  expect(file?.isSecret).toBe(true);
-  expect(file?.text).toContain('<key>ODD</key>\n    <string>a "b" \\c $d &lt;&amp;&gt;</string>');
-  expect(file?.text).toContain("<string>--foreground</string>");
-  expect(file?.text).toContain("<key>SuccessfulExit</key>\n    <false/>");
-  const parse =
-    "import plistlib,sys; p=plistlib.loads(sys.stdin.buffer.read()); print(p['EnvironmentVariables']['ODD'])";
-  const python = spawnSync("python3", ["-c", parse], { input: file?.text ?? "", encoding: "utf8" });
-  expect(python.error === undefined ? python.stdout.trim() : facts.environment["ODD"]).toBe(facts.environment["ODD"]);
+/** The words of a command line as systemd.service(5) has them, all of them in double quotes. */
+function wordsOf(line: string): readonly string[] {
+  const words = Array.from(line.matchAll(/"((?:[^"\\]|\\.)*)"(?: |$)/g), ([, word = ""]) => word);
+  expect(words.map((word) => `"${word}"`).join(" ")).toBe(line);
+  return words.map((word) => {
+    const unescaped = word.replaceAll(/\\(["\\])/g, "$1");
+    expect(word.replaceAll(/\\["\\]/g, "")).not.toContain("\\");
+    expect(unescaped.replaceAll("%%", "").replaceAll("$$", "")).not.toMatch(/[%$]/);
+    return unescaped.replaceAll("%%", "%").replaceAll("$$", () => "$");
+  });
+}
+
+describe("launchd", () => {
+  test("has an agent that starts at login, and again when it fails", () => {
+    const { files, enable, disable, forget, status } = launchdPlan(facts);
+    const [file] = files;
+    expect(files).toHaveLength(1);
+    expect(file?.path).toBe("/home/ada/Library/LaunchAgents/pi-rpcd.plist");
+    expect(file?.isSecret).toBe(true);
+    expect(plistOf(file?.text ?? "")).toEqual({
+      Label: "pi-rpcd",
+      ProgramArguments: [
+        ...facts.program,
+        ...["start", "--foreground", "--state-dir", facts.stateDir, "--log-file", facts.logFile],
+      ],
+      EnvironmentVariables: facts.environment,
+      RunAtLoad: true,
+      KeepAlive: { SuccessfulExit: false },
+      ExitTimeOut: 30,
+      Umask: 0o077,
+    });
+    expect([enable, disable, forget, status]).toEqual([
+      [["launchctl", "bootstrap", "gui/1000", file?.path]],
+      [["launchctl", "bootout", "gui/1000/pi-rpcd"]],
+      [],
+      ["launchctl", "print", "gui/1000/pi-rpcd"],
+    ]);
+  });
+
+  test("has each text in its list as it was, whatever is in it", () => {
+    const odd = [`/a "b" 'c' & <d> ]]> &amp; %h $x \\/node`, "--é=世界"];
+    const [file] = launchdPlan({ ...facts, program: odd, environment: { A: odd[0] ?? "" } }).files;
+    const { ProgramArguments, EnvironmentVariables } = plistOf(file?.text ?? "") as {
+      readonly ProgramArguments: readonly string[];
+      readonly EnvironmentVariables: object;
+    };
+    expect(ProgramArguments.slice(0, 2)).toEqual(odd);
+    expect(EnvironmentVariables).toEqual({ A: odd[0] });
+  });
 });
 
 describe("the variables that are kept", () => {

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { SessionHandle } from "../../client/index.ts";
-import { delay as after, answer, behind, call } from "../../provider/reply.ts";
-import { type Stage, startStage } from "../helpers/stage.ts";
-import { Witness } from "../helpers/witness.ts";
+import type { SessionHandle } from "../../../client/index.ts";
+import { delay as after, answer, behind, call } from "../../../provider/reply.ts";
+import { type Stage, startStage } from "../../helpers/stage.ts";
+import { Witness } from "../../helpers/witness.ts";
 
 /** A session, its follower, and what was given to it before its child dies. */
 interface Scene {

@@ -1,11 +1,11 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Client, type ConnectionEvent, connect } from "../../../client/index.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, behind, hold } from "../../../provider/reply.ts";
-import { startStage } from "../../helpers/stage.ts";
-import { type Running, Scene } from "../cli/scene.ts";
+import { type Client, type ConnectionEvent, connect } from "../../../../client/index.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, behind, hold } from "../../../../provider/reply.ts";
+import { startStage } from "../../../helpers/stage.ts";
+import { type Running, Scene } from "../../cli/scene.ts";
 
 /** A client that outlives daemons, and one that is the daemon's end of it. */
 interface World extends AsyncDisposable {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { Delivery } from "../../../protocol/delivery.ts";
-import type { SessionInfo } from "../../../protocol/session.ts";
-import { answer, status } from "../../../provider/reply.ts";
-import { errorName, Scene } from "./scene.ts";
+import type { Delivery } from "../../../../protocol/delivery.ts";
+import type { SessionInfo } from "../../../../protocol/session.ts";
+import { answer, status } from "../../../../provider/reply.ts";
+import { errorName, Scene } from "../scene.ts";
 
 test("deliveries are listed, shown as a timeline, taken back, and sent again", async () => {
   await using scene = await Scene.open({ script: [status(400), answer("Now.")] });

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { connect } from "../../../client/index.ts";
-import { CuttingProxy } from "../../helpers/cutting-proxy.ts";
-import { startStage } from "../../helpers/stage.ts";
+import { connect } from "../../../../client/index.ts";
+import { CuttingProxy } from "../../../helpers/cutting-proxy.ts";
+import { startStage } from "../../../helpers/stage.ts";
 
 /** A backstop: what is done below takes far fewer chunks. */
 const maxChunks = 200;

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { lines, Scene } from "./scene.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { lines, Scene } from "../scene.ts";
 
 const states = ["accepted", "held", "inserted", "prepared", "delivered", "answered"];
 

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { startStage } from "../helpers/stage.ts";
+import { startStage } from "../../helpers/stage.ts";
 
 const parts = ["store.db", "store.db-wal", "store.mark", "sessions.jsonl"];
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { SessionInfo } from "../../../protocol/session.ts";
-import { errorName, Scene } from "./scene.ts";
+import type { SessionInfo } from "../../../../protocol/session.ts";
+import { errorName, Scene } from "../scene.ts";
 
 test("stored sessions are listed and opened, sessions are forked, and deleted only when asked twice", async () => {
   await using scene = await Scene.open();

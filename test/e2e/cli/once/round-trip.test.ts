@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Delivery } from "../../../protocol/delivery.ts";
-import type { SessionInfo } from "../../../protocol/session.ts";
-import { Gate } from "../../../provider/gate.ts";
-import { answer, hold, type Reply, status } from "../../../provider/reply.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { errorName, lines, Scene } from "./scene.ts";
+import type { Delivery } from "../../../../protocol/delivery.ts";
+import type { SessionInfo } from "../../../../protocol/session.ts";
+import { Gate } from "../../../../provider/gate.ts";
+import { answer, hold, type Reply, status } from "../../../../provider/reply.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { errorName, lines, Scene } from "../scene.ts";
 
 interface Envelope {
   readonly seq: number;

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { SessionHandle } from "../../client/index.ts";
-import type { DaemonFile } from "../../protocol/daemon-file.ts";
-import { answer, call, delay } from "../../provider/reply.ts";
-import type { Responder } from "../../provider/script.ts";
-import { type KillableStage, startKillableStage } from "../helpers/killable-stage.ts";
-import { LogReader, messagesIn } from "../helpers/log-reader.ts";
-import { Random } from "../soak/random.ts";
+import type { SessionHandle } from "../../../client/index.ts";
+import type { DaemonFile } from "../../../protocol/daemon-file.ts";
+import { answer, call, delay } from "../../../provider/reply.ts";
+import type { Responder } from "../../../provider/script.ts";
+import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
+import { LogReader, messagesIn } from "../../helpers/log-reader.ts";
+import { Random } from "../../soak/random.ts";
 
 const wanted = Number(process.env["PI_RPCD_DISCONNECTS"] ?? 120);
 const seed = Number(process.env["PI_RPCD_DISCONNECTS_SEED"] ?? Math.floor(Math.random() * 0x7fffffff));

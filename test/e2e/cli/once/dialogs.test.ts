@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import type { Dialog } from "../../../protocol/dialog.ts";
-import type { SessionInfo } from "../../../protocol/session.ts";
-import { errorName, Scene } from "./scene.ts";
+import type { Dialog } from "../../../../protocol/dialog.ts";
+import type { SessionInfo } from "../../../../protocol/session.ts";
+import { errorName, Scene } from "../scene.ts";
 
-const asking = join(import.meta.dirname, "..", "..", "fixtures", "extension", "asking.ts");
+const asking = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "asking.ts");
 
 test("questions of extensions are listed, shown and answered", async () => {
   await using scene = await Scene.open();

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { type Client, connect, type SessionHandle } from "../../../client/index.ts";
-import { startDaemon } from "../../../server/daemon.ts";
-import { startForeignPi } from "../../helpers/foreign-pi.ts";
-import { Notifications } from "../../helpers/notifications.ts";
-import { piUnderTest } from "../../helpers/pi-versions.ts";
-import { type Stage, startStage } from "../../helpers/stage.ts";
-import { Random } from "../../soak/random.ts";
+import { type Client, connect, type SessionHandle } from "../../../../client/index.ts";
+import { startDaemon } from "../../../../server/daemon.ts";
+import { startForeignPi } from "../../../helpers/foreign-pi.ts";
+import { Notifications } from "../../../helpers/notifications.ts";
+import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { type Stage, startStage } from "../../../helpers/stage.ts";
+import { Random } from "../../../soak/random.ts";
 
 // CUSTODY_ROUNDS and CUSTODY_SEED make it long, or the same again.
 const rounds = Number(process.env["CUSTODY_ROUNDS"] ?? 3);

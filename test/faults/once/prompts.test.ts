@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Client, SessionHandle, WireError } from "../../client/index.ts";
-import { Gate } from "../../provider/gate.ts";
-import { answer, behind, call, hold } from "../../provider/reply.ts";
-import { startKillableStage } from "../helpers/killable-stage.ts";
-import { Notifications } from "../helpers/notifications.ts";
-import { type Move, race } from "../helpers/prompt-races.ts";
-import { startStage } from "../helpers/stage.ts";
+import type { Client, SessionHandle, WireError } from "../../../client/index.ts";
+import { Gate } from "../../../provider/gate.ts";
+import { answer, behind, call, hold } from "../../../provider/reply.ts";
+import { startKillableStage } from "../../helpers/killable-stage.ts";
+import { Notifications } from "../../helpers/notifications.ts";
+import { type Move, race } from "../../helpers/prompt-races.ts";
+import { startStage } from "../../helpers/stage.ts";
 
 /** How long pi has had the prompt when it dies: measured, it is on disk at the first in half of all cases. */
 const delaysMs = [0, 2, 40, 300];

@@ -1,0 +1,23 @@
+import { createValidator } from "../../protocol/validation.ts";
+import { type Configuration, configure } from "../../server/configuration/configuration.ts";
+import { reportOf } from "../errors.ts";
+import { bad, type Finding, good } from "./finding.ts";
+
+const name = "configuration";
+
+/** The configuration that a daemon of this environment would have, and which pi its file names. */
+export function checkConfiguration(
+  file: string | undefined,
+  env: NodeJS.ProcessEnv,
+): { readonly finding: Finding; readonly pi?: string | undefined } {
+  let found: Configuration;
+  try {
+    found = configure({ file, env }, createValidator());
+  } catch (error) {
+    const todo = "Mend the place that is named, or take it out; no daemon starts with it. pi-rpcd config --help";
+    return { finding: bad(name, reportOf(error).message, todo) };
+  }
+  const { path, exists } = found.file;
+  const pi = found.origins.pi.kind === "file" ? found.values.pi : undefined;
+  return { finding: good(name, exists ? path : `no file (${path}); the defaults`), pi };
+}

@@ -1,0 +1,27 @@
+import { WireError } from "../../protocol/errors.ts";
+import { RateWindow } from "../lib/rate-window.ts";
+
+export interface WakeLimits {
+  readonly windowMs: number;
+  /** How often the pi of one session may be started in that time. */
+  readonly maxWakes: number;
+}
+
+/** How often one session's pi is started: calls that end it and want it again would else keep the machine busy. */
+export class Wakes {
+  readonly #limits: WakeLimits;
+  readonly #window: RateWindow;
+
+  constructor(limits: WakeLimits) {
+    this.#limits = limits;
+    this.#window = new RateWindow({ max: limits.maxWakes, windowMs: limits.windowMs });
+  }
+
+  /** Counts a start. Gives `overloaded` where it must not be made. */
+  refusal(now = performance.now()): WireError | undefined {
+    if (this.#window.add(now)) return undefined;
+    const { maxWakes, windowMs } = this.#limits;
+    const message = `The session's pi was started ${maxWakes} times in ${windowMs / 1_000} s, which is the limit.`;
+    return new WireError("overloaded", message, { retryAfterMs: Math.max(1, Math.ceil(this.#window.restMs(now))) });
+  }
+}

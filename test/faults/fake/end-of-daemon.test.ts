@@ -1,0 +1,109 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type Client, connect, readDaemonFile } from "../../../client/index.ts";
+import { startTimeOf } from "../../../server/pi/processes.ts";
+import { DaemonLives } from "../../helpers/daemon-lives.ts";
+import { Witness } from "../../helpers/witness.ts";
+import { fakePi } from "./fake-stage.ts";
+
+const source = join(import.meta.dirname, "..", "..", "..");
+
+interface Followed {
+  readonly handle: Awaited<ReturnType<Client["createSession"]>>;
+  readonly witness: Witness;
+}
+
+/** Daemons whose runs have so long to end. */
+async function stageOf(drainMs: number) {
+  const root = mkdtempSync(join(tmpdir(), "end-"));
+  const stateDir = join(root, "state");
+  const faults: string[] = [];
+  const env = {
+    ...process.env,
+    PI_RPCD_PI: fakePi,
+    PI_CODING_AGENT_DIR: join(root, "agent"),
+    PI_RPCD_DRAIN_MS: String(drainMs),
+    PI_RPCD_WARM_CHILDREN: "0",
+  };
+  const lives = new DaemonLives({ source, stateDir, env, cwd: root, onFault: (fault) => faults.push(fault) });
+  await lives.start();
+  const client = await connect({ stateDir });
+  const witnesses: Witness[] = [];
+  const log = (): string => (existsSync(lives.logFile) ? readFileSync(lives.logFile, "utf8") : "");
+  return {
+    lives,
+    client,
+    faults,
+    file: join(root, "now"),
+    /** A session in whose pi a run is on that this prompt orders. */
+    running: async (text: string, ...behaviours: string[]): Promise<Followed> => {
+      const cwd = mkdtempSync(join(root, "cwd-"));
+      writeFileSync(join(cwd, ".fake-pi"), behaviours.join(","));
+      const handle = await client.createSession({ cwd });
+      const witness = new Witness(handle.id);
+      witnesses.push(witness);
+      await witness.follow(await readDaemonFile(stateDir));
+      await handle.prompt(text);
+      await witness.until(({ method }) => method === "run/started");
+      return { handle, witness };
+    },
+    /** Resolves when the daemon has heard of its end. */
+    heard: () => expect.poll(log).toContain('"ending"'),
+    /** The daemon, its children and what these have started, by what is in their environments. */
+    processes: (): readonly number[] =>
+      readdirSync("/proc")
+        .map(Number)
+        .filter((pid) => pid > 0 && environmentOf(pid).includes(join(root, "agent"))),
+    [Symbol.asyncDispose]: async () => {
+      for (const witness of witnesses) await witness.leave();
+      await client.close();
+      await lives.end("SIGKILL");
+      rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    },
+  };
+}
+
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const ended = async ({ witness }: Followed) =>
+  (await witness.until(({ method }) => method === "run/ended")).params["outcome"];
+
+test("a daemon that gets SIGTERM lets the runs that are on come to their end, takes nothing new, and leaves nothing", async () => {
+  await using stage = await stageOf(120_000);
+  const sessions = [await stage.running(`until ${stage.file}`), await stage.running(`until ${stage.file}`)];
+  const [first] = sessions;
+  expect(stage.processes()).toHaveLength(3);
+  const end = stage.lives.end("SIGTERM");
+  await stage.heard();
+  const refused = { data: { name: "shutting_down" } };
+  await expect(first?.handle.prompt("more", { ifRunning: "steer" })).rejects.toMatchObject(refused);
+  await expect(stage.client.createSession({ cwd: stage.file })).rejects.toMatchObject(refused);
+  expect(stage.processes()).toHaveLength(3);
+  writeFileSync(stage.file, "");
+  expect(await Promise.all(sessions.map(ended))).toEqual(["settled", "settled"]);
+  await end;
+  expect([stage.lives.exitCode, stage.faults, stage.processes()]).toEqual([0, [], []]);
+});
+
+test("a run that outlasts its time at the end of a daemon is interrupted, and nothing of its pi is left", async () => {
+  await using stage = await stageOf(300);
+  const leaving = await stage.running(`until ${stage.file}`, "leave-a-process", "leave-an-unmarked-process");
+  const followed = [leaving, await stage.running("hello", "keep-running")];
+  const { pid } = (await leaving.witness.event("left")) as { readonly pid: number };
+  expect(await startTimeOf(pid)).toEqual(expect.any(String));
+  expect(stage.processes()).toHaveLength(4);
+  const end = stage.lives.end("SIGTERM");
+  expect(await Promise.all(followed.map(ended))).toEqual(["interrupted", "interrupted"]);
+  await end;
+  expect([stage.lives.exitCode, stage.faults, stage.processes()]).toEqual([0, [], []]);
+  // One that nobody reaps keeps its number, but has ended.
+  expect(await startTimeOf(pid)).toBeUndefined();
+});

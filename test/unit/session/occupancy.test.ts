@@ -1,0 +1,121 @@
+import { pino } from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { Occupancy } from "../../../server/session/occupancy.ts";
+import type { Upkeep } from "../../../server/session/upkeep.ts";
+
+interface FakeSession {
+  readonly sessionId: string;
+  readonly upkeep: Upkeep;
+  /** How often its child was to end. */
+  readonly asked: () => number;
+}
+
+/** A session with an idle child. One that is `stopped` says nothing when it is to end. */
+function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, exit: () => void): FakeSession {
+  let asked = 0;
+  let child: object | undefined = {};
+  const fallAsleep = async (): Promise<unknown> => {
+    asked += 1;
+    if (isStopped) return await new Promise(() => {});
+    child = undefined;
+    exit();
+    return { ended: Promise.resolve() };
+  };
+  const hibernation = {
+    get child() {
+      return child;
+    },
+    lastUsedAt,
+    keepsAwake: () => undefined,
+    isDue: () => true,
+    fallAsleep,
+  };
+  return { sessionId, upkeep: { hibernation, look: () => {} } as unknown as Upkeep, asked: () => asked };
+}
+
+interface WorldOptions {
+  /** Whether each child is stopped; the first was used longest ago. */
+  readonly stopped: readonly boolean[];
+  readonly placeTimeoutMs?: number;
+  readonly endPatienceMs?: number;
+}
+
+async function world({ stopped, placeTimeoutMs = 60_000, endPatienceMs = 10 }: WorldOptions) {
+  const sessions: FakeSession[] = [];
+  const exits: (() => void)[] = [];
+  const occupancy = new Occupancy({
+    limits: {
+      maxChildren: stopped.length,
+      maxChildrenBytes: 1,
+      placeTimeoutMs,
+      endPatienceMs,
+      lookEveryMs: 1e9,
+      weighEveryMs: 1e9,
+    },
+    sessions: () => sessions,
+    warm: () => 0,
+    shrinkWarm: () => false,
+    log: pino({ level: "silent" }),
+    bytesOf: async () => 0,
+  });
+  onTestFinished(() => occupancy.close());
+  const place = async (signal = new AbortController().signal) => {
+    const exited = Promise.withResolvers<{ expected: boolean }>();
+    await occupancy.place(async () => ({ child: { exited: exited.promise } as never }), signal);
+    return () => exited.resolve({ expected: true });
+  };
+  for (const [i, isStopped] of stopped.entries()) {
+    const exit = await place();
+    exits.push(exit);
+    sessions.push(fakeSession(`s${i}`, i, isStopped, exit));
+  }
+  return { sessions, exits, occupancy, place, asked: () => sessions.map((session) => session.asked()) };
+}
+
+const kindOf = (attempt: Promise<unknown>): Promise<string> =>
+  attempt.then(
+    () => "placed",
+    (error) => error.kind ?? error.message,
+  );
+
+test("starts are refused in time where each idle child is stopped and none of them ends", async () => {
+  const { place, asked } = await world({ stopped: [true, true], placeTimeoutMs: 100 });
+  expect(await Promise.all([kindOf(place()), kindOf(place())])).toEqual(["overloaded", "overloaded"]);
+  expect(asked()).toEqual([1, 1]);
+});
+
+test("a start that nobody wants any more leaves at once, and keeps no other waiting", async () => {
+  const { place, sessions, exits } = await world({ stopped: [true], endPatienceMs: 60_000 });
+  const caller = new AbortController();
+  const attempt = kindOf(place(caller.signal));
+  await expect.poll(() => sessions[0]?.asked()).toBe(1);
+  const behind = kindOf(place());
+  caller.abort(new Error("gone"));
+  expect(await attempt).toBe("gone");
+  exits[0]?.();
+  expect(await behind).toBe("placed");
+});
+
+test("while a stopped child does not end another idle one is ended, and no more than places are wanted", async () => {
+  const { place, asked, occupancy } = await world({ stopped: [true, false, false, false] });
+  await place();
+  expect(asked()).toEqual([1, 1, 0, 0]);
+  await Promise.all([place(), place()]);
+  expect(asked()).toEqual([1, 1, 1, 1]);
+  expect(occupancy.size).toBe(4);
+});
+
+test("a place that becomes free by itself is taken while the end of another child is waited for", async () => {
+  const { place, sessions, exits, asked } = await world({ stopped: [true, false], endPatienceMs: 60_000 });
+  const placed = place();
+  await expect.poll(() => sessions[0]?.asked()).toBe(1);
+  exits[1]?.();
+  await placed;
+  expect(asked()).toEqual([1, 0]);
+});
+
+test("children that were idle for too long end though one of them is stopped", async () => {
+  const { occupancy, asked } = await world({ stopped: [true, false] });
+  void occupancy.look();
+  await expect.poll(asked).toEqual([1, 1]);
+});

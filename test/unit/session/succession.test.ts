@@ -1,0 +1,65 @@
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SerialQueue } from "../../../server/lib/serial-queue.ts";
+import type { Child } from "../../../server/pi/child.ts";
+import { Succession, type SuccessionParts } from "../../../server/session/succession.ts";
+
+const stored = { sessionId: "forked", file: "/nowhere/1_forked.jsonl" };
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A session that takes over a child which has said hello, and answers when the test does. */
+function takeOver() {
+  const answer = Promise.withResolvers<{ data: unknown }>();
+  let stops = 0;
+  const exited = Promise.withResolvers<void>();
+  const child = {
+    rebind: () => {},
+    send: () => answer.promise,
+    stop: async () => {
+      stops += 1;
+      exited.resolve();
+    },
+    cleaned: exited.promise,
+  } as unknown as Child;
+  const parts = {
+    record: { stored, nextGeneration: () => 2 },
+    life: { take: () => {}, child },
+    custody: { tookOver: async () => {} },
+    scope: new SerialQueue({ maxWaiting: 1, onFull: () => new Error("full") }),
+    startTimeoutMs: 120_000,
+    sinks: () => ({}),
+    refresh: async () => {},
+    resume: () => {},
+    log: pino({ level: "silent" }),
+  } as unknown as SuccessionParts;
+  const succession = new Succession(parts);
+  const verified = succession.takeOver(child);
+  return { answer, verified, taken: succession.taken, stops: () => stops };
+}
+
+test("a pi whose extensions take their time behind a fork has the time of a start to say what session is in it", async () => {
+  const { answer, verified, taken, stops } = takeOver();
+  await vi.advanceTimersByTimeAsync(119_000);
+  expect(stops()).toBe(0);
+  answer.resolve({ data: { sessionId: stored.sessionId, sessionFile: stored.file } });
+  await Promise.all([verified, taken]);
+  expect(stops()).toBe(0);
+});
+
+test("one that says nothing in that time is ended, and is not said to have lied", async () => {
+  const { verified, taken, stops } = takeOver();
+  const failed = expect(taken).rejects.toMatchObject({ kind: "link_failed", data: { reason: "no_answer" } });
+  await vi.advanceTimersByTimeAsync(120_000);
+  await Promise.all([verified, failed]);
+  expect(stops()).toBeGreaterThan(0);
+});
+
+test("one that has another session is ended for a false hello", async () => {
+  const { answer, verified, taken, stops } = takeOver();
+  const failed = expect(taken).rejects.toMatchObject({ kind: "link_failed", data: { reason: "false_hello" } });
+  answer.resolve({ data: { sessionId: "another", sessionFile: stored.file } });
+  await Promise.all([verified, failed]);
+  expect(stops()).toBeGreaterThan(0);
+});

@@ -1,0 +1,141 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startDaemon } from "../../../server/daemon.ts";
+import { knownShape, migrate } from "../../../server/store/migrations.ts";
+import { backUpOlder } from "../../../server/store/upgrade.ts";
+import { open, storedSession } from "../../helpers/stored.ts";
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "upgrade-"));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const store = () => join(root, "store.db");
+const backups = () => readdirSync(root).filter((name) => name.startsWith("store.db.shape-"));
+const olderShapes = Array.from({ length: knownShape - 1 }, (_, at) => at + 1);
+
+/** A store as an older version has left it, with one session. */
+function writeOlder(shape: number, path = store()): void {
+  const database = new DatabaseSync(path);
+  database.exec("PRAGMA journal_mode = WAL");
+  migrate(database, shape);
+  const { sessionId, cwd, file, createdAt, updatedAt, ...more } = storedSession("s1");
+  const record = JSON.stringify({ sessionId, cwd, file, createdAt, updatedAt, ...more });
+  database
+    .prepare("INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)")
+    .run(sessionId, cwd, file, record, createdAt, updatedAt);
+  database.close();
+}
+
+function look(path: string): { readonly shape: number; readonly sessions: unknown; readonly check: unknown } {
+  const database = new DatabaseSync(path, { readOnly: true });
+  const one = (sql: string): unknown => Object.values(database.prepare(sql).get() ?? {})[0];
+  const found = {
+    shape: Number(one("PRAGMA user_version")),
+    sessions: one("SELECT count(*) FROM sessions"),
+    check: one("PRAGMA integrity_check"),
+  };
+  database.close();
+  return found;
+}
+
+describe("a store of an older version", () => {
+  test.each(olderShapes)(
+    "of shape %i is copied, private and whole, and brought up to date with what is in it",
+    (shape) => {
+      writeOlder(shape);
+      const opened = open(root);
+      expect(opened.sessions.all().map(({ sessionId }) => sessionId)).toEqual(["s1"]);
+      opened.close();
+      expect(look(store())).toEqual({ shape: knownShape, sessions: 1, check: "ok" });
+      const [copy = ""] = backups();
+      expect(backups()).toEqual([expect.stringMatching(new RegExp(`^store\\.db\\.shape-${shape}-\\d{8}T\\d{9}Z$`))]);
+      expect(look(join(root, copy))).toEqual({ shape, sessions: 1, check: "ok" });
+      expect(statSync(join(root, copy)).mode & 0o777).toBe(0o600);
+      open(root).close();
+      expect(backups()).toEqual([copy]);
+    },
+  );
+
+  test("can be gone back to by its copy, as ARCHITECTURE.md says how", () => {
+    writeOlder(knownShape - 1);
+    const opened = open(root);
+    opened.database.flush();
+    opened.close();
+    const [copy = ""] = backups();
+    for (const name of ["store.db", "store.db-wal", "store.db-shm", "store.mark"])
+      rmSync(join(root, name), { force: true });
+    renameSync(join(root, copy), store());
+    expect(look(store())).toMatchObject({ shape: knownShape - 1, sessions: 1 });
+    const again = open(root);
+    expect([again.sessions.all().length, again.info().damaged]).toEqual([1, []]);
+    again.close();
+  });
+
+  test("is left as it is where it cannot be copied, and says so", () => {
+    writeOlder(1);
+    mkdirSync(join(root, "store.db.copying", "in the way"), { recursive: true });
+    expect(() => open(root)).toThrow(/cannot be copied before it is changed/);
+    expect(look(store())).toEqual({ shape: 1, sessions: 1, check: "ok" });
+    rmSync(join(root, "store.db.copying"), { recursive: true });
+    // What a daemon has left that was killed while it copied.
+    writeFileSync(join(root, "store.db.copying"), "half of it");
+    open(root).close();
+    expect(backups()).toHaveLength(1);
+    expect(readdirSync(root)).not.toContain("store.db.copying");
+  });
+
+  test("is kept in 2 copies, and one daemon that fails again and again does not push the first copy out", () => {
+    const copyAt = (shape: number, now: number): void => {
+      rmSync(store(), { force: true });
+      writeOlder(shape);
+      backUpOlder(store(), now);
+    };
+    for (const [at, shape] of [1, 2, 3, 3, 3].entries()) copyAt(shape, at * 1_000);
+    expect(backups().sort()).toEqual(["store.db.shape-2-19700101T000001000Z", "store.db.shape-3-19700101T000004000Z"]);
+  });
+});
+
+test("nothing is copied where there is no store, an empty one, or one of this version", () => {
+  expect(backUpOlder(store(), 0)).toBeUndefined();
+  writeFileSync(store(), "");
+  expect(backUpOlder(store(), 0)).toBeUndefined();
+  rmSync(store());
+  open(root).close();
+  expect(backUpOlder(store(), 0)).toBeUndefined();
+  expect(backups()).toEqual([]);
+});
+
+test("a daemon does not start on a newer version's store, says so by name, and leaves each byte of it", async () => {
+  writeOlder(knownShape);
+  const raw = new DatabaseSync(store());
+  raw.exec(`PRAGMA user_version = ${knownShape + 1}`);
+  raw.close();
+  const before = readFileSync(store());
+  const start = startDaemon({
+    stateDir: root,
+    pi: join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs"),
+    env: { ...process.env, XDG_CONFIG_HOME: root },
+    log: pino({ level: "silent" }),
+  });
+  await expect(start).rejects.toMatchObject({
+    kind: "store_too_new",
+    message: expect.stringMatching(/newer pi-rpcd \(shape \d+, this one knows \d+\).*Use the newer version/),
+  });
+  expect(readFileSync(store()).equals(before)).toBe(true);
+  expect(backups()).toEqual([]);
+});
