@@ -37,7 +37,7 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { rated } from "./rpc/rates.ts";
-import { authority, governance } from "./rpc/session-governance.ts";
+import { asleepIn, authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
@@ -233,11 +233,17 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const rules = governance(clients, registry, tracker, dialogs);
     const dispatcher = createDispatcher({
-      handlers: audited(authorised(rated(governed(once, rules), limits.rates), authority(registry, tracker, dialogs)), {
-        ...rules,
-        calls: options.calls ?? log,
-        log,
-      }),
+      handlers: audited(
+        authorised(
+          rated(governed(once, rules), limits.rates, asleepIn(registry)),
+          authority(registry, tracker, dialogs),
+        ),
+        {
+          ...rules,
+          calls: options.calls ?? log,
+          log,
+        },
+      ),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,
