@@ -11,7 +11,7 @@ export interface LogOptions {
 }
 
 /** Where the calls are logged that have changed something, beside a log: nothing else that happens can push them out. */
-export function callLogFile(logFile: string): string {
+function callLogFile(logFile: string): string {
   return `${logFile.replace(/\.log$/, "")}.calls.log`;
 }
 
