@@ -19,6 +19,7 @@ import { replay } from "./figures/replay.ts";
 import { requestLatency } from "./figures/request-latency.ts";
 import { requestLatencyPinned } from "./figures/request-latency-pinned.ts";
 import { residentMemory } from "./figures/resident-memory.ts";
+import { rivalBridges } from "./figures/rival-bridges.ts";
 import { storeInEventPath } from "./figures/store-in-event-path.ts";
 import { storeSize } from "./figures/store-size.ts";
 import { warmCreate } from "./figures/warm-create.ts";
@@ -29,6 +30,7 @@ export const figures = {
   "latency-pinned": requestLatencyPinned,
   latency: requestLatency,
   throughput: eventThroughput,
+  rivals: rivalBridges,
   "record-size": recordSize,
   "real-pi": realPiEvents,
   neighbours,

@@ -1,5 +1,5 @@
-import { styleText } from "node:util";
 import { type ErrorReport, reportOf, UsageError } from "./errors.ts";
+import { styleText } from "./node-builtins.ts";
 import { oneLine } from "./text.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";

@@ -1,7 +1,7 @@
-import { parseArgs } from "node:util";
 import type { CommandName, CommandSpec, OptionSpec } from "./command-spec.ts";
 import { commands } from "./commands.ts";
 import { UsageError } from "./errors.ts";
+import { parseArgs } from "./node-builtins.ts";
 
 export type ParsedLine =
   | { readonly kind: "version" }

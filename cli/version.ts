@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readFileSync } from "./node-builtins.ts";
 
 /** The version in this package's manifest, which lies one folder up in a checkout and two in what is published. */
 export function packageVersion(): string {

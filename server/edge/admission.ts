@@ -78,7 +78,7 @@ export class Admission {
     const isInUrl = hasSecret(request.url ?? "", token);
     const grant = token === undefined || isInUrl ? undefined : this.#tokens.find(token);
     if (grant !== undefined) {
-      grants.set(request, grant);
+      (request as AdmittedRequest)[grantKey] = grant;
       return undefined;
     }
     if (!this.#refusedTokens.add(performance.now())) return "drop";
@@ -113,11 +113,16 @@ export class Admission {
   }
 }
 
-const grants = new WeakMap<IncomingMessage, Grant>();
+/** On the request itself: a map that does not keep its keys alive is looked through at each collection of young memory. */
+const grantKey = Symbol("grant");
+
+interface AdmittedRequest extends IncomingMessage {
+  [grantKey]?: Grant;
+}
 
 /** What the token of a request allows that was admitted. The health check has none. */
 export function grantOf(request: IncomingMessage): Grant | undefined {
-  return grants.get(request);
+  return (request as AdmittedRequest)[grantKey];
 }
 
 /** Whether the request wants a WebSocket. Other upgrades (h2c) are offers that HTTP may leave aside. */

@@ -59,7 +59,7 @@ export function createEdge(options: EdgeOptions): Edge {
   });
   const buffers = new BufferBudget(limits.maxBufferedBytesAllConnections);
   const streams = new EventStreams({ limits, budget: buffers, log });
-  const app = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
+  const { app, serve } = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
   const webSockets = new WebSockets({ dispatcher, limits, budget: buffers, log });
   const budget = new RequestBudget(limits);
   const tcp = server("tcp");
@@ -88,7 +88,7 @@ export function createEdge(options: EdgeOptions): Edge {
           return;
         }
         goOn?.();
-        app.routing(request, response);
+        serve(request, response);
       },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });

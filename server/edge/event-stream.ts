@@ -59,7 +59,7 @@ export class EventStream implements Peer {
   }
 
   /** Asks for the subscription. What it sends waits until the stream is opened. */
-  call(method: string, params: object): Promise<RpcResponse> {
+  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
     return this.#conversation.call(method, params);
   }
 

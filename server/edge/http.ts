@@ -1,12 +1,10 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import { errorCatalogue } from "../../protocol/errors.ts";
 import { fixedRoutes } from "../../protocol/fixed-routes.ts";
 import type { Result } from "../../protocol/methods.ts";
 import { openApiDocument } from "../../protocol/openapi.ts";
-import { HEALTH_PATH, METRICS_PATH, RPC_PATH, type RpcResponse, WEBSOCKET_PATH } from "../../protocol/wire.ts";
-import { answerText } from "../rpc/answer-text.ts";
+import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "../../protocol/wire.ts";
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
@@ -18,6 +16,7 @@ import { referenceHeaders, referencePage } from "./reference-page.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, written } from "./refusal.ts";
 import { sendRefusal } from "./reply.ts";
 import { addRest, errorOf, restPaths } from "./rest.ts";
+import { RpcOverHttp } from "./rpc-over-http.ts";
 
 export interface HttpOptions {
   readonly dispatcher: Dispatcher;
@@ -28,18 +27,23 @@ export interface HttpOptions {
   readonly log: Logger;
 }
 
+export interface Http {
+  /** To be made ready and closed. */
+  readonly app: FastifyInstance;
+  /** Answers one request. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
 const paths = restPaths();
 const verbsByPath = new Map(
   fixedRoutes.map(({ verb, path }) => [path as string, verb === "GET" ? "GET, HEAD" : verb] as const),
 );
 
-const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCatalogue.invalid_request.code];
-
 /**
  * The HTTP routes, for requests that were admitted. They have no logic of their own: a body goes to the dispatcher as
  * it came. What can be said from the head alone is said before the body is read.
  */
-export function createHttp({ dispatcher, streams, version, limits, log }: HttpOptions): FastifyInstance {
+export function createHttp({ dispatcher, streams, version, limits, log }: HttpOptions): Http {
   const app = Fastify({
     logger: false,
     bodyLimit: limits.maxBodyBytes,
@@ -53,9 +57,11 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
       sendRefusal(reply, httpRefusal(400, "The request's path cannot be read."));
     },
   });
-  const answers = new Answers(limits);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  // What came under that name alone is looked up once; others are read anew each time.
+  for (const type of ["application/json", "*"]) {
+    app.addContentTypeParser(type, { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  }
   app.addHook("onRequest", (request, reply, done) => {
     const refused = request.is404 ? refusePath(request) : refuseContent(request);
     if (refused === undefined) done();
@@ -73,20 +79,27 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     made.set(name, text);
     return text;
   };
-  app.get("/openapi.json", (_request, reply) => {
-    const text = once("openapi", () => JSON.stringify(openApiDocument(version)));
-    answers.sendAs(reply, "application/json", text);
+  const answers = new Answers(limits);
+  app.get("/openapi.json", (request, reply) =>
+    answers.send(
+      request,
+      reply,
+      once("openapi", () => JSON.stringify(openApiDocument(version))),
+    ),
+  );
+  app.get("/docs", (request, reply) => {
+    const headers = { ...referenceHeaders, "content-type": "text/html; charset=utf-8" };
+    answers.send(
+      request,
+      reply,
+      once("docs", () => referencePage(version)),
+      headers,
+    );
   });
-  app.get("/docs", (_request, reply) => {
-    const text = once("docs", () => referencePage(version));
-    answers.sendAs(reply.headers(referenceHeaders), "text/html; charset=utf-8", text);
-  });
-  app.post(RPC_PATH, async (request, reply) => {
-    const conversation = dispatcher.converse(undefined, grantOf(request.raw));
-    reply.raw.once("close", () => conversation.end());
-    const answer = await conversation.receive((request.body as Buffer | undefined) ?? Buffer.alloc(0));
-    if (answer === undefined) answers.sendNothing(reply);
-    else answers.send(reply, answerText(answer, log), statusOf(answer));
+  const rpc = new RpcOverHttp({ dispatcher, answers, limits, log });
+  app.post(RPC_PATH, (request, reply) => {
+    reply.hijack();
+    void rpc.answer(request.raw, reply.raw, (request.body as Buffer | undefined) ?? Buffer.alloc(0));
   });
 
   app.get(METRICS_PATH, async (request, reply) => {
@@ -94,7 +107,7 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     if ("error" in answer) answers.refuse(reply, refusal(errorOf(answer.error)));
     else {
       const { metrics } = answer.result as Result<"daemon/metrics">;
-      answers.sendAs(reply, metricsContentType, metricsText(metrics));
+      answers.send(request, reply, metricsText(metrics), { "content-type": metricsContentType });
     }
   });
 
@@ -115,7 +128,12 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     log.error({ err: error }, "an HTTP request failed");
     sendRefusal(reply, httpRefusal(status, "The daemon failed; its log has the cause."));
   });
-  return app;
+  return {
+    app,
+    serve: (request, response) => {
+      if (!rpc.serve(request, response)) app.routing(request, response);
+    },
+  };
 }
 
 /** Answers with a refusal outside of the routes. */
@@ -144,9 +162,4 @@ function refuseContent({ method, headers, url }: FastifyRequest): Refusal | unde
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (type === "application/json" && encoding === "identity") return undefined;
   return httpRefusal(415, "The body must be application/json, without a content encoding.");
-}
-
-/** What was no JSON or no request at all is 400. The error of a single call is an answer like others. */
-function statusOf(answer: RpcResponse | readonly RpcResponse[]): number {
-  return "error" in answer && answer.id === null && unreadable.includes(answer.error.code) ? 400 : 200;
 }

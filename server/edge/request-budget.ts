@@ -43,7 +43,7 @@ export class RequestBudget {
     if (full !== undefined) return refusal(full);
     this.#requests.add(grant, 1);
     if (bytes > 0) this.#count(request, response, bytes);
-    response.once("close", () => this.#requests.add(grant, -1));
+    response.on("close", () => this.#requests.add(grant, -1));
     return undefined;
   }
 
@@ -53,12 +53,12 @@ export class RequestBudget {
     this.#bytes.add(grant, bytes);
     const before = request.socket.bytesRead;
     // What came is known then, where its length was not.
-    request.once("end", () => {
+    request.on("end", () => {
       const came = Math.min(bytes, Math.max(0, request.socket.bytesRead - before));
       this.#bytes.add(grant, came - bytes);
       bytes = came;
     });
-    response.once("close", () => {
+    response.on("close", () => {
       this.#bytes.add(grant, -bytes);
       bytes = 0;
     });

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
+import type { RpcResponse } from "../../protocol/wire.ts";
 import { resultText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
@@ -72,29 +73,53 @@ export function addRest(app: FastifyInstance, options: RestOptions, table: Metho
   }
 }
 
-async function answer(place: Place, request: FastifyRequest, reply: FastifyReply, options: RestOptions): Promise<void> {
-  const { dispatcher, streams, answers, log } = options;
+/** A promise only where the method has one: most answer at once. */
+function answer(
+  place: Place,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: RestOptions,
+): Promise<void> | undefined {
+  const { dispatcher, streams } = options;
   const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw));
   try {
     const target = targetOf(place, request);
     if ("status" in target) {
       sendRefusal(reply, target);
-      return;
+      return undefined;
     }
     const params = paramsOf(target, request, options.jsonLimits);
     if (target.route.stream === true) {
-      await stream(request, reply, streams, converse, target.method, params);
-      return;
+      return stream(request, reply, streams, converse, target.method, params).catch((error) => refuse(reply, error));
     }
     const conversation = converse();
-    reply.raw.once("close", () => conversation.end());
-    const response = await conversation.call(target.method, params);
-    if ("error" in response) answers.refuse(reply, refusal(errorOf(response.error)));
-    else answers.send(reply, textOf(response.result, log));
+    const response = conversation.call(target.method, params);
+    if (!(response instanceof Promise)) {
+      respond(request, reply, response, options);
+      return undefined;
+    }
+    reply.raw.on("close", () => conversation.end());
+    return response.then((found) => respond(request, reply, found, options)).catch((error) => refuse(reply, error));
   } catch (error) {
-    if (!(error instanceof WireError)) throw error;
-    sendRefusal(reply, refusal(error));
+    refuse(reply, error);
+    return undefined;
   }
+}
+
+function respond(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  response: RpcResponse,
+  { answers, log }: RestOptions,
+): void {
+  if ("error" in response) answers.refuse(reply, refusal(errorOf(response.error)));
+  else answers.send(request, reply, textOf(response.result, log));
+}
+
+/** Throws what is no error of the wire. */
+function refuse(reply: FastifyReply, error: unknown): void {
+  if (!(error instanceof WireError)) throw error;
+  sendRefusal(reply, refusal(error));
 }
 
 async function stream(

@@ -24,6 +24,16 @@ export interface TransportServerOptions {
   readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 }
 
+/** What is known of a socket while it is HTTP's. */
+interface SocketUse {
+  /** Requests that wait for their answer. Undefined: there was none, or it is not HTTP's any more. */
+  waiting: number | undefined;
+  /** Its newest answer. Those before it come before it. */
+  newest: ServerResponse | undefined;
+  /** What the tokens of its requests allow: an answer to an earlier one may still go on. */
+  readonly grants: Set<Grant>;
+}
+
 interface Lost {
   readonly why: string;
   readonly [detail: string]: unknown;
@@ -34,16 +44,11 @@ export class TransportServer {
   /** For listening. */
   readonly http: Server;
   readonly #options: TransportServerOptions;
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Map<Socket, SocketUse>();
   /** Those that are not secured yet, where they are to be, by their peers. */
   readonly #handshakes = new Map<string, Socket>();
   /** How many sockets each address beyond loopback has. */
   readonly #addresses = new Map<string, number>();
-  readonly #requests = new WeakMap<Socket, number>();
-  /** The newest answer of each socket. Those before it come before it. */
-  readonly #newest = new WeakMap<Socket, ServerResponse>();
-  /** What the tokens of each socket's requests allow: an answer to an earlier one may still go on. */
-  readonly #grants = new WeakMap<Socket, Set<Grant>>();
   /** Sockets that were closed as they came: anybody makes those, and as many as they like. */
   readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
@@ -106,7 +111,7 @@ export class TransportServer {
   }
 
   #hold(socket: Socket): void {
-    this.#sockets.add(socket);
+    this.#sockets.set(socket, unused());
     socket.once("close", () => {
       this.#sockets.delete(socket);
       this.#drainedIfEmpty();
@@ -141,7 +146,10 @@ export class TransportServer {
     if (this.#stopped !== undefined) return this.#stopped;
     this.#stopped = this.#drained.promise;
     if (this.http.listening) this.http.close();
-    for (const socket of this.#sockets) if (this.#isIdle(socket)) socket.destroySoon();
+    for (const [socket, { waiting }] of this.#sockets) {
+      // It has had all its answers, or has never said anything.
+      if ((waiting ?? socket.bytesRead) === 0) socket.destroySoon();
+    }
     for (const socket of this.#handshakes.values()) socket.destroy();
     this.#drainedIfEmpty();
     return this.#stopped;
@@ -149,8 +157,8 @@ export class TransportServer {
 
   /** Ends the sockets of a token that has ended, behind what was written to them. WebSockets are told first, elsewhere. */
   tokenEnded(grant: Grant): void {
-    for (const socket of this.#sockets) {
-      if (this.#grants.get(socket)?.has(grant) !== true) continue;
+    for (const [socket, { grants }] of this.#sockets) {
+      if (!grants.has(grant)) continue;
       socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
       socket.destroySoon();
     }
@@ -158,36 +166,31 @@ export class TransportServer {
 
   /** Ends all sockets at once. */
   destroy(): void {
-    for (const socket of [...this.#sockets, ...this.#handshakes.values()]) socket.destroy();
+    for (const socket of [...this.#sockets.keys(), ...this.#handshakes.values()]) socket.destroy();
   }
 
   #drainedIfEmpty(): void {
     if (this.#stopped !== undefined && this.#sockets.size + this.#handshakes.size === 0) this.#drained.resolve();
   }
 
-  /** Whether it has had all its answers, or has never said anything. */
-  #isIdle(socket: Socket): boolean {
-    return (this.#requests.get(socket) ?? socket.bytesRead) === 0;
-  }
-
   #request(request: IncomingMessage, response: ServerResponse, expects?: "100-continue" | "other"): void {
     const { admission, transport, limits, onRequest } = this.#options;
     const { socket } = request;
-    const waiting = (this.#requests.get(socket) ?? 0) + 1;
-    this.#requests.set(socket, waiting);
-    this.#newest.set(socket, response);
-    response.once("close", () => {
-      this.#requests.set(socket, (this.#requests.get(socket) ?? 1) - 1);
+    const use = this.#sockets.get(socket) ?? unused();
+    use.waiting = (use.waiting ?? 0) + 1;
+    use.newest = response;
+    response.on("close", () => {
+      use.waiting = (use.waiting ?? 1) - 1;
       if (this.#stopped !== undefined) socket.destroySoon();
     });
     // What comes behind a head with an expectation is its body, or the next request, as the peer likes.
     if (this.#stopped !== undefined || expects !== undefined) response.setHeader("connection", "close");
     const refused =
       admission.refuse(request, transport) ??
-      this.#overloaded(waiting > limits.maxRequestsPerSocket) ??
+      this.#overloaded(use.waiting > limits.maxRequestsPerSocket) ??
       (expects === "other" ? httpRefusal(417, "The only expectation that is met here is 100-continue.") : undefined);
     const grant = grantOf(request);
-    if (grant !== undefined) this.#grants.set(socket, (this.#grants.get(socket) ?? new Set()).add(grant));
+    if (grant !== undefined) use.grants.add(grant);
     if (refused === undefined) onRequest(request, response, expects && (() => this.#goOn(response)));
     else if (refused === "drop") socket.destroy();
     else refuseRequest(response, refused);
@@ -208,8 +211,9 @@ export class TransportServer {
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { admission, transport, log, onUpgrade } = this.#options;
     // It is not HTTP's any more, nor idle.
-    this.#requests.delete(socket);
-    this.#grants.delete(socket);
+    const use = this.#sockets.get(socket);
+    if (use !== undefined) use.waiting = undefined;
+    use?.grants.clear();
     socket.on("error", (error) => log.debug({ err: error }, "a socket failed at its upgrade"));
     const refused =
       admission.refuse(request, transport) ??
@@ -243,7 +247,7 @@ export class TransportServer {
       return;
     }
     // Behind the answers to what came before it, and never in the place of one.
-    const newest = this.#newest.get(socket);
+    const newest = this.#sockets.get(socket)?.newest;
     if (newest?.req.complete && !newest.closed) {
       socket.pause();
       newest.once("close", () => {
@@ -253,6 +257,10 @@ export class TransportServer {
     }
     this.#refuse(socket, unreadableAs(error.code));
   }
+}
+
+function unused(): SocketUse {
+  return { waiting: undefined, newest: undefined, grants: new Set() };
 }
 
 function peerOf({ remoteAddress, remotePort }: Socket): string {

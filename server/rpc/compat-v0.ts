@@ -32,7 +32,7 @@ class CompatConversation implements Conversation {
   readonly #options: CompatOptions;
   readonly #inner: Conversation;
   /** No answer comes before the events that lead to it. */
-  readonly #subscribed: Promise<unknown>;
+  readonly #subscribed: RpcResponse | Promise<RpcResponse>;
   #prompting = false;
   #calls = 0;
   #bytesInFlight = 0;
@@ -75,7 +75,7 @@ class CompatConversation implements Conversation {
     }
   }
 
-  call(method: string, params: object): Promise<RpcResponse> {
+  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
     return this.#inner.call(method, params);
   }
 

@@ -1,13 +1,13 @@
 import { createJSONRPCErrorResponse, type JSONRPCID, type JSONRPCRequest, JSONRPCServer } from "json-rpc-2.0";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { isMethodName, type MethodName, methods } from "../../protocol/methods.ts";
-import type { Validator } from "../../protocol/validation.ts";
+import { isMethodName, methods } from "../../protocol/methods.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
 import { type BatchLimits, writtenBatch } from "./answer-text.ts";
-import type { Call, Handlers, Peer } from "./call.ts";
+import type { Call, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
+import { createInvoke, type InvocationOptions, type Invoke } from "./invocation.ts";
 import { OpenCall } from "./open-call.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
 
@@ -29,12 +29,7 @@ export const defaultDispatcherLimits: DispatcherLimits = {
   maxBytesInFlight: 64 * 1024 * 1024,
 };
 
-export interface DispatcherOptions {
-  readonly handlers: Handlers;
-  readonly validator: Validator;
-  /** Checks what handlers return, too (for tests). */
-  readonly validateResults: boolean;
-  readonly log: Logger;
+export interface DispatcherOptions extends InvocationOptions {
   readonly limits?: Partial<DispatcherLimits> | undefined;
 }
 
@@ -45,8 +40,11 @@ export interface Conversation {
    * specification wants none. Never rejects.
    */
   receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined>;
-  /** Answers one call whose parts were taken from elsewhere than a JSON-RPC text. Never rejects. */
-  call(method: string, params: object): Promise<RpcResponse>;
+  /**
+   * Answers one call whose parts were taken from elsewhere than a JSON-RPC text: at once where its handler does. Never throws,
+   * and never rejects.
+   */
+  call(method: string, params: object): RpcResponse | Promise<RpcResponse>;
   /** Cancels all calls that are under way: their peer has gone. */
   end(): void;
 }
@@ -56,84 +54,30 @@ export interface Dispatcher {
   converse(peer: Peer | undefined, grant: Grant | undefined): Conversation;
 }
 
-/** What strangers have named is shown only so far: a key, or a method's name, may be of any length. */
-const maxNameLength = 200;
-
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const limits = { ...defaultDispatcherLimits, ...options.limits };
-  const server = createServer(options);
-  return { converse: (peer, grant) => new DispatcherConversation({ server, limits, log: options.log, peer, grant }) };
+  const invoke = createInvoke(options);
+  const own = { server: createServer(invoke), invoke, limits, log: options.log };
+  return { converse: (peer, grant) => new DispatcherConversation({ ...own, peer, grant }) };
 }
 
-function createServer({ handlers, validator, validateResults, log }: DispatcherOptions): JSONRPCServer<Call> {
+function createServer(invoke: Invoke): JSONRPCServer<Call> {
   const server = new JSONRPCServer<Call>({ errorListener: () => {} });
   server.mapErrorToJSONRPCErrorResponse = (id: JSONRPCID, error: WireError) => {
     const { code, message, data } = errorObject(error);
     return createJSONRPCErrorResponse(id, code, message, data);
   };
-  server.applyMiddleware(async (next, request, call) => {
-    try {
-      const method = knownMethod(request.method);
-      return await next({ ...request, params: checkedParams(method, request.params, validator) }, call);
-    } catch (error) {
-      // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
-      throw isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, contextOf(request, call));
-    }
-  });
-  for (const name of Object.keys(methods) as MethodName[]) {
-    const handler = handlers[name] as (params: unknown, call: Call) => unknown;
-    server.addMethod(name, async (params: unknown, call: Call) => {
-      const result = await handler(params, call);
-      if (validateResults) checkResult(name, result, validator);
-      return result;
-    });
+  // Not as middleware: it would copy each request, and wait for two promises more.
+  for (const name of Object.keys(methods)) {
+    server.addMethod(name, (params: unknown, call: Call) => invoke(name, params, call) as PromiseLike<unknown>);
   }
   return server;
 }
 
-function knownMethod(name: string): MethodName {
-  if (isMethodName(name)) return name;
-  const shown = JSON.stringify(name.slice(0, maxNameLength));
-  throw new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
-}
-
-/** What the log says of a call that has failed. */
-function contextOf({ method, params }: JSONRPCRequest, { peer }: Call): Readonly<Record<string, unknown>> {
-  const named: unknown = (params as { readonly sessionId?: unknown } | undefined)?.sessionId;
-  const sessionId = typeof named === "string" ? { sessionId: named.slice(0, maxNameLength) } : {};
-  return { method: method.slice(0, maxNameLength), connectionId: peer?.id, ...sessionId };
-}
-
-/** What Node's own functions reject with when their signal is aborted, where the call's was. */
-function isAbortOf(call: Call, error: unknown): boolean {
-  return error instanceof Error && error.name === "AbortError" && call.signal.aborted;
-}
-
-function checkedParams(method: MethodName, params: unknown, validator: Validator): unknown {
-  if (Array.isArray(params)) {
-    throw new WireError("invalid_params", `${method} takes its params by name, not by position.`, {
-      findings: [{ path: "", message: "must be an object" }],
-    });
-  }
-  const value = params ?? {};
-  const findings = validator
-    .params(method, value)
-    .map(({ path, message }) => ({ path: path.slice(0, maxNameLength), message }));
-  if (findings.length === 0) return value;
-  const list = findings.map(({ path, message }) => `${path === "" ? "params" : path} ${message}`).join("; ");
-  throw new WireError("invalid_params", `The params of ${method} are wrong: ${list}.`, { findings });
-}
-
-function checkResult(method: MethodName, result: unknown, validator: Validator): void {
-  // What crosses the wire has no undefined in it.
-  const findings = validator.result(method, JSON.parse(JSON.stringify(result ?? null)));
-  if (findings.length > 0)
-    throw new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
-}
-
 interface ConversationOptions {
   readonly server: JSONRPCServer<Call>;
+  readonly invoke: Invoke;
   readonly limits: DispatcherLimits;
   readonly log: Logger;
   readonly peer: Peer | undefined;
@@ -161,20 +105,33 @@ class DispatcherConversation implements Conversation {
     const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + text.length <= limits.maxBytesInFlight;
     if (hasRoom) this.#bytesInFlight += text.length;
     try {
-      return await this.#all(value, hasRoom, answered);
+      if (Array.isArray(value)) return await this.#batch(value, hasRoom, answered);
+      return await this.#one(value, hasRoom, answered);
     } finally {
       if (hasRoom) this.#bytesInFlight -= text.length;
       this.#afterwards(answered);
     }
   }
 
-  async call(method: string, params: object): Promise<RpcResponse> {
-    const answered: (() => void)[] = [];
+  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
+    const { peer, grant, limits, invoke } = this.#options;
+    if (this.#open.size >= limits.maxCallsInFlight) return failure(1, tooMany("calls"));
+    const call = new OpenCall(peer, grant);
+    this.#open.set(call, call);
+    const answered = (answer: RpcResponse): RpcResponse => {
+      this.#open.delete(call);
+      this.#afterwards(call.takeAnswered());
+      return answer;
+    };
     try {
-      const answer = await this.#one({ jsonrpc: "2.0", id: 1, method, params }, true, answered);
-      return answer ?? failure(1, new WireError("internal_error", "The call had no answer."));
-    } finally {
-      this.#afterwards(answered);
+      const result = invoke(method, params, call);
+      if (!(result instanceof Promise)) return answered(success(1, result));
+      return result.then(
+        (value) => answered(success(1, value)),
+        (error) => answered(failure(1, error)),
+      );
+    } catch (error) {
+      return answered(failure(1, error as WireError));
     }
   }
 
@@ -197,14 +154,13 @@ class DispatcherConversation implements Conversation {
   }
 
   /** `answered` gets what is to be done when the answer is given. */
-  async #all(
-    value: unknown,
+  async #batch(
+    value: readonly unknown[],
     hasRoom: boolean,
     answered: (() => void)[],
   ): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
     const { limits, log } = this.#options;
     const { maxBatchLength } = limits;
-    if (!Array.isArray(value)) return await this.#one(value, hasRoom, answered);
     if (value.length === 0)
       return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
     if (value.length > maxBatchLength) {
@@ -225,9 +181,7 @@ class DispatcherConversation implements Conversation {
       return request.id === undefined ? undefined : { jsonrpc: "2.0", id: request.id, result: null };
     }
     if (!hasRoom || this.#open.size >= this.#options.limits.maxCallsInFlight) {
-      const what = hasRoom ? "Too many calls" : "Too many bytes of calls";
-      const why = `${what} of this connection wait for their answer.`;
-      const error = new WireError("overloaded", why, { retryAfterMs: 1_000 });
+      const error = tooMany(hasRoom ? "calls" : "bytes of calls");
       return request.id === undefined ? undefined : failure(request.id, error);
     }
     const call = new OpenCall(this.#options.peer, this.#options.grant);
@@ -235,10 +189,21 @@ class DispatcherConversation implements Conversation {
     const key = request.id === undefined || this.#open.has(request.id) ? call : request.id;
     this.#open.set(key, call);
     try {
+      // The library knows the methods of the table alone, and says less of others.
+      if (!isMethodName(request.method)) return this.#unknown(request, call);
       return ((await this.#options.server.receive(request, call)) as RpcResponse | null) ?? undefined;
     } finally {
       this.#open.delete(key);
       answered.push(...call.takeAnswered());
+    }
+  }
+
+  #unknown({ method, params, id }: JSONRPCRequest, call: Call): RpcResponse | undefined {
+    try {
+      this.#options.invoke(method, params, call);
+      return undefined;
+    } catch (error) {
+      return id === undefined ? undefined : failure(id, error as WireError);
     }
   }
 
@@ -276,6 +241,15 @@ function idOf(value: unknown): JSONRPCID {
  */
 function isWritableId(id: unknown): id is string | number {
   return typeof id === "string" || Number.isSafeInteger(id) || (Number.isFinite(id) && !Number.isInteger(id));
+}
+
+function tooMany(what: string): WireError {
+  const why = `Too many ${what} of this connection wait for their answer.`;
+  return new WireError("overloaded", why, { retryAfterMs: 1_000 });
+}
+
+function success(id: JSONRPCID, result: unknown): RpcResponse {
+  return { jsonrpc: "2.0", id, result: result ?? null };
 }
 
 function failure(id: JSONRPCID, error: WireError): RpcResponse {

@@ -2,6 +2,8 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Call, Peer } from "./call.ts";
 import type { Grant } from "./grant.ts";
 
+const nothing: readonly (() => void)[] = [];
+
 /** A call under way. Its signal is made when somebody looks at it: most handlers never do. */
 export class OpenCall implements Call {
   readonly peer?: Peer;
@@ -30,7 +32,7 @@ export class OpenCall implements Call {
 
   /** Takes what is to be done when the answer has been given. */
   takeAnswered(): readonly (() => void)[] {
-    const answered = this.#answered ?? [];
+    const answered = this.#answered ?? nothing;
     this.#answered = undefined;
     return answered;
   }

@@ -1,4 +1,3 @@
-import { realpath } from "node:fs/promises";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
 import type { Registry } from "./registry.ts";
@@ -6,19 +5,17 @@ import type { Covers } from "./session-scope.ts";
 
 const defaultLimit = 1_000;
 
-/** A page of the sessions that `covers` knows, the newest first. */
-export async function sessionPage(
+/** A page of the sessions that `covers` knows, the newest first. `cwd` has no links in it: sessions know theirs so. */
+export function sessionPage(
   registry: Registry,
   { cwd, state, label, limit = defaultLimit, after }: Params<"session/list">,
   covers: Covers = () => true,
-): Promise<Result<"session/list">> {
-  // Sessions know their directory without links.
-  const directory = cwd === undefined ? undefined : await realpath(cwd).catch(() => cwd);
+): Result<"session/list"> {
   const hasLabel = label === undefined ? () => true : labelFilter(label);
   const isBehind = after === undefined ? () => true : behind(after);
   const found = registry
     .all()
-    .filter((session) => (directory === undefined || session.cwd === directory) && covers(session.stored))
+    .filter((session) => (cwd === undefined || session.cwd === cwd) && covers(session.stored))
     .map((session) => session.info())
     .filter((info) => (state === undefined || info.state === state) && hasLabel(info) && isBehind(info))
     .toSorted((a, b) => compare(placeOf(b), placeOf(a)));

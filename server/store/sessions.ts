@@ -81,10 +81,14 @@ export class SessionStore {
     this.#all = database.prepare("SELECT record, record_sum AS sum FROM sessions ORDER BY created_at");
     this.#get = database.prepare("SELECT record FROM sessions WHERE session_id = ?");
     const { ahead, closed } = listed ?? { ahead: [], closed: new Map<string, never>() };
-    const rows = this.#rows().filter((session) => !isClosed(closed, session));
+    const stored = this.#rows();
+    const rows = stored.filter((session) => !isClosed(closed, session));
     const known = new Set(rows.map(({ sessionId }) => sessionId));
-    list?.begin(rows, ahead, closed);
-    for (const id of closed.keys()) if (!known.has(id)) this.#forgetLife(id);
+    // Of the others nothing is left that is not a stranger's.
+    const mayHave = new Set([...stored, ...ahead].map(({ sessionId }) => sessionId));
+    const owed = new Map([...closed].filter(([id]) => mayHave.has(id) && !known.has(id)));
+    list?.begin(rows, ahead, owed);
+    for (const id of owed.keys()) this.#forgetLife(id);
     for (const session of list?.ahead ?? []) {
       void this.put(session);
       if (!closed.has(session.sessionId)) known.add(session.sessionId);

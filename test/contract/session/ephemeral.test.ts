@@ -48,19 +48,19 @@ test("sessions are listed by label and state, in pages that miss none", async ()
   const create = async (labels: Record<string, string>) =>
     (await core.registry.create({ cwd: core.cwd, labels })).sessionId;
   const ids = [await create({ team: "a" }), await create({ team: "b" }), await create({ team: "a", x: "" })].reverse();
-  const list = async (params: Parameters<typeof sessionPage>[1]) => {
-    const { sessions, next } = await sessionPage(core.registry, params);
+  const list = (params: Parameters<typeof sessionPage>[1]) => {
+    const { sessions, next } = sessionPage(core.registry, params);
     return { ids: sessions.map(({ sessionId }) => sessionId), next };
   };
-  expect((await list({})).ids).toEqual(ids);
-  expect((await list({ label: "team=a" })).ids).toEqual([ids[0], ids[2]]);
-  expect((await list({ label: "x" })).ids).toEqual([ids[0]]);
-  expect((await list({ label: "constructor" })).ids).toEqual([]);
-  expect((await list({ state: "crashed" })).ids).toEqual([]);
-  const first = await list({ limit: 2 });
+  expect(list({}).ids).toEqual(ids);
+  expect(list({ label: "team=a" }).ids).toEqual([ids[0], ids[2]]);
+  expect(list({ label: "x" }).ids).toEqual([ids[0]]);
+  expect(list({ label: "constructor" }).ids).toEqual([]);
+  expect(list({ state: "crashed" }).ids).toEqual([]);
+  const first = list({ limit: 2 });
   expect(first.ids).toEqual(ids.slice(0, 2));
   await core.registry.close(ids[1] ?? "");
-  const second = await list({ limit: 2, ...(first.next === undefined ? {} : { after: first.next }) });
+  const second = list({ limit: 2, ...(first.next === undefined ? {} : { after: first.next }) });
   expect(second).toEqual({ ids: ids.slice(2), next: undefined });
 });
 

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DeliveryStore } from "../../../server/store/deliveries.ts";
-import { contents, copyStore, fillStore, open } from "../../helpers/stored.ts";
+import { PromptStore } from "../../../server/store/prompts.ts";
+import { contents, copyStore, fillStore, open, storedDelivery } from "../../helpers/stored.ts";
 
 let root: string;
 /** A store as a daemon leaves that was killed, and one whose WAL was moved into the database. */
@@ -249,6 +250,24 @@ describe("what is stale", () => {
       kept: { sessions: 0, sessionsFromFiles: 1, deliveries: 60 },
       lost: { sessionIds: ["s1", "s3"] },
     });
+    store.close();
+  });
+
+  test("names no session that was closed, and does not bring it back from pi's file", async () => {
+    const directory = copyOf(ended);
+    const first = open(directory);
+    for (let i = 0; i < 20; i += 2) {
+      await new DeliveryStore(first.database).update(storedDelivery(`d-s2-${i}`, "s2", { state: "cancelled" }), true);
+    }
+    await new PromptStore(first.database).deleteOf("s2");
+    await first.sessions.delete("s2");
+    first.close();
+    // The daemon between them has written the list anew.
+    open(directory).close();
+    truncateSync(join(directory, db), size(directory, db) - 4_096);
+    const store = open(directory, { findSession: () => ({ file: "/f", cwd: "/c", createdAt: 7 }) });
+    expect(store.sessions.all().map(({ sessionId }) => sessionId)).toEqual(["s1", "s3"]);
+    expect(store.info().damaged[0]).toMatchObject({ kept: { sessionsFromFiles: 0 }, lost: { sessionIds: [] } });
     store.close();
   });
 });

@@ -131,7 +131,8 @@ test("a session that was closed while the store failed is gone after a daemon th
   store.close();
   expect(hangingOn(killed, "closed")).toEqual([undefined]);
   expect(hangingOn(killed, "other")).toEqual(["p-other", "r-other", "q-other", 1]);
-  // Its row is gone, whatever becomes of the list.
+  // Its row is gone, whatever becomes of the list, which names it no more.
+  expect(readFileSync(join(killed, "sessions.jsonl"), "utf8")).not.toContain('"closed"');
   rmSync(join(killed, "sessions.jsonl"));
   expect(idsIn(killed)).toEqual(["other"]);
 });

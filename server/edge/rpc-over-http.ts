@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "pino";
+import { errorCatalogue } from "../../protocol/errors.ts";
+import { RPC_PATH, type RpcResponse } from "../../protocol/wire.ts";
+import { answerText } from "../rpc/answer-text.ts";
+import type { Dispatcher } from "../rpc/dispatcher.ts";
+import { grantOf } from "./admission.ts";
+import type { Answers } from "./answers.ts";
+import type { EdgeLimits } from "./limits.ts";
+
+export interface RpcOverHttpOptions {
+  readonly dispatcher: Dispatcher;
+  readonly answers: Answers;
+  readonly limits: EdgeLimits;
+  readonly log: Logger;
+}
+
+const unreadable: readonly number[] = [errorCatalogue.parse_error.code, errorCatalogue.invalid_request.code];
+
+/** JSON-RPC texts as bodies of requests that were admitted. */
+export class RpcOverHttp {
+  readonly #options: RpcOverHttpOptions;
+
+  constructor(options: RpcOverHttpOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Serves a request, if it is one for JSON-RPC as nearly all are: JSON of a length that it says, with nothing that has to be
+   * looked at. False leaves it to the routes, which do the same for the rest, at three times the cost, and know what to refuse.
+   */
+  serve(request: IncomingMessage, response: ServerResponse): boolean {
+    if (request.url !== RPC_PATH || request.method !== "POST" || !this.#isPlain(request)) return false;
+    let body: Buffer | undefined;
+    request.on("data", (chunk: Buffer) => {
+      body = body === undefined ? chunk : Buffer.concat([body, chunk]);
+    });
+    // One that breaks off has no end, and nobody to be answered.
+    request.on("end", () => void this.answer(request, response, body ?? Buffer.alloc(0)));
+    return true;
+  }
+
+  /** Answers a body. Never rejects. */
+  async answer(request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<void> {
+    const { dispatcher, answers, log } = this.#options;
+    const conversation = dispatcher.converse(undefined, grantOf(request));
+    response.on("close", () => conversation.end());
+    const answer = await conversation.receive(body);
+    if (answer === undefined) answers.writeNothing(response);
+    else answers.write(request, response, answerText(answer, log), statusOf(answer));
+  }
+
+  #isPlain({ headers }: IncomingMessage): boolean {
+    const { accept } = headers;
+    return (
+      headers["content-type"] === "application/json" &&
+      headers["content-encoding"] === undefined &&
+      headers["transfer-encoding"] === undefined &&
+      (accept === undefined || accept === "*/*" || accept === "application/json") &&
+      Number(headers["content-length"]) <= Math.min(this.#options.limits.maxBodyBytes, maxPlainBytes)
+    );
+  }
+}
+
+/** Longer bodies come in pieces, which are put together at their end. */
+const maxPlainBytes = 64 * 1024;
+
+/** What was no JSON or no request at all is 400. The error of a single call is an answer like others. */
+function statusOf(answer: RpcResponse | readonly RpcResponse[]): number {
+  return "error" in answer && answer.id === null && unreadable.includes(answer.error.code) ? 400 : 200;
+}

@@ -1,0 +1,93 @@
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import { isMethodName, type MethodName } from "../../protocol/methods.ts";
+import type { Validator } from "../../protocol/validation.ts";
+import type { Call, Handlers } from "./call.ts";
+import { toWireError } from "./errors.ts";
+
+export interface InvocationOptions {
+  readonly handlers: Handlers;
+  readonly validator: Validator;
+  /** Checks what handlers return, too (for tests). */
+  readonly validateResults: boolean;
+  readonly log: Logger;
+}
+
+/**
+ * Makes one call: checks its params, and has its handler answer. A handler that answers at once is answered for at once, without
+ * a promise: for what many ask often, those cost more than the answer. Throws, or rejects with, a {@link WireError} or the
+ * reason of the call's signal.
+ */
+export type Invoke = (method: string, params: unknown, call: Call) => unknown;
+
+/** What strangers have named is shown only so far: a key, or a method's name, may be of any length. */
+const maxNameLength = 200;
+
+export function createInvoke({ handlers, validator, validateResults, log }: InvocationOptions): Invoke {
+  // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
+  const failed = (method: string, params: unknown, call: Call, error: unknown): unknown =>
+    isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, contextOf(method, params, call));
+
+  function checked(method: MethodName, result: unknown): unknown {
+    if (validateResults) checkResult(method, result, validator);
+    return result;
+  }
+
+  async function later(method: MethodName, params: unknown, call: Call, result: Promise<unknown>): Promise<unknown> {
+    try {
+      return checked(method, await result);
+    } catch (error) {
+      throw failed(method, params, call, error);
+    }
+  }
+
+  return (name, params, call) => {
+    try {
+      const method = knownMethod(name);
+      const handler = handlers[method] as (params: unknown, call: Call) => unknown;
+      const result = handler(checkedParams(method, params, validator), call);
+      return result instanceof Promise ? later(method, params, call, result) : checked(method, result);
+    } catch (error) {
+      throw failed(name, params, call, error);
+    }
+  };
+}
+
+function knownMethod(name: string): MethodName {
+  if (isMethodName(name)) return name;
+  const shown = JSON.stringify(name.slice(0, maxNameLength));
+  throw new WireError("method_not_found", `There is no method ${shown}. rpc.discover lists all.`);
+}
+
+/** What the log says of a call that has failed. */
+function contextOf(method: string, params: unknown, { peer }: Call): Readonly<Record<string, unknown>> {
+  const named: unknown = (params as { readonly sessionId?: unknown } | null | undefined)?.sessionId;
+  const sessionId = typeof named === "string" ? { sessionId: named.slice(0, maxNameLength) } : {};
+  return { method: method.slice(0, maxNameLength), connectionId: peer?.id, ...sessionId };
+}
+
+/** What Node's own functions reject with when their signal is aborted, where the call's was. */
+function isAbortOf(call: Call, error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError" && call.signal.aborted;
+}
+
+function checkedParams(method: MethodName, params: unknown, validator: Validator): unknown {
+  if (Array.isArray(params)) {
+    throw new WireError("invalid_params", `${method} takes its params by name, not by position.`, {
+      findings: [{ path: "", message: "must be an object" }],
+    });
+  }
+  const value = params ?? {};
+  const found = validator.params(method, value);
+  if (found.length === 0) return value;
+  const findings = found.map(({ path, message }) => ({ path: path.slice(0, maxNameLength), message }));
+  const list = findings.map(({ path, message }) => `${path === "" ? "params" : path} ${message}`).join("; ");
+  throw new WireError("invalid_params", `The params of ${method} are wrong: ${list}.`, { findings });
+}
+
+function checkResult(method: MethodName, result: unknown, validator: Validator): void {
+  // What crosses the wire has no undefined in it.
+  const findings = validator.result(method, JSON.parse(JSON.stringify(result ?? null)));
+  if (findings.length > 0)
+    throw new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
+}
