@@ -124,10 +124,11 @@ export const commands = {
     arguments: [],
     options: {
       "state-dir": stateDir,
+      ids: { type: "boolean", description: "Prints the ids alone, one a line." },
       json: { type: "boolean", description: "Prints one JSON document: {sessions: [...]}." },
       help,
     },
-    examples: ["pi-rpcd ls"],
+    examples: ["pi-rpcd ls", "pi-rpcd ls --ids"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   new: {

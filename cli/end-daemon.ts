@@ -2,10 +2,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ProtocolMismatchError } from "../client/local-errors.ts";
+import { hasOpenFilesIn } from "../client/open-files.ts";
 import { DAEMON_FILE_NAME } from "../protocol/daemon-file.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { hasOpenFilesIn, runs } from "./process-facts.ts";
+import { runs } from "./process-facts.ts";
 import { type Standing, standing } from "./standing.ts";
 
 /** Nothing tells that a process which is not one's own child has ended: it has to be looked for. */

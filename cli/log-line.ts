@@ -22,11 +22,16 @@ export function logLine(line: string, output: Pick<Output, "paint">): string {
   const record = recordOf(line);
   if (record === undefined) return oneLine(line);
   const { level, time, msg, pid: _pid, hostname: _hostname, ...rest } = record;
-  const [name, style] = levels[Number(level)] ?? [String(level ?? ""), "dim"];
-  const at = typeof time === "number" ? new Date(time).toISOString() : String(time ?? "");
+  const [name, style] = levels[Number(level)] ?? [oneLine(String(level ?? "")), "dim"];
+  const at = dated(time) ?? oneLine(String(time ?? ""));
   const facts = Object.entries(rest).map(([key, value]) => `${key}=${shown(value)}`);
   const text = [oneLine(String(msg ?? "")), ...facts.map((fact) => output.paint("dim", oneLine(fact)))].join(" ");
   return `${output.paint("dim", at)} ${output.paint(style, name)} ${text}`;
+}
+
+function dated(time: unknown): string | undefined {
+  const date = typeof time === "number" ? new Date(time) : undefined;
+  return date === undefined || Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
 
 function recordOf(line: string): Readonly<Record<string, unknown>> | undefined {

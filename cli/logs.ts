@@ -7,6 +7,7 @@ import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { logLine } from "./log-line.ts";
+import { printableJson } from "./text.ts";
 import { wholeNumber } from "./values.ts";
 
 const chunkBytes = 65_536;
@@ -18,7 +19,7 @@ export async function logs({ options, output, env, signal }: Invocation<"logs">)
   const { file, lines = "50" } = options;
   const count = wholeNumber(lines, { option: "lines", command: "logs" }, { min: 0, max: 100_000 });
   const path = file === undefined ? defaultLogFile(stateDirectory(options["state-dir"], env)) : resolve(file);
-  const print = (line: string): void => output.print(output.json ? line : logLine(line, output));
+  const print = (line: string): void => output.print(output.json ? printableJson(line) : logLine(line, output));
   let reader = open(path, options.follow === true);
   if (reader !== undefined) {
     // Of a log that has just been rotated, the end is in the file before it.

@@ -13,6 +13,10 @@ export async function ls({ options, output, env, signal }: Invocation<"ls">): Pr
     output.document({ sessions });
     return exitCodes.done;
   }
+  if (options.ids === true) {
+    for (const { sessionId } of sessions) output.print(oneLine(sessionId));
+    return exitCodes.done;
+  }
   if (sessions.length === 0) {
     output.aside("No sessions. Create one with: pi-rpcd new");
     return exitCodes.done;

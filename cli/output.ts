@@ -1,6 +1,6 @@
 import { type ErrorReport, reportOf, UsageError } from "./errors.ts";
 import { styleText } from "./node-builtins.ts";
-import { oneLine } from "./text.ts";
+import { oneLine, printableJson } from "./text.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
 
@@ -56,9 +56,9 @@ export class Output {
     this.#stdout.write(`${line}\n`);
   }
 
-  /** A value for programs, on one line. */
+  /** A value for programs, on one line, which a terminal can be shown too. */
   document(value: unknown): void {
-    this.#stdout.write(`${JSON.stringify(value)}\n`);
+    this.#stdout.write(`${printableJson(JSON.stringify(value))}\n`);
   }
 
   /** A line beside the result. */
@@ -68,13 +68,13 @@ export class Output {
 
   /** Something the caller should know that is no error. */
   note(name: string, message: string): void {
-    this.aside(this.json ? JSON.stringify({ note: { name, message } }) : `pi-rpcd: ${oneLine(message)}`);
+    this.aside(this.json ? printableJson(JSON.stringify({ note: { name, message } })) : `pi-rpcd: ${oneLine(message)}`);
   }
 
   error(error: unknown): void {
     const report = reportOf(error);
     if (this.json) {
-      this.aside(JSON.stringify({ error: report }));
+      this.aside(printableJson(JSON.stringify({ error: report })));
       return;
     }
     this.aside(`${this.paintAside("red", "pi-rpcd:")} ${sentence(report)}`);

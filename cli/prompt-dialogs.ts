@@ -3,6 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import type { DialogHandler } from "../client/index.ts";
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { answerLabel, answerOf, questionLines } from "./terminal-dialogs.ts";
+import { printable } from "./text.ts";
 
 export interface AskerOptions {
   readonly input: Readable;
@@ -45,8 +46,9 @@ async function askNow(dialog: Dialog, signal: AbortSignal, options: AskerOptions
   const say = (line: string): void => void options.output.write(`${line}\n`);
   for (const line of questionLines(dialog)) say(line);
   const prefill = dialog.method === "editor" ? (dialog.prefill ?? "") : "";
-  if (/[\r\n]/.test(prefill)) {
-    say(`  (several lines; to answer: pi-rpcd dialog answer ${dialog.dialogId} TEXT)`);
+  const reason = unfit(prefill);
+  if (reason !== undefined) {
+    say(`  (${reason}; to answer: pi-rpcd dialog answer ${dialog.dialogId} TEXT)`);
     return undefined;
   }
   for (;;) {
@@ -60,6 +62,12 @@ async function askNow(dialog: Dialog, signal: AbortSignal, options: AskerOptions
     if ("answer" in given) return given.answer;
     say(given.problem);
   }
+}
+
+/** Why a text cannot stand in a line: readline would take a part of it for a key, Enter too, or the terminal obey it. */
+function unfit(prefill: string): string | undefined {
+  if (/[\r\n\u2028\u2029]/.test(prefill)) return "several lines";
+  return printable(prefill) === prefill ? undefined : "with control characters";
 }
 
 interface Line {

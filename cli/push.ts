@@ -6,6 +6,7 @@ import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
 import { describeStep, StepReader, waitOutcome } from "./receipt.ts";
 import { findSession } from "./session-argument.ts";
+import { oneLine } from "./text.ts";
 import { jsonObject, seconds } from "./values.ts";
 import { withClient } from "./with-client.ts";
 
@@ -65,7 +66,9 @@ async function follow(handle: DeliveryHandle, { until, timeoutMs, output, signal
     if (output.json) output.document(delivery);
     const elapsed = `${((performance.now() - startedAt) / 1_000).toFixed(2)} s`.padStart(8);
     for (const step of output.json ? [] : steps.read(delivery)) {
-      output.print(`${elapsed}  ${step.state.padEnd(9)}  ${output.paint("dim", describeStep(step, delivery))}`);
+      output.print(
+        `${elapsed}  ${step.state.padEnd(9)}  ${output.paint("dim", oneLine(describeStep(step, delivery)))}`,
+      );
     }
   };
   try {

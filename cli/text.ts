@@ -7,6 +7,14 @@ export function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(controls, "");
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const unsafeInJson = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** A JSON text of the same value that a terminal may be shown too: what it would obey is escaped. */
+export function printableJson(json: string): string {
+  return json.replace(unsafeInJson, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** A text for one line. */
 export function oneLine(text: string): string {
   return printable(text)

@@ -27,6 +27,15 @@ export function isLoopback(url: string): boolean {
   return host !== undefined && (host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
 }
 
+/** Throws a `TypeError` where a token would leave this machine unencrypted, unless the caller wants that. */
+export function checkSecrecy(url: string, allowPlaintext: boolean | undefined): void {
+  const parsed = URL.parse(url);
+  if (allowPlaintext === true || parsed === null || isSecure(parsed) || isLoopback(url)) return;
+  throw new TypeError(
+    `The token would be sent to ${parsed.origin} unencrypted. Use https: or wss:, or allowPlaintext where the way there is private.`,
+  );
+}
+
 /** Whether two addresses are the same; the names of the loopback interface count as one. */
 export function isSameAddress(a: Address, b: Address): boolean {
   if (a.kind === "unix" || b.kind === "unix") {

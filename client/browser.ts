@@ -1,4 +1,5 @@
 /** pi-rpcd's client for browsers: the objects of `index.ts` over the platform's own WebSocket. Needs nothing of Node. */
+import { checkSecrecy } from "./address.ts";
 import { browserSocket } from "./browser-socket.ts";
 import { Channel } from "./channel.ts";
 import { Client } from "./client.ts";
@@ -10,6 +11,11 @@ export interface ConnectToOptions {
   readonly url: string;
   /** A token of the daemon's. It travels as a WebSocket subprotocol, never in the URL. */
   readonly token: string;
+  /**
+   * Sends the token by `http:` or `ws:` beyond loopback too, where anybody on the way can read it. Default: false; such a
+   * `url` is refused with a `TypeError`.
+   */
+  readonly allowPlaintext?: boolean;
   /** What this program calls itself, for people: shown with what follows from its calls. At most 64 characters. */
   readonly name?: string;
   /** Gives connecting up; does nothing to the client once there is one. */
@@ -28,6 +34,7 @@ export interface ConnectToOptions {
  */
 export async function connectTo(options: ConnectToOptions): Promise<Client> {
   const { url, token, connectTimeoutMs = 10_000, onDiagnostic } = options;
+  checkSecrecy(url, options.allowPlaintext);
   return Client.open(
     {
       dial: (channelOptions, signal) => Channel.open(browserSocket({ url, token, signal }), channelOptions),

@@ -5,6 +5,7 @@ import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { isLoopback } from "./address.ts";
 import { DaemonNotRunningError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";
+import { hasOpenFilesIn } from "./open-files.ts";
 
 const maxFileChars = 65_536;
 
@@ -37,11 +38,14 @@ export async function readDaemonFile(stateDir: string): Promise<DaemonFile> {
   return parse(text, path);
 }
 
-/** Whether the process that wrote the file still runs, as far as this process can see. */
-export function isAlive(pid: number): boolean {
+/**
+ * Whether the daemon of a state directory still runs, as far as this process can see. Its number alone proves nothing
+ * after its end: where the system tells, the process must have files of the directory open.
+ */
+export function isAlive(pid: number, stateDir: string): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    return hasOpenFilesIn(pid, stateDir) !== false;
   } catch {
     // EPERM is another user's process: the daemon has ended and its number was given away.
     return false;

@@ -12,8 +12,10 @@ unix() { call --unix-socket "$(field socketPath)" "http://localhost$1" "${@:2}";
 tcp() { call "$(field url)$1" "${@:2}"; }
 
 # JSON-RPC, over the Unix socket.
-created=$(unix /v1/rpc --data '{"jsonrpc":"2.0","id":1,"method":"session/create","params":{"cwd":"'"$PWD"'"}}')
-id=$(sed 's/.*"sessionId":"\([^"]*\)".*/\1/' <<<"$created")
+# The directory may have any name: JSON of it is made by a program that knows how, Node here, and the answer is read by it.
+create='JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/create", params: { cwd: process.cwd() } })'
+created=$(unix /v1/rpc --data "$(node -p "$create")")
+id=$(node -p 'JSON.parse(process.argv[1]).result.sessionId' "$created")
 
 # A path of its own, over TCP. Answers when the model's provider has accepted the request that carries the push.
 tcp "/v1/sessions/$id/deliveries?until=delivered" \

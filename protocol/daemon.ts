@@ -106,6 +106,10 @@ export const Readiness = Type.Object(
     store: Type.Enum(["open", "failing"], { description: "Whether the store takes writes." }),
     pi: Type.Enum(["found", "missing"], { description: "Whether the pi that the daemon was started with is there." }),
     eventLoopDelayMs: Type.Integer({ minimum: 0, description: "How late a timer of the daemon's was just now." }),
+    lostLogLines: Type.Integer({
+      minimum: 0,
+      description: "Lines that the daemon's log file has not taken, such as on a full disk; no reason not to be ready.",
+    }),
   },
   { additionalProperties: false },
 );

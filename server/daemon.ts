@@ -12,6 +12,7 @@ import type { EdgeLimits } from "./edge/limits.ts";
 import { tlsListener } from "./edge/tls.ts";
 import { ResourceStack } from "./lib/resource-stack.ts";
 import { StartError } from "./lib/start-error.ts";
+import { lostLines } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
@@ -177,8 +178,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       pi,
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
+      lostLogLines: () => lostLines(log),
     };
-    const measured = { startedAt: facts.startedAt, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
+    const measured = { ...facts, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
     const kept = { ...limits, everyMs, shrinkPages };
     resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>

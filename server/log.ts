@@ -2,6 +2,8 @@ import { type Logger, pino } from "pino";
 import { limits } from "./config.ts";
 import { RotatingFile } from "./lib/rotating-file.ts";
 
+const files = new WeakMap<Logger, RotatingFile>();
+
 export interface LogOptions {
   readonly level: string;
   /** Default: stderr. */
@@ -39,12 +41,17 @@ function openedOrNone(path: string): RotatingFile | undefined {
  * message.
  */
 export function createLog({ level, file, lines }: LogOptions): Logger {
-  const destination =
-    file === undefined
-      ? (lines ?? pino.destination({ dest: 2, sync: true }))
-      : new RotatingFile(file, limits.maxLogBytes);
-  return pino(
+  const rotating = file === undefined ? undefined : new RotatingFile(file, limits.maxLogBytes);
+  const destination = rotating ?? lines ?? pino.destination({ dest: 2, sync: true });
+  const log = pino(
     { level, base: { pid: process.pid }, redact: { paths: ["token", "*.token", "authorization", "*.authorization"] } },
     destination,
   );
+  if (rotating !== undefined) files.set(log, rotating);
+  return log;
+}
+
+/** How many lines of a log of {@link createLog}'s its file has not taken. */
+export function lostLines(log: Logger): number {
+  return files.get(log)?.lost ?? 0;
 }

@@ -11,6 +11,7 @@ import type { Database } from "./store/database.ts";
 
 export interface MetricSources {
   readonly startedAt: number;
+  readonly lostLogLines: () => number;
   readonly registry: Registry;
   readonly tracker: DeliveryTracker;
   readonly dialogs: DialogDesk;
@@ -74,6 +75,7 @@ export class Metrics {
       histogram("pi_rpcd_store_commit_seconds", "From a transaction's begin to its sync.", database.commitTimes),
       gauge("pi_rpcd_store_unwritten", "Changes that wait until the store can be written again.", database.unwritten),
       gauge("pi_rpcd_resident_bytes", "The daemon's own memory.", process.memoryUsage.rss()),
+      counter("pi_rpcd_lost_log_lines_total", "Lines that the log's file has not taken.", sources.lostLogLines()),
       this.#loop(),
     ];
   }

@@ -76,7 +76,9 @@ export class Conversation {
     if (question !== undefined) {
       this.#draft ??= editor.text;
       for (const line of questionLines(question.dialog)) canvas.line(line, "magenta");
-      editor.set(question.dialog.method === "editor" ? (question.dialog.prefill ?? "") : "");
+      const prefill = question.dialog.method === "editor" ? (question.dialog.prefill ?? "") : "";
+      editor.set(prefill);
+      if (editor.text !== prefill) canvas.line("  (control characters are left out of the text)", "yellow");
     } else if (this.#draft !== undefined) {
       editor.set(this.#draft);
       this.#draft = undefined;

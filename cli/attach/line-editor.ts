@@ -1,3 +1,4 @@
+import { printable } from "../text.ts";
 import { textWidth, widthOf } from "./width.ts";
 
 /** A key as `readline.emitKeypressEvents` names it. */
@@ -13,6 +14,8 @@ export type Asked =
   | { readonly kind: "interrupt" }
   | { readonly kind: "end" };
 
+/** What would leave the row. */
+const shownAs: Readonly<Record<string, string>> = { "\n": "⏎", "\t": " " };
 const maxHistory = 100;
 /** More is not taken: a line is no file. */
 const maxCharacters = 100_000;
@@ -32,9 +35,9 @@ export class LineEditor {
     return this.#characters.join("");
   }
 
-  /** Puts a text in the line's place, with the cursor behind it. */
+  /** Puts a text in the line's place, with the cursor behind it, as if it were pasted. */
   set(text: string): void {
-    this.#characters = [...text];
+    this.#characters = typeable(text);
     this.#cursor = this.#characters.length;
   }
 
@@ -63,7 +66,7 @@ export class LineEditor {
   view(width: number): { readonly label: string; readonly text: string; readonly column: number } {
     const label = textWidth(this.label) <= width / 2 ? this.label : "> ";
     const room = Math.max(4, width - textWidth(label));
-    const shown = this.#characters.map((character) => (character === "\n" ? "⏎" : character));
+    const shown = this.#characters.map((character) => shownAs[character] ?? character);
     let from = 0;
     let before = textWidth(shown.slice(0, this.#cursor).join(""));
     // The cursor needs a column of its own.
@@ -91,7 +94,7 @@ export class LineEditor {
   }
 
   #insert(text: string): void {
-    const added = [...text.replaceAll("\r\n", "\n").replaceAll("\r", "\n")].filter(isTypeable);
+    const added = typeable(text);
     if (this.#characters.length + added.length > maxCharacters) return;
     this.#characters.splice(this.#cursor, 0, ...added);
     this.#cursor += added.length;
@@ -142,8 +145,8 @@ export class LineEditor {
   }
 }
 
-function isTypeable(character: string): boolean {
-  return (
-    character === "\n" || character === "\t" || (character >= " " && !(character >= "\u007f" && character < "\u00a0"))
-  );
+/** The characters of a text without those by which a terminal could be moved or a line turned around. */
+function typeable(text: string): string[] {
+  const lines = text.replaceAll(/\r\n|[\r\u2028\u2029]/g, "\n");
+  return [...printable(lines).replaceAll(/[\u061c\u200e\u200f]/g, "")];
 }

@@ -46,8 +46,16 @@ _pi_rpcd_files() {
   compopt -o filenames 2>/dev/null || :
 }
 
+# Not by compgen -W, which runs the commands that its words name.
 _pi_rpcd_sessions() {
-  ${listSessions}
+  local id
+  COMPREPLY=()
+  while IFS= read -r id; do
+    case $id in
+      "$cur"*) COMPREPLY+=("$id") ;;
+    esac
+  done <<< "last
+$(${listSessions})"
 }
 
 _pi_rpcd() {
@@ -94,7 +102,7 @@ complete -F _pi_rpcd pi-rpcd
       case "directories":
         return "_pi_rpcd_files -d;";
       case "sessions":
-        return `_pi_rpcd_words "last $(_pi_rpcd_sessions)";`;
+        return "_pi_rpcd_sessions;";
       case "commands":
         return `_pi_rpcd_words "${names}";`;
     }

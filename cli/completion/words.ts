@@ -30,8 +30,11 @@ export function namesOf(option: string, { short }: OptionSpec): readonly string[
   return short === undefined ? [`--${option}`] : [`--${option}`, `-${short}`];
 }
 
-/** The shell command that prints the ids of the sessions, one a line; nothing where no daemon runs. */
-export const listSessions = `pi-rpcd ls --json 2>/dev/null | grep -o '"sessionId":"[^"]*"' | cut -d'"' -f4`;
+/**
+ * The shell command that prints the ids of the sessions, one a line; nothing where no daemon runs. What is no id, and
+ * could mean something to a shell, is left out, whoever has answered.
+ */
+export const listSessions = "pi-rpcd ls --ids 2>/dev/null | grep -E '^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$'";
 
 /** A text within single quotes of a shell. */
 export function quoted(text: string): string {

@@ -118,8 +118,10 @@ const daemon: Readonly<
   sweepStoreEveryMs: "How often the daemon looks for what is to be forgotten, beside its start.",
   maxShrinkPages: "Pages of 4 KiB that the store gives back to the file system each time.",
   maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
-  maxLogBytes: "The daemon's log file. One older file of this size is kept beside it.",
-  maxCallLogBytes: "The file of the calls that have changed something. As above.",
+  maxLogBytes:
+    "The daemon's log file. One older file of this size is kept beside it. Where no file can be begun, it grows to twice this; lines beyond are lost, and counted in `daemon/ready`.",
+  maxCallLogBytes:
+    "The file of the calls that have changed something. As above, but lines that are lost are not counted.",
 };
 
 const prompts: Readonly<Record<keyof typeof daemonLimits.prompts, string>> = {

@@ -2,16 +2,18 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Dialog, DialogAnswer, SessionHandle } from "../../client/index.ts";
 import { answer, call } from "../../provider/reply.ts";
+import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { type Watcher, watch } from "../helpers/watcher.ts";
 
 const extension = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
-function stageWith(atStart?: object): Promise<Stage> {
-  return startStage({
-    agent: { settings: { extensions: [extension] } },
-    ...(atStart === undefined ? {} : { env: () => ({ ASK_AT_START: JSON.stringify(atStart) }) }),
-  });
+const agent = { settings: { extensions: [extension] } };
+const shared = shareStage({ agent });
+
+/** One where the extension asks while pi starts. */
+function stageAsking(atStart: object): Promise<Stage> {
+  return startStage({ agent, env: () => ({ ASK_AT_START: JSON.stringify(atStart) }) });
 }
 
 const isNotify = (text: string) => (heard: { params: { event?: { method?: string; message?: string } } }) =>
@@ -33,7 +35,7 @@ async function opened(watcher: Watcher, title: string): Promise<Dialog> {
 const ask = (session: SessionHandle, ...questions: object[]) => session.prompt(`/ask ${JSON.stringify(questions)}`);
 
 test("an extension's questions are answered by clients, each once, in a run and without one", async () => {
-  await using stage = await stageWith();
+  await using stage = await shared.use();
   const { client, provider, cwd } = stage;
   const session = await client.createSession({ cwd, model: "scripted/model-1", dialogPolicy: { kind: "wait" } });
   await using watcher = await watch(stage.daemon.file, session.id);
@@ -126,7 +128,7 @@ test("an extension's questions are answered by clients, each once, in a run and 
 });
 
 test("nobody can answer: the extension goes on with its default, and it is told why", async () => {
-  await using stage = await stageWith();
+  await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id);
   await ask(session, { method: "confirm", title: "Anybody" }, { method: "editor", title: "Nobody" });
@@ -136,7 +138,7 @@ test("nobody can answer: the extension goes on with its default, and it is told 
 });
 
 test("a client that dies holding a question finds it again under its id, and its handler is asked", async () => {
-  await using stage = await stageWith();
+  await using stage = await shared.use();
   const session = await stage.session();
   const first = await watch(stage.daemon.file, session.id, { dialogs: true });
   const asked = ask(session, { method: "input", title: "Held" });
@@ -153,19 +155,19 @@ test("a client that dies holding a question finds it again under its id, and its
 });
 
 test("a question while pi starts, which nobody can answer, ends the start by name", async () => {
-  await using stage = await stageWith({});
+  await using stage = await stageAsking({});
   const error = await stage.session().catch((refusal: unknown) => refusal);
   expect(error).toMatchObject({ kind: "startup_dialog", data: { title: "May I start?" } });
 });
 
 test("a question with a timeout while pi starts is waited out", async () => {
-  await using stage = await stageWith({ timeout: 1_500 });
+  await using stage = await stageAsking({ timeout: 1_500 });
   const session = await stage.session();
   expect((await session.get()).state).toBe("idle");
 });
 
 test("a question that no start waits for is asked as soon as pi reads", async () => {
-  await using stage = await stageWith({ detached: true });
+  await using stage = await stageAsking({ detached: true });
   const session = await stage.client.createSession({
     cwd: stage.cwd,
     model: "scripted/model-1",

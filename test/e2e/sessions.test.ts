@@ -103,8 +103,9 @@ describe("prompts on real pi", () => {
 
 describe("a session on real pi", () => {
   test("outlives its child and its daemon, with its transcript", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const before = await stage.session();
+    const { generation } = await before.get();
     expect(await before.promptAndWait("remember 4711")).toContain("4711");
     await stage.restart();
     const after = stage.client.session(before.id);
@@ -113,13 +114,13 @@ describe("a session on real pi", () => {
     expect(stage.provider.requests.at(-1)?.hasText("remember 4711")).toBe(true);
     expect(await after.get()).toMatchObject({
       state: "idle",
-      generation: 2,
+      generation: generation + 1,
       model: { provider: "scripted", id: "model-1" },
     });
   });
 
   test("gives a client with a cursor from before a restart everything behind it, without a hole", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     await session.promptAndWait("one");
     const before = (await session.get()).cursor;

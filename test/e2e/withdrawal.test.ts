@@ -97,6 +97,8 @@ describe("a push that is cancelled", () => {
       outcomes.push(delivery.state);
     }
     for (const state of outcomes) expect(["cancelled", "inserted"]).toContain(state);
+    // What was inserted goes with it, and others may have the session.
+    await session.promptAndWait("go on");
   });
 });
 
@@ -113,7 +115,7 @@ describe("a push that expires", () => {
   });
 
   test("while the daemon is down is given up by the next one", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "stale", deliverAs: "nextTurn", expiresAfterMs: 300 });
     await push.accepted;
@@ -176,6 +178,8 @@ test("an abort says what it has made of the pushes", async () => {
     { deliveryId: next.id, state: "held" },
   ]);
   gate.open();
+  // What is left goes with it, and others may have the session.
+  await session.promptAndWait("go on");
 });
 
 test("a compaction says which pushes it has cut off before any request carried them, and keeps the others", async () => {
@@ -244,7 +248,7 @@ describe("a parked push that is sent again", () => {
   });
 
   test("in a session without a child wakes it", async () => {
-    await using stage = await startStage({ provider: { script: [status(400), answer("Now.")] } });
+    await using stage = await shared.use({ script: [status(400), answer("Now.")] });
     const session = await stage.session();
     const push = session.push({ customType: "n", content: "over a restart" });
     await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "parked" } });

@@ -14,7 +14,7 @@ const restsWithinMs = 5_000;
 /** A shared stage for the time of one test. */
 export interface StageOfTest
   extends AsyncDisposable,
-    Pick<Stage, "root" | "cwd" | "stateDir" | "agentDir" | "daemon" | "client"> {
+    Pick<Stage, "root" | "cwd" | "stateDir" | "agentDir" | "daemon" | "client" | "restart"> {
   readonly provider: TestsProvider;
   /** An idle session of a test that is over, of which nothing is left but its transcript; else a new one. */
   session(api?: ScriptedName): Promise<SessionHandle>;
@@ -71,9 +71,20 @@ class House {
       taken.push(room);
       return stage.client.session(room.id);
     };
-    const { root, cwd, stateDir, agentDir, daemon, client } = stage;
+    const { root, cwd, stateDir, agentDir } = stage;
     return {
-      ...{ root, cwd, stateDir, provider, agentDir, daemon, client, session, freshSession },
+      ...{ root, cwd, stateDir, provider, agentDir, session, freshSession },
+      get daemon() {
+        return stage.daemon;
+      },
+      get client() {
+        return stage.client;
+      },
+      restart: async (between) => {
+        // They have no pi any more.
+        this.#free = [];
+        await stage.restart(between);
+      },
       [Symbol.asyncDispose]: () => this.#leave(stage, { provider, taken }),
     };
   }
@@ -116,11 +127,11 @@ async function isAtRest(client: Client, { id, api }: Room): Promise<boolean> {
   const session = client.session(id);
   try {
     await session.waitForIdle({ timeoutMs: restsWithinMs });
-    const { state, generation, model, lostPrompts, pendingDialogs, name, control } = await session.get();
+    const { state, restarts, model, lostPrompts, pendingDialogs, name, control } = await session.get();
     const { deliveries } = await client.call("delivery/list", { sessionId: id, limit: 500 });
     return (
       state === "idle" &&
-      generation === 1 &&
+      restarts === undefined &&
       `${model?.provider}/${model?.id}` === `${api}/model-1` &&
       lostPrompts.length + pendingDialogs.length === 0 &&
       name === undefined &&

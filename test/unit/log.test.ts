@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createLog } from "../../server/log.ts";
+import { createLog, lostLines } from "../../server/log.ts";
 
 test("the daemon's log leaves fields out that are named as tokens", () => {
   const directory = mkdtempSync(join(tmpdir(), "log-"));
@@ -13,4 +13,12 @@ test("the daemon's log leaves fields out that are named as tokens", () => {
   rmSync(directory, { recursive: true });
   expect(text).not.toMatch(/t-[1-4]/);
   expect(text).toContain("said");
+});
+
+test("a log says how many lines its file has not taken", () => {
+  expect(existsSync("/dev/full")).toBe(process.platform === "linux");
+  const log = createLog({ level: "info", file: process.platform === "linux" ? "/dev/full" : "/dev/null" });
+  log.info("one");
+  log.info("two");
+  expect(lostLines(log)).toBe(process.platform === "linux" ? 2 : 0);
 });

@@ -17,6 +17,7 @@ export interface DaemonFacts {
   readonly pi: PiInfo;
   readonly connections: () => number;
   readonly store: () => StoreInfo;
+  readonly lostLogLines: () => number;
 }
 
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {

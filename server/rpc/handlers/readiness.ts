@@ -6,14 +6,20 @@ import { limits } from "../../config.ts";
 export interface ReadinessFacts {
   readonly pi: Pick<PiInfo, "path">;
   readonly store: () => StoreInfo;
+  readonly lostLogLines: () => number;
 }
 
 /** How the daemon is, where it can do its work. Throws `not_ready`, with every reason, where it cannot. */
-export async function readiness({ pi, store }: ReadinessFacts): Promise<Readiness> {
+export async function readiness({ pi, store, lostLogLines }: ReadinessFacts): Promise<Readiness> {
   const eventLoopDelayMs = await loopDelayMs();
   const { state, why } = store();
   const found = existsSync(pi.path);
-  const checks = { store: state, pi: found ? "found" : "missing", eventLoopDelayMs } as const;
+  const checks = {
+    store: state,
+    pi: found ? "found" : "missing",
+    eventLoopDelayMs,
+    lostLogLines: lostLogLines(),
+  } as const;
   const reasons = [
     ...(state === "open" ? [] : [`The store cannot be written: ${why ?? "it fails"}.`]),
     ...(found ? [] : [`There is no pi at ${pi.path} any more.`]),

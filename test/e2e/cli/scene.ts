@@ -150,10 +150,12 @@ export class Scene implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const running of this.#running) running.kill("SIGKILL");
     await Promise.all([...this.#running].map(({ ended }) => ended));
-    const { code, stderr } = await this.run(["stop"]);
+    // Where no daemon has been there is none to be stopped.
+    const stopped = existsSync(this.stateDir) ? await this.run(["stop"]) : undefined;
     await this.provider.close();
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
-    if (code !== 0) throw new Error(`The daemon could not be stopped: ${stderr}`);
+    if (stopped !== undefined && stopped.code !== 0)
+      throw new Error(`The daemon could not be stopped: ${stopped.stderr}`);
   }
 }
 

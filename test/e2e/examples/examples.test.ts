@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -10,9 +11,10 @@ const examples = join(import.meta.dirname, "..", "..", "..", "examples");
 const pushed = "The nightly build is green.";
 
 /** Runs a program in the stage's directory, as a user of that stage's daemon would. */
-async function play(stage: Stage, file: string, args: readonly string[]): Promise<string> {
+async function play(stage: Stage, file: string, args: readonly string[], cwd = stage.cwd): Promise<string> {
+  mkdirSync(cwd, { recursive: true });
   const env = { ...process.env, PI_RPCD_STATE_DIR: stage.stateDir };
-  return (await promisify(execFile)(file, args, { cwd: stage.cwd, env, timeout: 50_000 })).stdout;
+  return (await promisify(execFile)(file, args, { cwd, env, timeout: 50_000 })).stdout;
 }
 
 test("push-while-running.ts gets its receipt for the very request that carries the push", async () => {
@@ -32,7 +34,7 @@ test("push-while-running.ts gets its receipt for the very request that carries t
 
 test("curl.sh calls the daemon over the Unix socket and over TCP, and leaves no session", async () => {
   await using stage = await startStage();
-  const output = await play(stage, "bash", [join(examples, "curl.sh")]);
+  const output = await play(stage, "bash", [join(examples, "curl.sh")], join(stage.cwd, 'odd", "name": "forged'));
   const answers = output.trim().split("\n");
   const [delivered, answered, closed] = answers.map((line) => JSON.parse(line) as Record<string, unknown>);
   expect(answers).toHaveLength(3);

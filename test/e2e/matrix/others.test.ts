@@ -122,6 +122,8 @@ describe("an extension's provider that says start before its request is answered
     expect(await entries(session, delivery.deliveryId)).toBe(1);
     await session.waitForIdle();
     await session.command({ type: "set_model", provider: "scripted", modelId: "model-1" });
+    // What is parked goes with it, and others may have the session.
+    await session.promptAndWait("go on");
     return delivery;
   }
 
@@ -176,7 +178,7 @@ describe("a held push, when inside pi", () => {
 
   test.each(["/test-new", "/test-fork"])("%s puts another session in, stays with its own", async (command) => {
     await using stage = await shared.use();
-    const session = await stage.session();
+    const session = await stage.freshSession();
     await session.promptAndWait("a first prompt");
     const before = (await session.get()).file;
     const known = (await stage.client.listSessions()).map(({ sessionId }) => sessionId);
@@ -243,7 +245,7 @@ describe("what a push may not be", () => {
   });
 
   test("to a session whose pi has died or was put away is delivered all the same", async () => {
-    await using stage = await startStage();
+    await using stage = await shared.use();
     const session = await stage.session();
     process.kill((await session.get()).pid as number, "SIGKILL");
     await expect.poll(async () => (await session.get()).state).toBe("crashed");

@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createValidator } from "../../../protocol/validation.ts";
 import { fencesOf, read } from "../../contract/docs/documents.ts";
@@ -7,12 +9,14 @@ import { startStage } from "../../helpers/stage.ts";
 
 test("the lines of README.md for curl do what they say", async () => {
   await using stage = await startStage();
+  const cwd = join(stage.cwd, `odd", "name": "$(touch forged) 'x'`);
+  mkdirSync(cwd);
   const [, section = ""] = /\n## With curl\n(.*?)\n## /s.exec(read("README.md")) ?? [];
   const blocks = fencesOf(section).map(({ text }) => text);
   // curl puts no line end behind an answer.
   const script = blocks.join("\n").replaceAll(/^(unix "?\/(?:[^\\\n]|\\\n)*)$/gm, "$1; echo");
   const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
-    cwd: stage.cwd,
+    cwd,
     env: { ...process.env, PI_RPCD_STATE_DIR: stage.stateDir },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -36,6 +40,7 @@ test("the lines of README.md for curl do what they say", async () => {
   });
   await Promise.race([streams.promise, exited]);
   const [session] = await stage.client.listSessions();
+  expect([session?.cwd, session?.name, readdirSync(cwd)]).toEqual([cwd, undefined, []]);
   await stage.client.call("session/close", { sessionId: session?.sessionId ?? "" });
   expect(await exited, `${output}\n${errors}`).toEqual([0, null]);
   expect(await stage.client.listSessions()).toEqual([]);

@@ -4,9 +4,11 @@ import { expect, test } from "vitest";
 import { httpCall, type ProviderEvent } from "../../../client/index.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
+import { shareStage } from "../../helpers/shared-stage.ts";
 import { startStage } from "../../helpers/stage.ts";
 import { type Watcher, watch } from "../../helpers/watcher.ts";
 
+const shared = shareStage();
 const mebibyte = 1024 * 1024;
 const marked = "only-for-those-who-ask-7c1e";
 const tool = answer("I run it.", call("bash", { command: "true" }));
@@ -17,7 +19,7 @@ async function prepared(watcher: Watcher) {
 }
 
 test("each subscriber gets what it asked for, and nothing of what another asked", async () => {
-  await using stage = await startStage({ provider: { script: [status(529), tool, "Done."] } });
+  await using stage = await shared.use({ script: [status(529), tool, "Done."] });
   const session = await stage.session();
   const [file, id] = [stage.daemon.file, session.id];
   await using none = await watch(file, id);
@@ -43,7 +45,7 @@ test("each subscriber gets what it asked for, and nothing of what another asked"
 });
 
 test("numbers have no holes for anybody, and `after` says where the others stand", async () => {
-  await using stage = await startStage({ provider: { script: [status(529), tool, "Done."] } });
+  await using stage = await shared.use({ script: [status(529), tool, "Done."] });
   const session = await stage.session();
   await using without = await watch(stage.daemon.file, session.id);
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "payload" });
@@ -60,7 +62,7 @@ test("numbers have no holes for anybody, and `after` says where the others stand
 });
 
 test("requests of the past are not replayed", async () => {
-  await using stage = await startStage();
+  await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
@@ -72,7 +74,7 @@ test("requests of the past are not replayed", async () => {
 });
 
 test("subscribing again changes the level, and without one it stays", async () => {
-  await using stage = await startStage();
+  await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   const told = async (params: object): Promise<unknown[]> => {
@@ -91,7 +93,7 @@ test("subscribing again changes the level, and without one it stays", async () =
 
 test("who asks while a request is on its way hears of the next one first", async () => {
   const gate = new Gate();
-  await using stage = await startStage({ provider: { script: [behind(hold(gate), tool), "Done."] } });
+  await using stage = await shared.use({ script: [behind(hold(gate), tool), "Done."] });
   const session = await stage.session();
   await using first = await watch(stage.daemon.file, session.id, { provider: "summary" });
   const run = session.promptAndWait("Hello.");
@@ -123,7 +125,7 @@ test("a list and a payload that are too large are left out, and their sizes are 
 });
 
 test("an unknown level is refused by name, and HTTP has no subscriptions", async () => {
-  await using stage = await startStage();
+  await using stage = await shared.use();
   const session = await stage.session();
   await using watcher = await watch(stage.daemon.file, session.id);
   for (const provider of ["all", "", "Summary", 1, null, ["summary"], "constructor"]) {
@@ -136,7 +138,7 @@ test("an unknown level is refused by name, and HTTP has no subscriptions", async
 });
 
 test("the client gives requests as a stream, each reader at its own level", async () => {
-  await using stage = await startStage({ provider: { script: [status(529), "Understood."] } });
+  await using stage = await shared.use({ script: [status(529), "Understood."] });
   const session = await stage.session();
   await using plain = session.events();
   await using summary = session.providerEvents();

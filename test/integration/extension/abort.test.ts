@@ -3,11 +3,14 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, call, hang, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 test("an abort before the headers ends the attempt as aborted", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [behind(hold(gate), hang())] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [behind(hold(gate), hang())] });
+  const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   await gate.reached;
   await pi.rpc({ type: "abort" });
@@ -17,8 +20,8 @@ test("an abort before the headers ends the attempt as aborted", async () => {
 
 test("an abort in the middle of the answer leaves the push delivered and not answered", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [answer("Hel", hold(gate), "lo.")] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [answer("Hel", hold(gate), "lo.")] });
+  const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   await pi.event("message_update");
   await pi.rpc({ type: "abort" });
@@ -30,8 +33,8 @@ test("an abort in the middle of the answer leaves the push delivered and not ans
 });
 
 test("a steering push that an abort during a tool overtakes stays held, and goes before the next prompt", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })));
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -55,8 +58,8 @@ test("a steering push that an abort during a tool overtakes stays held, and goes
 });
 
 test("what an abort has left goes, in its order, with the run that the next push starts", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })));
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -73,8 +76,8 @@ test("what an abort has left goes, in its order, with the run that the next push
 });
 
 test("what an abort has left enters a run that a prompt alone starts at its first boundary", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "One.", "Two.");
   await pi.rpc({ type: "prompt", message: "Run it." });

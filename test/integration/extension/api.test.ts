@@ -6,10 +6,16 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, call, hold, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, type PiOptions, push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
 
-/** pi with an extension that uses the API, without the helper and without a daemon. */
+const shared = sharePi();
+
+/** pi with an extension that uses the API, without the helper and without a daemon. It knows ids over all its sessions. */
+const alone = { after: ["delivering"], entry: "none", isConfigured: false } as const;
+
+/** One that is not shared. */
 async function startAlone(options: Omit<PiOptions, "entry" | "isConfigured">): Promise<Pi> {
-  return await startPi({ after: ["delivering"], ...options, entry: "none", isConfigured: false });
+  return await startPi({ ...alone, ...options });
 }
 
 async function ask(pi: Pi, command: "deliver" | "wait", what: Record<string, unknown>): Promise<void> {
@@ -21,8 +27,8 @@ const inRequests = (provider: { requests: readonly { countText(text: string): nu
   provider.requests.map((request) => request.countText(message.content));
 
 test("without a daemon, a message of an extension is delivered with evidence and answered", async () => {
-  await using provider = await startProvider({ script: ["Understood."] });
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use({ script: ["Understood."], ...alone });
+  const { pi, provider } = lent;
   await ask(pi, "deliver", { tag: "a", message });
   expect(await pi.told("a.delivered")).toBe("delivered headers");
   expect(await pi.told("a.answered")).toBe("answered headers");
@@ -31,8 +37,8 @@ test("without a daemon, a message of an extension is delivered with evidence and
 });
 
 test("a message from within a tool call is in the very next request, in one run", async () => {
-  await using provider = await startProvider();
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use(alone);
+  const { pi, provider } = lent;
   provider.add(answer(call("deliver", { ask: JSON.stringify({ tag: "a", message }) })), "Understood.");
   await pi.rpc({ type: "prompt", message: "Go." });
   expect(await pi.told("a.answered")).toBe("answered headers");
@@ -42,8 +48,8 @@ test("a message from within a tool call is in the very next request, in one run"
 });
 
 test("a message for the next turn waits for the user's prompt and stands before it", async () => {
-  await using provider = await startProvider();
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use(alone);
+  const { pi, provider } = lent;
   await ask(pi, "deliver", { tag: "a", message, options: { deliverAs: "nextTurn" } });
   await pi.told("a");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -52,8 +58,8 @@ test("a message for the next turn waits for the user's prompt and stands before 
 });
 
 test("an overloaded provider delays the delivery, and a refusal for good rejects it with its words", async () => {
-  await using provider = await startProvider({ script: [status(529), "Now.", status(400)] });
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use({ script: [status(529), "Now.", status(400)], ...alone });
+  const { pi, provider } = lent;
   await ask(pi, "deliver", { tag: "a", message });
   expect(await pi.told("a.delivered")).toBe("delivered headers");
   expect(await pi.told("a.answered")).toBe("answered headers");
@@ -65,20 +71,20 @@ test("an overloaded provider delays the delivery, and a refusal for good rejects
 });
 
 test("a message that a failed run has left is carried by the next run, and can be waited for then", async () => {
-  await using provider = await startProvider({ script: [status(400), "Both."] });
-  await using pi = await startAlone({ provider });
-  await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1" } });
+  await using lent = await shared.use({ script: [status(400), "Both."], ...alone });
+  const { pi } = lent;
+  await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "left" } });
   await pi.told("a.delivered");
   await pi.rpc({ type: "prompt", message: "Go on." });
   await pi.event("message_end", (record) => JSON.stringify(record).includes("Both."));
-  await ask(pi, "wait", { tag: "w", deliveryId: "d1" });
+  await ask(pi, "wait", { tag: "w", deliveryId: "left" });
   expect(await pi.told("w")).toMatch(/^(delivered|answered) headers$/);
 });
 
 test("an abort before the headers parks the message and is said", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [behind(hold(gate), answer("Never."))] });
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use({ script: [behind(hold(gate), answer("Never."))], ...alone });
+  const { pi } = lent;
   await ask(pi, "deliver", { tag: "a", message });
   await gate.reached;
   await pi.rpc({ type: "abort" });
@@ -159,9 +165,9 @@ test("the end of pi rejects what was on its way, and no wait keeps pi alive", as
 });
 
 test("waits end at their time, at their signal, at once when the state was reached, and never otherwise", async () => {
-  await using provider = await startProvider({ script: ["Understood."] });
-  await using pi = await startAlone({ provider });
-  await ask(pi, "deliver", { tag: "a", message, options: { deliverAs: "nextTurn", deliveryId: "d1" } });
+  await using lent = await shared.use({ script: ["Understood."], ...alone });
+  const { pi } = lent;
+  await ask(pi, "deliver", { tag: "a", message, options: { deliverAs: "nextTurn", deliveryId: "waited" } });
   const waits: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
     ["zero", { options: { timeoutMs: 0 } }, /^WaitTimeoutError timeout: .*it is held/],
     ["short", { options: { timeoutMs: 1 } }, /^WaitTimeoutError/],
@@ -174,21 +180,25 @@ test("waits end at their time, at their signal, at once when the state was reach
     ["unknown", { deliveryId: "d9" }, /^UnknownDeliveryError/],
   ];
   for (const [tag, what, outcome] of waits) {
-    await ask(pi, "wait", { tag, deliveryId: "d1", ...what });
+    await ask(pi, "wait", { tag, deliveryId: "waited", ...what });
     expect(await pi.told(tag), tag).toMatch(outcome);
   }
-  await ask(pi, "wait", { tag: "forever", deliveryId: "d1", options: { timeoutMs: "Infinity", until: "answered" } });
+  await ask(pi, "wait", {
+    tag: "forever",
+    deliveryId: "waited",
+    options: { timeoutMs: "Infinity", until: "answered" },
+  });
   await pi.rpc({ type: "prompt", message: "Go." });
   expect(await pi.told("forever")).toBe("answered headers");
   for (const until of ["inserted", "prepared", "delivered", "answered"]) {
-    await ask(pi, "wait", { tag: `late.${until}`, deliveryId: "d1", options: { until, timeoutMs: 0 } });
+    await ask(pi, "wait", { tag: `late.${until}`, deliveryId: "waited", options: { until, timeoutMs: 0 } });
     expect(await pi.told(`late.${until}`)).toBe("answered headers");
   }
 });
 
 test("what cannot be delivered is refused by name, and reaches nobody", async () => {
-  await using provider = await startProvider();
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use(alone);
+  const { pi, provider } = lent;
   const image = { type: "image", data: "AAAA", mimeType: "text/html" };
   const wrong: readonly (readonly [string, Record<string, unknown>])[] = [
     ["emptyContent", { message: { ...message, content: "" } }],
@@ -224,9 +234,9 @@ test("what cannot be delivered is refused by name, and reaches nobody", async ()
 });
 
 test("an id stands for one message: the same again is the same delivery, another is refused", async () => {
-  await using provider = await startProvider({ script: ["Understood."] });
-  await using pi = await startAlone({ provider });
-  const options = { deliveryId: "d1", deliverAs: "nextTurn" };
+  await using lent = await shared.use({ script: ["Understood."], ...alone });
+  const { pi } = lent;
+  const options = { deliveryId: "same", deliverAs: "nextTurn" };
   await ask(pi, "deliver", { tag: "a", message, options });
   await ask(pi, "deliver", { tag: "b", message, options });
   await ask(pi, "deliver", { tag: "c", message: { ...message, content: "Else." }, options });
@@ -234,23 +244,23 @@ test("an id stands for one message: the same again is the same delivery, another
   await pi.rpc({ type: "prompt", message: "Go." });
   expect(await pi.told("a.answered")).toBe("answered headers");
   expect(await pi.told("b.answered")).toBe("answered headers");
-  expect(await pi.inserted()).toEqual(["d1"]);
+  expect(await pi.inserted()).toEqual(["same"]);
 });
 
 test("a message is given up when its signal aborts before pi has it", async () => {
-  await using provider = await startProvider();
-  await using pi = await startAlone({ provider });
+  await using lent = await shared.use(alone);
+  const { pi, provider } = lent;
   await ask(pi, "deliver", {
     tag: "a",
     message,
-    options: { deliverAs: "nextTurn", deliveryId: "d1" },
+    options: { deliverAs: "nextTurn", deliveryId: "given-up" },
     abortAfterMs: 1,
   });
   expect(await pi.told("a.delivered")).toMatch(/^TimeoutError/);
   await pi.rpc({ type: "prompt", message: "Go." });
   await pi.event("agent_settled");
   expect(inRequests(provider)).toEqual([0]);
-  await ask(pi, "wait", { tag: "w", deliveryId: "d1" });
+  await ask(pi, "wait", { tag: "w", deliveryId: "given-up" });
   expect(await pi.told("w")).toMatch(/^DeliveryFailedError ended: .*cancelled/);
 });
 
@@ -278,8 +288,8 @@ test("two extensions with copies of their own share one engine, in any order bes
 });
 
 test("a client's push with the id of an extension's message is refused, and never takes its receipts", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider, after: ["delivering"] });
+  await using lent = await shared.use({ after: ["delivering"] });
+  const { pi } = lent;
   await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1", deliverAs: "nextTurn" } });
   await pi.told("a");
   expect(await pi.hold(push("d1", "Another."), push("d2", "A push.", { deliverAs: "nextTurn" }))).toEqual({

@@ -4,23 +4,28 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { answer, call, status } from "../../../provider/reply.ts";
-import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
-import { type Pi, type PiOptions, startPi } from "./driver.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { type Pi, startPi } from "./driver.ts";
+import { type PiOfTest, sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 /** Plain pi with the example's tool, which is promoted at once, or never. */
-async function startWithTool(
-  provider: ScriptedProvider,
-  promoted: "at once" | "never",
-  options: Partial<PiOptions> = {},
-): Promise<Pi> {
+function withTool(promoted: "at once" | "never") {
   const env = { SLOW_TOOL_THRESHOLD_MS: promoted === "never" ? "0" : "1" };
-  const after = ["../../../examples/extensions/slow-tool"];
-  return await startPi({ provider, entry: "none", isConfigured: false, after, env, ...options });
+  return { entry: "none", isConfigured: false, after: ["../../../examples/extensions/slow-tool"], env };
 }
+
+async function lendWithTool(promoted: "at once" | "never"): Promise<PiOfTest> {
+  return await shared.use(withTool(promoted));
+}
+
+let fifos = 0;
 
 /** A FIFO in pi's directory: reading it waits for the command, and writing it lets the command go on. */
 function fifo(pi: Pi, name: string): string {
-  const path = join(pi.directory, name);
+  fifos += 1;
+  const path = join(pi.directory, `${name}-${fifos}`);
   execFileSync("mkfifo", [path]);
   return path;
 }
@@ -45,8 +50,8 @@ async function toolEnd(pi: Pi): Promise<string> {
 }
 
 test("without a threshold a tool is waited for, however long it takes, and nothing is pending", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "never");
+  await using lent = await lendWithTool("never");
+  const { pi, provider } = lent;
   const wait = fifo(pi, "wait");
   provider.add(answer(slow(`cat ${wait}`)), "Done.");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -59,8 +64,8 @@ test("without a threshold a tool is waited for, however long it takes, and nothi
 });
 
 test("an abort ends a tool that was not promoted, with the whole group of its processes", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "never");
+  await using lent = await lendWithTool("never");
+  const { pi, provider } = lent;
   const started = fifo(pi, "started");
   provider.add(answer(slow(`sleep 1000 & echo $! > ${started}; wait`)));
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -73,8 +78,8 @@ test("an abort ends a tool that was not promoted, with the whole group of its pr
 });
 
 test("an abort of the run leaves a promoted job alone, and its result is delivered", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "at once");
+  await using lent = await lendWithTool("at once");
+  const { pi, provider } = lent;
   const [wait, other] = [fifo(pi, "wait"), fifo(pi, "other")];
   provider.add(answer(slow(`cat ${wait}`)), answer(call("bash", { command: `cat ${other}` })), "It is done, then.");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -88,8 +93,8 @@ test("an abort of the run leaves a promoted job alone, and its result is deliver
 });
 
 test("calls beyond the limit of jobs are refused by name, and the others go on", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "at once");
+  await using lent = await lendWithTool("at once");
+  const { pi, provider } = lent;
   const waits = [1, 2, 3, 4, 5].map((n) => fifo(pi, `wait-${n}`));
   provider.add(answer(...waits.map((wait) => slow(`cat ${wait}`))), "They run.");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -100,8 +105,8 @@ test("calls beyond the limit of jobs are refused by name, and the others go on",
 });
 
 test("a job that is cancelled ends, and the model is told", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "at once");
+  await using lent = await lendWithTool("at once");
+  const { pi, provider } = lent;
   const started = fifo(pi, "started");
   provider.add(answer(slow(`echo $$ > ${started}; exec sleep 1000`)), "It runs.", "All right.");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -118,8 +123,8 @@ test("a job that is cancelled ends, and the model is told", async () => {
 });
 
 test("a job that fails is told as a failure", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "at once");
+  await using lent = await lendWithTool("at once");
+  const { pi, provider } = lent;
   const wait = fifo(pi, "wait");
   provider.add(answer(slow(`cat ${wait}; exit 3`)), "It runs.", "I see.");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -136,7 +141,7 @@ test("a long output is capped, and all of it is in a file that only this user ma
   await using provider = await startProvider();
   let file = "";
   {
-    await using pi = await startWithTool(provider, "at once");
+    await using pi = await startPi({ provider, ...withTool("at once") });
     const wait = fifo(pi, "wait");
     provider.add(answer(slow(`cat ${wait} > /dev/null; seq 1 50000`)), "It runs.", "That is a lot.");
     await pi.rpc({ type: "prompt", message: "Go." });
@@ -155,8 +160,8 @@ test("a long output is capped, and all of it is in a file that only this user ma
 });
 
 test("a replaced session ends the jobs, and the new one hears nothing of them", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "at once");
+  await using lent = await lendWithTool("at once");
+  const { pi, provider } = lent;
   const started = fifo(pi, "started");
   provider.add(answer(slow(`echo $$ > ${started}; exec sleep 1000`)), "It runs.");
   await pi.rpc({ type: "prompt", message: "Go." });
@@ -172,8 +177,8 @@ test("a replaced session ends the jobs, and the new one hears nothing of them", 
 });
 
 test("a result that the provider refuses is shown as a failure for a while", async () => {
-  await using provider = await startProvider();
-  await using pi = await startWithTool(provider, "at once");
+  await using lent = await lendWithTool("at once");
+  const { pi, provider } = lent;
   const wait = fifo(pi, "wait");
   provider.add(answer(slow(`cat ${wait}`)), "It runs.", status(400));
   await pi.rpc({ type: "prompt", message: "Go." });

@@ -1,7 +1,14 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
 import { answer, call } from "../../../provider/reply.ts";
-import { startProvider } from "../../../provider/server.ts";
-import { fixture, push, startPi } from "./driver.ts";
+import { fixture, push } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
+const directory = mkdtempSync(join(tmpdir(), "broken-"));
+afterAll(() => rmSync(directory, { recursive: true }));
 
 /** Every place where something of ours runs inside pi: the stages of the pipeline, the drafts, the other handlers. */
 const places = [
@@ -27,10 +34,15 @@ const places = [
 ];
 
 test.for(places)("a throw in %s is reported, and breaks no model call", async (place) => {
-  await using provider = await startProvider({
+  // The start of pi's first session is a place of its own.
+  const file = join(directory, place === "session_start" ? "of-the-first-session" : "of-any");
+  writeFileSync(file, place);
+  await using lent = await shared.use({
     script: [answer("Let me see.", call("bash", { command: "echo fine" })), "It is fine.", "And this."],
+    entry: fixture("broken"),
+    env: { BROKEN_FILE: file },
   });
-  await using pi = await startPi({ provider, entry: fixture("broken"), env: { BROKEN: place } });
+  const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Is it?" });
   await pi.event("agent_settled");
   const { where, error } = await pi.frame("fault");

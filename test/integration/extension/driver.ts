@@ -70,10 +70,10 @@ export async function startPi(options: PiOptions): Promise<Pi> {
 export class Pi implements AsyncDisposable {
   readonly directory: string;
   readonly cwd: string;
-  readonly sessionFile: string;
   readonly configFile: string;
   readonly #agentDir: AgentDir;
   readonly #options: PiOptions;
+  #sessionFile: string;
   #log: RecordLog;
   #child: PiProcess;
   #ids = 0;
@@ -85,7 +85,7 @@ export class Pi implements AsyncDisposable {
     mkdirSync(this.cwd);
     mkdirSync(join(directory, "sessions"));
     this.configFile = join(directory, "helper.json");
-    this.sessionFile = this.makeSessionFile(randomUUID());
+    this.#sessionFile = this.makeSessionFile(randomUUID());
     this.#agentDir = agentDir;
     this.#options = options;
     ({ child: this.#child, log: this.#log } = this.#spawn());
@@ -102,13 +102,20 @@ export class Pi implements AsyncDisposable {
     await this.frame("hello");
   }
 
+  /** Puts a new session into the running pi, with its extensions loaded anew. The log begins anew. */
+  async replaceSession(): Promise<void> {
+    this.#sessionFile = this.makeSessionFile(randomUUID());
+    await this.rpc({ type: "switch_session", sessionPath: this.#sessionFile });
+    this.#log.forget("hello");
+  }
+
   #spawn(): { readonly child: PiProcess; readonly log: RecordLog } {
     const { before = [], after = [], entry = helperEntry, isConfigured = true, env } = this.#options;
     const statusKey = `link-${randomUUID()}`;
     writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey }), { mode: 0o600 });
     const helper = entry === "none" ? [] : [entry];
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
-    const session = ["--session", this.sessionFile, "--model", this.#agentDir.model];
+    const session = ["--session", this.#sessionFile, "--model", this.#agentDir.model];
     const child = spawn(process.execPath, [piUnderTest().cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
       cwd: this.cwd,
       env: {

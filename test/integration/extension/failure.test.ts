@@ -3,10 +3,13 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, errorEvent, hold, overflow, reset, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 test("a push that is refused first and accepted then has two attempts", async () => {
-  await using provider = await startProvider({ script: [status(529), "Understood."] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [status(529), "Understood."] });
+  const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: false });
   expect(pi.story("d1")).toEqual([
@@ -20,8 +23,8 @@ test("a push that is refused first and accepted then has two attempts", async ()
 });
 
 test.for(["scripted", "scripted-anthropic"] as const)("a 400 fails the attempt and the run at %s", async (api) => {
-  await using provider = await startProvider({ script: [status(400), "Better."] });
-  await using pi = await startPi({ provider, api });
+  await using lent = await shared.use({ script: [status(400), "Better."], api });
+  const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: true, held: [] });
   expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 400 confirmed"]);
@@ -32,8 +35,8 @@ test.for(["scripted", "scripted-anthropic"] as const)("a 400 fails the attempt a
 });
 
 test("a connection that is reset before the headers fails the attempt, and the retry delivers", async () => {
-  await using provider = await startProvider({ script: [reset(), "Understood."] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [reset(), "Understood."] });
+  const { pi } = lent;
   await pi.hold(push("d1", "Hello."));
   await pi.settled();
   expect(pi.story("d1")).toEqual([
@@ -52,8 +55,8 @@ test.for([
 ] as const)(
   "%s in the middle of the answer leaves the push delivered, and the retry answers",
   async ([, api, broken]) => {
-    await using provider = await startProvider({ script: [answer("Under", broken), "Understood."] });
-    await using pi = await startPi({ provider, api });
+    await using lent = await shared.use({ script: [answer("Under", broken), "Understood."], api });
+    const { pi } = lent;
     await pi.hold(push("d1", "Hello."));
     await pi.settled();
     expect(pi.story("d1")).toEqual([
@@ -93,8 +96,8 @@ test("an abort in the back-off parks what is held", async () => {
 
 test("a run that fails leaves the pushes that want one, and appends those that do not", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [behind(hold(gate), status(400)), "Better."] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [behind(hold(gate), status(400)), "Better."] });
+  const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Go." });
   await gate.reached;
   await pi.hold(push("d1", "Wants a run."), push("d2", "A note.", { triggerTurn: false }));

@@ -2,12 +2,15 @@ import { expect, test } from "vitest";
 import type { ScriptedName } from "../../../provider/agent-dir.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 const delivered = ["inserted", "prepared", "delivered headers 200 confirmed", "answered"];
 
 test("a push while idle is in one request, is delivered on the provider's headers, and is answered", async () => {
-  await using provider = await startProvider({ script: ["Understood."] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: ["Understood."] });
+  const { pi, provider } = lent;
   const reply = await pi.hold(push("d1", "The build has failed."));
   expect(reply).toEqual({ held: ["d1"], inserted: [], running: true });
   expect(await pi.settled()).toMatchObject({ aborted: false, failed: false, held: [] });
@@ -21,8 +24,8 @@ test.for<[ScriptedName, string]>([
   ["scripted-anthropic", "delivered headers 200 confirmed"],
   ["scripted-google", "delivered start confirmed"],
 ])("a push is delivered at %s with the evidence that its adapter gives", async ([api, verdict]) => {
-  await using provider = await startProvider({ script: ["Understood."] });
-  await using pi = await startPi({ provider, api });
+  await using lent = await shared.use({ script: ["Understood."], api });
+  const { pi } = lent;
   await pi.hold(push("d1", "The build has failed."));
   await pi.settled();
   expect(pi.story("d1")).toEqual(["inserted", "prepared", verdict, "answered"]);
@@ -50,8 +53,8 @@ test.for<ScriptedName>(["scripted", "scripted-anthropic"])(
 );
 
 test("pushes that arrive together while idle enter one request, in order", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const reply = await pi.hold(
     push("d1", "First."),
     push("d2", "Second.", { triggerTurn: false }),
@@ -69,8 +72,8 @@ test("pushes that arrive together while idle enter one request, in order", async
 });
 
 test("a push that wants no run is appended at once and goes with the next request", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const reply = await pi.hold(push("d1", "For your information.", { triggerTurn: false }));
   expect(reply).toEqual({ held: [], inserted: ["d1"], running: false });
   expect(provider.requests).toHaveLength(0);
@@ -84,8 +87,8 @@ test("a push that wants no run is appended at once and goes with the next reques
 });
 
 test("a push for the next turn waits for the prompt and stands before it", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   expect(await pi.hold(push("d1", "Remember this.", { deliverAs: "nextTurn" }))).toEqual({
     held: ["d1"],
     inserted: [],
@@ -101,8 +104,8 @@ test("a push for the next turn waits for the prompt and stands before it", async
 });
 
 test("a push that is held twice becomes one message", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   const twice = push("d1", "Only once.", { deliverAs: "nextTurn" });
   await pi.hold(twice);
   await pi.hold(twice, twice);
@@ -113,8 +116,8 @@ test("a push that is held twice becomes one message", async () => {
 });
 
 test("a push is given up exactly while it is held", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   await pi.hold(push("d1", "One.", { deliverAs: "nextTurn" }), push("d2", "Two.", { deliverAs: "nextTurn" }));
   expect(await pi.send({ kind: "release", deliveryIds: ["d1", "d9"] })).toEqual({
     released: ["d1", "d9"],
@@ -131,8 +134,8 @@ test("a push is given up exactly while it is held", async () => {
 });
 
 test("a carrier starts a run for what stands in the transcript, and is in no request", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   await pi.hold(push("d1", "Nobody has read this.", { triggerTurn: false }));
   expect(await pi.send({ kind: "carry" })).toEqual({ started: true });
   await pi.settled();
@@ -146,8 +149,8 @@ test("a carrier starts a run for what stands in the transcript, and is in no req
 });
 
 test("the client's own details stay beside the identity", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   await pi.hold(push("d1", "With details.", { details: { job: 7, "pi-rpcd": "forged" } }));
   const ended = await pi.event("message_end", ({ message }) => (message as { role: string }).role === "custom");
   expect((ended["message"] as { details: unknown }).details).toEqual({ job: 7, "pi-rpcd": { deliveryId: "d1" } });

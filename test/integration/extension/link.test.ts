@@ -5,6 +5,9 @@ import { expect, test } from "vitest";
 import { CARRIER_TYPE, LINK_VERSION } from "../../../protocol/link.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { fixture, push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 test("the helper says hello before pi's first response, and leaves no trace of its configuration", async () => {
   await using provider = await startProvider();
@@ -22,8 +25,8 @@ test("the helper says hello before pi's first response, and leaves no trace of i
 });
 
 test("a frame of a wrong shape is refused by name and changes nothing", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   for (const text of ["", "{", "[]", '{"kind":"ping"}', '{"kind":"ping","rid":7}']) {
     // pi's response comes behind all that the command has sent.
     await pi.rpc({ type: "prompt", message: `/${pi.hello.command} ${text}` });
@@ -50,8 +53,8 @@ test("a frame of a wrong shape is refused by name and changes nothing", async ()
 });
 
 test("a push that cannot be taken keeps no other out, and is named", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   const bad = [{}, { ...push("d2", "Bad."), triggerTurn: "yes" }, { ...push("d3", "Bad."), customType: CARRIER_TYPE }];
   const good = push("d1", "Good.", { deliverAs: "nextTurn" });
   expect(await pi.send({ kind: "hold", pushes: [...bad, good] })).toMatchObject({
@@ -61,8 +64,8 @@ test("a push that cannot be taken keeps no other out, and is named", async () =>
 });
 
 test("a push that was parked, or comes for a prompt that follows, starts no run by itself", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   await pi.send({ kind: "hold", pushes: [{ ...push("d1", "Parked before."), parked: true }] });
   await pi.send({ kind: "hold", pushes: [push("d2", "With the prompt.")], handOver: "later" });
   expect(await pi.send({ kind: "ping" })).toEqual({ running: false, held: ["d1", "d2"] });
@@ -71,8 +74,8 @@ test("a push that was parked, or comes for a prompt that follows, starts no run 
 });
 
 test("a frame in a file is acted on only when the file is what the frame says and nobody else's", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   const text = JSON.stringify({ kind: "ping", rid: "x" });
   const path = join(pi.directory, "frame.json");
   const frame = {

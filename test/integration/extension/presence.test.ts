@@ -3,6 +3,9 @@ import { expect, test } from "vitest";
 import type { Content } from "../../../protocol/content.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 const apis = ["scripted", "scripted-anthropic", "scripted-google"] as const;
 const models = [{ id: "seeing", input: ["text", "image"] }];
@@ -35,8 +38,8 @@ const contents: readonly (readonly [string, Content])[] = [
 ];
 
 test.for(apis)("%s: no content is taken for missing", async (api) => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider, api, models });
+  await using lent = await shared.use({ api, models });
+  const { pi } = lent;
   let nth = 0;
   for (const [name, content] of contents) {
     await pi.hold(push(`d${++nth}`, content));
@@ -46,8 +49,8 @@ test.for(apis)("%s: no content is taken for missing", async (api) => {
 });
 
 test.for(apis)("%s: equal contents are told apart by their count", async (api) => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider, api });
+  await using lent = await shared.use({ api, models });
+  const { pi } = lent;
   await pi.rpc({ type: "prompt", message: "Go on." });
   await pi.settled();
   await pi.hold(
@@ -60,8 +63,8 @@ test.for(apis)("%s: equal contents are told apart by their count", async (api) =
 });
 
 test("a very long content comes by a file and is found in the payload", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   const text = "All work and no play. ".repeat(50_000);
   const { path, reply } = await pi.sendFile({ kind: "hold", pushes: [push("d1", text)] });
   expect(reply).toEqual({ held: ["d1"], inserted: [], running: true });
@@ -71,8 +74,8 @@ test("a very long content comes by a file and is found in the payload", async ()
 });
 
 test("what another extension takes out of the payload is never delivered", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider, before: ["remove-marked"] });
+  await using lent = await shared.use({ before: ["remove-marked"] });
+  const { pi, provider } = lent;
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "Stay."));
   await pi.settled();
   expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
@@ -81,8 +84,8 @@ test("what another extension takes out of the payload is never delivered", async
 });
 
 test("one of two equal contents that is taken out leaves both in doubt", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider, before: ["remove-marked"] });
+  await using lent = await shared.use({ before: ["remove-marked"] });
+  const { pi } = lent;
   await pi.rpc({ type: "prompt", message: "Hello." });
   await pi.settled();
   await pi.hold(push("d1", "REMOVE ME", { triggerTurn: false }), push("d2", "REMOVE ME"));
@@ -114,8 +117,8 @@ test("a push that another extension rewrites is in doubt, and one that it hides 
 });
 
 test("an image that the model cannot take is not delivered", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   await pi.hold(
     push("d1", [
       { type: "text", text: "Look:" },

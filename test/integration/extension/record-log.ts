@@ -33,6 +33,14 @@ export class RecordLog {
     });
   }
 
+  /** Forgets what was written up to now, but for the newest frame of this kind. */
+  forget(but: OutwardFrame["kind"]): void {
+    const kept = this.records.findLast((record) => this.frameOf(record)?.kind === but);
+    const frame = kept === undefined ? undefined : this.frameOf(kept);
+    this.records.splice(0, this.records.length, ...(kept === undefined ? [] : [kept]));
+    this.frames.splice(0, this.frames.length, ...(frame === undefined ? [] : [frame]));
+  }
+
   get stderr(): string {
     return this.#stderr;
   }

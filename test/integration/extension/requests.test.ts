@@ -7,6 +7,9 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, call, cut, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 // What the helper reports of requests while somebody watches.
 
@@ -31,8 +34,8 @@ function reports(pi: Pi): string[] {
 }
 
 test("nothing is reported unasked, nor when nobody asks any more", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   await prompt(pi, "One.", 1);
   await watch(pi);
   await prompt(pi, "Two.", 2);
@@ -42,8 +45,8 @@ test("nothing is reported unasked, nor when nobody asks any more", async () => {
 });
 
 test("an abort during a tool makes a request that never leaves: it has no payload, and is aborted", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const { command } = pi.blockingCommand();
   provider.add(answer(call("bash", { command })));
   await watch(pi);
@@ -56,8 +59,8 @@ test("an abort during a tool makes a request that never leaves: it has no payloa
 });
 
 test.for(apis)("credentials that are refused fail at %s", async (api) => {
-  await using provider = await startProvider({ script: [status(401)] });
-  await using pi = await startPi({ provider, api });
+  await using lent = await shared.use({ script: [status(401)], api });
+  const { pi } = lent;
   await watch(pi);
   await prompt(pi, "Hello.", 1);
   expect(reports(pi)).toEqual(["request", "failed 401"]);
@@ -88,16 +91,16 @@ test.for([
   ["in the middle of the answer", (gate: Gate) => answer("Under", hold(gate), "stood.")],
 ] as const)("cache-warming requests %s are not told of", async ([, reply]) => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [reply(gate)] });
   // pi warms ten seconds before the end of this lifetime.
   const model = { id: "model-1", promptCache: { short: 11, long: 11 } };
-  await using pi = await startPi({
-    provider,
+  await using lent = await shared.use({
+    script: [reply(gate)],
     api: "scripted-anthropic",
     models: [model],
     settings: { cacheWarming: "streaming" },
     after: ["always-warm"],
   });
+  const { pi, provider } = lent;
   await watch(pi);
   await pi.rpc({ type: "prompt", message: "Hello." });
   await provider.waitForRequest(({ isWarming }) => isWarming);
@@ -131,8 +134,8 @@ test.for(apis)(
   "through mixed faults at %s, each request is told of once, and delivered if it was answered",
   async (api) => {
     const replies = mixed();
-    await using provider = await startProvider({ otherwise: () => replies.next().value as Reply });
-    await using pi = await startPi({ provider, api });
+    await using lent = await shared.use({ otherwise: () => replies.next().value as Reply, api });
+    const { pi, provider } = lent;
     await watch(pi);
     for (let round = 1; round <= 25; round += 1) {
       if (round % 3 === 0) await pi.hold(push(`d${round}`, `Push ${round}.`));

@@ -3,12 +3,15 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 const delivered = ["inserted", "prepared", "delivered headers 200 confirmed", "answered"];
 
 test("a steering push during a tool call is in the very next request", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "Done.");
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -22,8 +25,8 @@ test("a steering push during a tool call is in the very next request", async () 
 });
 
 test("several steering pushes enter one request, in order", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "Done.");
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -40,8 +43,8 @@ test("several steering pushes enter one request, in order", async () => {
 
 test("a steering push during the last answer of a run makes it go on", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [answer("Hel", hold(gate), "lo."), "Indeed."] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [answer("Hel", hold(gate), "lo."), "Indeed."] });
+  const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Say hello." });
   await gate.reached;
   await pi.hold(push("d1", "Say goodbye too."));
@@ -52,8 +55,8 @@ test("a steering push during the last answer of a run makes it go on", async () 
 });
 
 test("a follow-up push comes when the run would end", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "Done.", "And that too.");
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -76,8 +79,8 @@ test("a follow-up push comes when the run would end", async () => {
 
 test("a push that wants no run is appended at the turn's end and makes no request of its own", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [answer("Hel", hold(gate), "lo.")] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [answer("Hel", hold(gate), "lo.")] });
+  const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Say hello." });
   await gate.reached;
   await pi.hold(
@@ -96,8 +99,8 @@ test("a push that wants no run is appended at the turn's end and makes no reques
 });
 
 test("a push that wants no run enters the next request of a run that goes on anyway", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "Done.");
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -111,8 +114,8 @@ test("a push that wants no run enters the next request of a run that goes on any
 
 test("a push for the next turn stays out of a run", async () => {
   const gate = new Gate();
-  await using provider = await startProvider({ script: [answer("Hel", hold(gate), "lo.")] });
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use({ script: [answer("Hel", hold(gate), "lo.")] });
+  const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Say hello." });
   await gate.reached;
   await pi.hold(push("d1", "Later.", { deliverAs: "nextTurn" }));
@@ -123,8 +126,8 @@ test("a push for the next turn stays out of a run", async () => {
 });
 
 test("a push that is given up during a tool call is in no request and in no file", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "Done.");
   await pi.rpc({ type: "prompt", message: "Run it." });
@@ -142,8 +145,8 @@ test("a push that is given up during a tool call is in no request and in no file
 });
 
 test("a prompt and a push in the same run both reach the model once", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi, provider } = lent;
   const tool = pi.blockingCommand();
   provider.add(answer(call("bash", { command: tool.command })), "Done.", "Done again.");
   await pi.rpc({ type: "prompt", message: "Run it." });

@@ -4,6 +4,9 @@ import { Gate } from "../../../provider/gate.ts";
 import { answer, hold } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, push, startPi } from "./driver.ts";
+import { sharePi } from "./shared-pi.ts";
+
+const shared = sharePi();
 
 /** The records that replace the session, and how often the helper says hello for each. */
 const replacements: readonly (readonly [string, (pi: Pi) => Promise<unknown>])[] = [
@@ -22,8 +25,8 @@ const replacements: readonly (readonly [string, (pi: Pi) => Promise<unknown>])[]
 test.for(replacements)(
   "%s: the helper answers to the same name in the new session, which gets nothing of the old one's",
   async ([, replace]) => {
-    await using provider = await startProvider();
-    await using pi = await startPi({ provider });
+    await using lent = await shared.use();
+    const { pi, provider } = lent;
     await pi.rpc({ type: "prompt", message: "Hello." });
     await pi.settled();
     const before = pi.hello;
@@ -75,8 +78,8 @@ test("a reload keeps what is held and what is known", async () => {
 });
 
 test("another pi on the same session file knows which pushes stand in it and nobody has answered", async () => {
-  await using provider = await startProvider();
-  await using pi = await startPi({ provider });
+  await using lent = await shared.use();
+  const { pi } = lent;
   await pi.hold(push("d1", "Answered."));
   await pi.settled();
   await pi.hold(push("d2", "Not answered.", { triggerTurn: false }));

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -14,14 +14,19 @@ const folder = mkdtempSync(join(tmpdir(), "completion-"));
 writeFileSync(join(folder, "script"), bashScript(table));
 mkdirSync(join(folder, "some where"));
 writeFileSync(join(folder, "some file"), "");
-// What a running daemon's list would be.
+// What a running daemon's list would be, with a label that passes for an id; and ids as no daemon would give them.
+const forged = ["$(>forged)", "`touch forged`", "0199-aa;touch forged", "-rf", "0199 *"];
 const program = join(folder, "pi-rpcd");
-writeFileSync(program, `#!/bin/sh\necho '{"sessions":[{"sessionId":"0199-aa","cwd":"/"},{"sessionId":"0199-bb"}]}'\n`);
+const documents = forged.map((id) => `{"sessions":[{"sessionId":"0199-aa","labels":{"sessionId":"${id}"}}]}`);
+writeFileSync(join(folder, "documents"), `${documents.join("\n")}\n`);
+writeFileSync(join(folder, "ids"), `0199-aa\n${forged.join("\n")}\n0199-bb\n`);
+writeFileSync(program, `#!/bin/sh\ncase "$*" in *--ids*) exec cat ids ;; *) exec cat documents ;; esac\n`);
 chmodSync(program, 0o755);
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** What bash itself offers behind a line, whose last word is being typed. */
 function offered(...words: readonly string[]): readonly string[] {
+  const before = readdirSync(folder);
   const script = `source ./script
 COMP_WORDS=("$@"); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
 _pi_rpcd
@@ -31,6 +36,7 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
     encoding: "utf8",
     env: { PATH: `${folder}${delimiter}${process.env["PATH"]}` },
   });
+  expect(readdirSync(folder)).toEqual(before);
   return output.split("\n").filter((line) => line !== "");
 }
 
@@ -60,6 +66,19 @@ describe("bash", () => {
     expect(offered("attach", "last", "")).toEqual([]);
     expect(offered("help", "sta")).toEqual(["start", "status"]);
   });
+
+  test("runs and offers nothing of what a session is labelled, nor what is no id", () => {
+    expect(offered("attach", "")).toEqual(["last", "0199-aa", "0199-bb"]);
+    expect(offered("attach", "0199-aa")).toEqual(["0199-aa"]);
+    for (const typed of ["$(touch forged)", "*", "[0", "0199-a\\"]) expect(offered("attach", typed)).toEqual([]);
+  });
+});
+
+test("all shells ask for the ids alone, and take nothing else", () => {
+  for (const script of [bashScript(table), zshScript(table), fishScript(table)]) {
+    expect(script).toContain("pi-rpcd ls --ids 2>/dev/null | grep -E '^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$'");
+    expect(script).not.toContain("--json 2");
+  }
 });
 
 test.each([

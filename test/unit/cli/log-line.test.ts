@@ -47,6 +47,12 @@ describe("a line of the log, as people read it,", () => {
   });
 });
 
+test("orders a terminal nothing by its level or its time, which may be no time", () => {
+  const line = JSON.stringify({ level: "\u001b[2J", time: "\u009b0m\n\u0007", msg: "m" });
+  expect(logLine(line, plain)).toBe("0m [2J m");
+  expect(logLine('{"level":30,"time":1e99,"msg":"m"}', plain)).toBe("1e+99 INFO  m");
+});
+
 describe("the log of a daemon in the foreground", () => {
   test("is for people on a terminal, with colours unless they are unwanted", () => {
     const { output, stderr, stdout } = memoryOutput({ isTerminal: true });

@@ -31,6 +31,17 @@ describe("a note", () => {
   });
 });
 
+test("a document is the same value, and orders a terminal nothing that it is shown on", () => {
+  const value = { "k\u009b": "\u001b[2J\u009b31m\u007f\u0085\u2028\u2029\u202e\u2066\u200f\u061cé😀" };
+  const json = memoryOutput({ json: true });
+  json.output.document(value);
+  json.output.note("n", value["k\u009b"]);
+  json.output.error(new Error(value["k\u009b"]));
+  expect(JSON.parse(json.stdout())).toEqual(value);
+  expect(json.stdout() + json.stderr()).not.toMatch(/[^\n -~é😀]/u);
+  expect(json.stderr()).toContain("\\u009b31m");
+});
+
 test("nothing is cut in a pipe", () => {
   expect(memoryOutput({ columns: 10 }).output.columns).toBeUndefined();
   expect(memoryOutput({ columns: 10, isTerminal: true }).output.columns).toBe(10);

@@ -4,7 +4,7 @@ import { askerOn } from "../../../cli/prompt-dialogs.ts";
 import type { Dialog, DialogMethod } from "../../../protocol/dialog.ts";
 
 /** A terminal's two ends: what is typed, and what stands there. */
-function desk() {
+function desk({ isTerminal = false } = {}) {
   const input = new PassThrough();
   const output = new PassThrough();
   let shown = "";
@@ -25,7 +25,7 @@ function desk() {
   const before = (): void => {
     begun += 1;
   };
-  const ask = askerOn({ input, output, isTerminal: false, before, after: () => (ended += 1), onInterrupt: () => {} });
+  const ask = askerOn({ input, output, isTerminal, before, after: () => (ended += 1), onInterrupt: () => {} });
   return { input, ask, until, shown: () => shown, begun: () => begun, ended: () => ended };
 }
 
@@ -81,4 +81,33 @@ test("a text of several lines is left to others, who are told how", async () => 
   const { ask, shown } = desk();
   expect(await ask(dialog("editor", { prefill: "a\nb" }), open())).toBeUndefined();
   expect(shown()).toContain("pi-rpcd dialog answer d1 TEXT");
+});
+
+test.each([
+  ["rm -rf ~\u2028"],
+  ["\u2029"],
+  ["x\u0003"],
+  ["a\u0004"],
+  ["\u001b]52;c;cm0=\u0007"],
+  ["\u009b2J"],
+  ["\u202ereversed"],
+  ["a\u0000b"],
+])(
+  "a text that would do more than stand there is left to others, and answers nothing by itself: %j",
+  async (prefill) => {
+    for (const isTerminal of [true, false]) {
+      const { ask, shown } = desk({ isTerminal });
+      expect(await ask(dialog("editor", { prefill }), open())).toBeUndefined();
+      expect(shown()).toContain("pi-rpcd dialog answer d1 TEXT");
+      expect(shown()).not.toMatch(/[^\n -~]/);
+    }
+  },
+);
+
+test("a text of one line stands there to be changed, until a key ends it", async () => {
+  const { input, ask, until } = desk({ isTerminal: true });
+  const answer = ask(dialog("editor", { prefill: "na\tïve" }), open());
+  await until("na\tïve");
+  input.write("!\r");
+  expect(await answer).toEqual({ value: "na\tïve!" });
 });

@@ -5,12 +5,16 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { connectTo } from "../../../client/browser.ts";
 import { connect } from "../../../client/connect.ts";
+import { httpCall } from "../../../client/http-client.ts";
 import { errorCatalogue, WireError } from "../../../protocol/errors.ts";
 import { FakeDaemon } from "./fake-daemon.ts";
 import { daemonInfo } from "./fixtures.ts";
 
 const deadPid = 2 ** 30;
+/** No socket can have it. */
+const tooLong = `/${"too-long/".repeat(20)}`;
 
 describe("connect", () => {
   it("finds the daemon by daemon.json and takes its Unix socket, with the token in a header", async () => {
@@ -33,12 +37,17 @@ describe("connect", () => {
     },
   );
 
-  it("takes TCP when nothing listens at the socket", async () => {
+  it("takes TCP when nothing listens at the socket, and where it cannot be used", async () => {
     await using daemon = await FakeDaemon.start();
-    await daemon.stopUnix();
-    await using client = await daemon.connect();
-    expect((await client.info()).pid).toBe(1);
-    expect(daemon.handshakes[0]?.socket.remoteAddress).toBe("127.0.0.1");
+    await using elsewhere = await FakeDaemon.start();
+    if (process.platform === "linux") await daemon.stopUnix();
+    else daemon.writeFile({ socketPath: tooLong });
+    elsewhere.writeFile({ socketPath: tooLong });
+    for (const each of [daemon, elsewhere]) {
+      await using client = await each.connect();
+      expect((await client.info()).pid).toBe(1);
+      expect(each.handshakes[0]?.socket.remoteAddress).toBe("127.0.0.1");
+    }
   });
 
   it("shows a dead daemon's port no token, and says that its file is stale", async () => {
@@ -52,6 +61,23 @@ describe("connect", () => {
     });
     expect(daemon.handshakes).toEqual([]);
   });
+
+  it.runIf(process.platform === "linux")(
+    "shows the port no token when another process has the daemon's number, which has none of its files open",
+    async () => {
+      await using daemon = await FakeDaemon.start();
+      const { stateDir, url } = daemon;
+      await daemon.stopUnix();
+      for (const socketPath of [daemon.socketPath, tooLong]) {
+        daemon.writeFile({ socketPath, pid: process.ppid });
+        await expect(daemon.connect()).rejects.toMatchObject({ kind: "daemon_not_running", reason: "stale" });
+        await expect(httpCall("daemon/info", {}, { stateDir })).rejects.toMatchObject({ reason: "stale" });
+      }
+      expect([daemon.handshakes, daemon.calls]).toEqual([[], []]);
+      await expect(daemon.connect({ url })).rejects.toThrow("wants a token");
+      expect(daemon.handshakes.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+    },
+  );
 
   it("uses the socket of a daemon whose process it cannot see", async () => {
     await using daemon = await FakeDaemon.start();
@@ -107,6 +133,16 @@ describe("connect", () => {
     await using given = await connect({ stateDir, url: other.url, token: other.token });
     expect((await given.info()).pid).toBe(1);
   });
+
+  it.each(["http://192.0.2.1:9", "ws://daemon.example", "http://127.0.0.1.example:9", "http://localhost@192.0.2.1"])(
+    "sends no token to %s, which is neither here nor encrypted",
+    async (url) => {
+      const refused = { name: "TypeError", message: expect.stringMatching(/ unencrypted\. .*allowPlaintext/) };
+      await expect(connect({ url, token: "t" })).rejects.toMatchObject(refused);
+      await expect(httpCall("daemon/info", {}, { url, token: "t" })).rejects.toMatchObject(refused);
+      await expect(connectTo({ url, token: "t" })).rejects.toMatchObject(refused);
+    },
+  );
 
   it("asks a daemon that was given by address for its protocol", async () => {
     await using daemon = await FakeDaemon.start();

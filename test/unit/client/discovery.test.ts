@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isLoopback, isSameAddress, nameOf, rpcUrl, webSocketUrl } from "../../../client/address.ts";
+import { checkSecrecy, isLoopback, isSameAddress, nameOf, rpcUrl, webSocketUrl } from "../../../client/address.ts";
 import { isAlive, readDaemonFile, stateDirectory } from "../../../client/discovery.ts";
 
 describe("stateDirectory", () => {
@@ -139,6 +139,13 @@ describe("addresses", () => {
     expect(isSameAddress(unix("/a"), url("http://127.0.0.1:1"))).toBe(false);
   });
 
+  it("lets a token leave this machine encrypted, or where that is asked for", () => {
+    for (const url of ["https://daemon.example", "wss://192.0.2.1:9", "http://127.0.0.1:9", "ws://localhost:9"])
+      expect(() => checkSecrecy(url, undefined)).not.toThrow();
+    expect(() => checkSecrecy("ws://192.0.2.1:9", true)).not.toThrow();
+    expect(() => checkSecrecy("http://u:secret@192.0.2.1:9/?secret", false)).toThrow(/^(?!.*secret).*unencrypted/);
+  });
+
   it("names an address without its credentials", () => {
     expect(nameOf({ kind: "url", url: "http://u:secret@127.0.0.1:4711/x?token=secret" })).toBe("http://127.0.0.1:4711");
     expect(nameOf({ kind: "url", url: "secret" })).not.toContain("secret");
@@ -146,7 +153,12 @@ describe("addresses", () => {
   });
 });
 
-it("takes a process that runs for alive, and one that has ended for dead", () => {
-  expect(isAlive(process.pid)).toBe(true);
-  expect(isAlive(2 ** 30)).toBe(false);
+it("takes a daemon that runs for alive, and one that has ended for dead, whoever has its number now", () => {
+  const directory = mkdtempSync(join(tmpdir(), "alive-"));
+  expect(isAlive(process.pid, directory)).toBe(process.platform !== "linux");
+  const descriptor = openSync(join(directory, "lock.db"), "w");
+  expect(isAlive(process.pid, directory)).toBe(true);
+  expect(isAlive(2 ** 30, directory)).toBe(false);
+  closeSync(descriptor);
+  rmSync(directory, { recursive: true });
 });

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -35,6 +35,8 @@ type Canned<M extends MethodName> = (
 export class FakeDaemon implements AsyncDisposable {
   readonly stateDir = mkdtempSync(join(tmpdir(), "fake-"));
   readonly socketPath: string;
+  /** What every daemon has open. */
+  readonly #lock = openSync(join(this.stateDir, "lock.db"), "a");
   token = "token-1";
   /** All but the client's greeting: the first of each socket, if it is a `daemon/info`, and its `daemon/hello`. */
   readonly calls: SeenCall[] = [];
@@ -143,6 +145,7 @@ export class FakeDaemon implements AsyncDisposable {
       server.closeAllConnections();
       if (server.listening) await new Promise((resolve) => server.close(resolve));
     }
+    closeSync(this.#lock);
     rmSync(this.stateDir, { recursive: true, force: true });
   }
 

@@ -5,13 +5,13 @@ import { readiness } from "../../../server/rpc/handlers/readiness.ts";
 const open = { state: "open", unwritten: 0, bytes: 0, damaged: [] } as const satisfies StoreInfo;
 
 test("a daemon with a store that takes writes and a pi that is there is ready", async () => {
-  const found = { pi: { path: process.execPath }, store: () => open };
-  expect(await readiness(found)).toMatchObject({ ready: true, store: "open", pi: "found" });
+  const found = { pi: { path: process.execPath }, store: () => open, lostLogLines: () => 2 };
+  expect(await readiness(found)).toMatchObject({ ready: true, store: "open", pi: "found", lostLogLines: 2 });
 });
 
 test("a daemon that is not ready says every reason", async () => {
   const store = (): StoreInfo => ({ ...open, state: "failing", since: 1, why: "ENOSPC" });
-  const failed = readiness({ pi: { path: "/nowhere/pi" }, store });
+  const failed = readiness({ pi: { path: "/nowhere/pi" }, store, lostLogLines: () => 0 });
   await expect(failed).rejects.toMatchObject({
     kind: "not_ready",
     httpStatus: 503,

@@ -1,11 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
+import { httpCall } from "../../../../client/index.ts";
 import type { Delivery } from "../../../../protocol/delivery.ts";
 import type { SessionInfo } from "../../../../protocol/session.ts";
 import { Gate } from "../../../../provider/gate.ts";
 import { answer, hold, type Reply, status } from "../../../../provider/reply.ts";
 import { piUnderTest } from "../../../helpers/pi-versions.ts";
+import { type ScriptOptions, Scripts, type TestsProvider } from "../../../helpers/scripts.ts";
 import { errorName, lines, Scene } from "../scene.ts";
 
 interface Envelope {
@@ -21,6 +23,43 @@ function configIn(scene: Scene): string {
 
 function refusal(): Reply {
   return status(400, { message: "no" });
+}
+
+/** A scene for the time of one test, with a session of the test's own, which is the last. */
+interface Turn extends AsyncDisposable {
+  readonly scene: Scene;
+  readonly provider: TestsProvider;
+  /** All is as it must be: the next test may have the scene. Else it has another. */
+  done(): void;
+}
+
+const scripts = new Scripts();
+let shared: Scene | undefined;
+
+async function endShared(): Promise<void> {
+  const ended = shared;
+  shared = undefined;
+  await ended?.[Symbol.asyncDispose]();
+}
+afterAll(endShared);
+
+async function useScene(script: ScriptOptions = {}): Promise<Turn> {
+  shared ??= await Scene.open({ otherwise: scripts.respond });
+  const provider = scripts.begin(shared.provider, script);
+  let isDone = false;
+  const scene = shared;
+  const { sessionId } = await scene.json<SessionInfo>(["new"]);
+  return {
+    ...{ scene, provider },
+    done: () => {
+      isDone = true;
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (isDone) await httpCall("session/close", { sessionId }, { stateDir: scene.stateDir });
+      else await endShared();
+      scripts.end();
+    },
+  };
 }
 
 describe("from start to stop", () => {
@@ -112,20 +151,21 @@ describe("from start to stop", () => {
 
 describe("prompt", () => {
   test("exits with 7 when the run has failed, and says why", async () => {
-    await using scene = await Scene.open({ otherwise: refusal });
-    await scene.json(["new"]);
+    await using turn = await useScene({ otherwise: refusal });
+    const { scene } = turn;
     const plain = await scene.run(["prompt", "last", "hello"]);
     expect(plain.code).toBe(7);
     expect(plain.stderr).toMatch(/^pi-rpcd: The run failed: .*400.*\(run_failed\)\n$/);
     const json = await scene.run(["prompt", "last", "hello", "--json"]);
     expect([json.code, errorName(json.stderr)]).toEqual([7, "run_failed"]);
     expect(lines<Envelope>(json.stdout).at(-1)?.event.type).toBe("agent_settled");
+    turn.done();
   });
 
   test("is refused while a run is on, joins it if told to, and is aborted by Ctrl-C", async () => {
     const gate = new Gate();
-    await using scene = await Scene.open({ script: [answer("working ", hold(gate), "done")] });
-    await scene.json(["new"]);
+    await using turn = await useScene({ script: [answer("working ", hold(gate), "done")] });
+    const { scene } = turn;
     const running = scene.start(["prompt", "last", "work"]);
     await running.said(/working/);
 
@@ -139,40 +179,44 @@ describe("prompt", () => {
     expect(aborted.code).toBe(130);
     expect(aborted.stdout).toMatch(/^working/);
     expect(aborted.stderr).toContain("aborting the run");
-    const [request] = scene.provider.requests;
+    const [request] = turn.provider.requests;
     expect(await request?.ended).toBe("closed_by_client");
+    turn.done();
   });
 
   test("that is only left leaves the run alone", async () => {
     const gate = new Gate();
-    await using scene = await Scene.open({ script: [answer("working ", hold(gate), "done")] });
-    await scene.json(["new"]);
+    await using turn = await useScene({ script: [answer("working ", hold(gate), "done")] });
+    const { scene } = turn;
     const running = scene.start(["prompt", "last", "work"]);
     await running.said(/working/);
     running.kill("SIGTERM");
     expect((await running.ended).code).toBe(143);
     gate.open();
-    expect(await scene.provider.requests[0]?.ended).toBe("answered");
+    expect(await turn.provider.requests[0]?.ended).toBe("answered");
+    turn.done();
   });
 });
 
 describe("push --wait", () => {
   test("exits with 4 when the delivery is parked instead", async () => {
-    await using scene = await Scene.open({ otherwise: refusal });
-    await scene.json(["new"]);
+    await using turn = await useScene({ otherwise: refusal });
+    const { scene } = turn;
     const { code, stdout, stderr } = await scene.run(["push", "last", "news", "--wait", "delivered"]);
     expect(code).toBe(4);
     expect(stdout).toMatch(/parked +.*\(run_failed\)\n$/);
     expect(stderr).toMatch(/is not "delivered": it is parked.*\(delivery\)\n$/);
+    turn.done();
   });
 
   test("exits with 5 when the time is over, and cancels nothing", async () => {
-    await using scene = await Scene.open();
-    await scene.json(["new"]);
+    await using turn = await useScene();
+    const { scene } = turn;
     const args = ["push", "last", "-", "--no-trigger", "--id", "late", "--wait", "delivered", "--timeout", "0.2"];
     const { code, stderr } = await scene.run([...args, "--json"], { stdin: "later" });
     expect([code, errorName(stderr)]).toEqual([5, "deadline_exceeded"]);
     expect((await scene.run(["prompt", "last", "hello"])).code).toBe(0);
-    expect(scene.provider.requests.at(-1)?.countText("later")).toBe(1);
+    expect(turn.provider.requests.at(-1)?.countText("later")).toBe(1);
+    turn.done();
   });
 });

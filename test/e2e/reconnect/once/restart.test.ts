@@ -1,9 +1,11 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { type Client, type ConnectionEvent, connect } from "../../../../client/index.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import { type Client, type ConnectionEvent, connect, type SessionHandle } from "../../../../client/index.ts";
 import { Gate } from "../../../../provider/gate.ts";
 import { answer, behind, hold } from "../../../../provider/reply.ts";
+import type { Responder } from "../../../../provider/script.ts";
+import { Scripts, type TestsProvider } from "../../../helpers/scripts.ts";
 import { startStage } from "../../../helpers/stage.ts";
 import { type Running, Scene } from "../../cli/scene.ts";
 
@@ -12,20 +14,16 @@ interface World extends AsyncDisposable {
   readonly client: Client;
   readonly cwd: string;
   readonly stateDir: string;
-  readonly requests: Scene["provider"]["requests"];
+  readonly provider: Scene["provider"];
   /** Ends the daemon, lets `meanwhile` happen, and starts another on the same state. */
   replace(meanwhile?: () => void): Promise<void>;
-}
-
-interface WorldOptions {
-  readonly script?: readonly ReturnType<typeof answer>[];
 }
 
 const options = { validateResults: true, reconnect: { firstDelayMs: 5, maxDelayMs: 50 } };
 
 /** Daemons that are processes of their own, and end by SIGKILL. */
-async function killed({ script = [] }: WorldOptions = {}): Promise<World> {
-  const scene = await Scene.open({ script });
+async function killed(otherwise?: Responder): Promise<World> {
+  const scene = await Scene.open(otherwise === undefined ? {} : { otherwise });
   const start = async (): Promise<Running> => {
     const daemon = scene.start(["start", "--foreground", "--json"]);
     await daemon.said(/"url"/);
@@ -37,9 +35,7 @@ async function killed({ script = [] }: WorldOptions = {}): Promise<World> {
     client,
     cwd: scene.cwd,
     stateDir: scene.stateDir,
-    get requests() {
-      return scene.provider.requests;
-    },
+    provider: scene.provider,
     replace: async (meanwhile) => {
       daemon.kill("SIGKILL");
       await daemon.ended;
@@ -54,21 +50,62 @@ async function killed({ script = [] }: WorldOptions = {}): Promise<World> {
 }
 
 /** Daemons that end in order. */
-async function stopped({ script = [] }: WorldOptions = {}): Promise<World> {
-  const stage = await startStage({ provider: { script } });
+async function stopped(otherwise: Responder): Promise<World> {
+  const stage = await startStage({ provider: { otherwise } });
   const client = await connect({ stateDir: stage.stateDir, ...options });
   return {
     client,
     cwd: stage.cwd,
     stateDir: stage.stateDir,
-    get requests() {
-      return stage.provider.requests;
-    },
+    provider: stage.provider,
     replace: () => stage.restart(),
     [Symbol.asyncDispose]: async () => {
       await client.close();
       await stage[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** A world and a session in it, for the time of one test. */
+interface Turn extends AsyncDisposable {
+  readonly client: Client;
+  readonly session: SessionHandle;
+  readonly provider: TestsProvider;
+  replace: World["replace"];
+  /** All is as it must be: the next test may have both. Else it has others. */
+  done(): Promise<void>;
+}
+
+/** Tests one after the other in the same world and session: starting pi takes most of their time. */
+function shareWorld(open: (otherwise: Responder) => Promise<World>) {
+  const scripts = new Scripts();
+  let world: World | undefined;
+  let sessionId: string | undefined;
+  const end = async (): Promise<void> => {
+    const ended = world;
+    world = undefined;
+    sessionId = undefined;
+    await ended?.[Symbol.asyncDispose]();
+  };
+  afterAll(end);
+  return async (...script: readonly ReturnType<typeof answer>[]): Promise<Turn> => {
+    world ??= await open(scripts.respond);
+    const { client, cwd, replace } = world;
+    const provider = scripts.begin(world.provider, { script });
+    sessionId ??= (await client.createSession({ cwd, model: "scripted/model-1" })).id;
+    const session = client.session(sessionId);
+    let isDone = false;
+    return {
+      ...{ client, session, provider, replace },
+      done: async () => {
+        await session.waitForIdle();
+        isDone = provider.remainingSteps === 0;
+      },
+      [Symbol.asyncDispose]: async () => {
+        scripts.end();
+        if (!isDone) await end();
+      },
+    };
   };
 }
 
@@ -84,14 +121,15 @@ describe.each([
   { how: "was killed", open: killed, lost: ["daemon_restart"] },
   { how: "ended in order", open: stopped, lost: [] },
 ])("over a daemon that $how, the handle of a push", ({ open, lost }) => {
+  const use = shareWorld(open);
+
   test("that was just accepted is delivered and answered, once", async () => {
-    await using world = await open();
-    const { client, cwd } = world;
-    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    await using turn = await use();
+    const { session } = turn;
     const handle = session.push({ customType: "note", content: "accepted, then gone" });
     const { delivered } = handle;
     await handle.accepted;
-    await world.replace();
+    await turn.replace();
     const refused = await delivered.then(
       () => undefined,
       (error: unknown) => error,
@@ -102,35 +140,35 @@ describe.each([
       await handle.resend();
     }
     expect(await handle.answered).toMatchObject({ state: "answered" });
-    expect(world.requests.at(-1)?.countText("accepted, then gone", { roles: ["user"] })).toBe(1);
+    expect(turn.provider.requests.at(-1)?.countText("accepted, then gone", { roles: ["user"] })).toBe(1);
+    await turn.done();
   });
 
   test("that was held is delivered with the next prompt", async () => {
-    await using world = await open();
-    const { client, cwd } = world;
-    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    await using turn = await use();
+    const { session } = turn;
     const handle = session.push({ customType: "note", content: "held, then gone", deliverAs: "nextTurn" });
     const { delivered, answered } = handle;
     for await (const { state } of handle.updates()) if (state === "held") break;
-    const again = connected(client);
-    await world.replace();
+    const again = connected(turn.client);
+    await turn.replace();
     expect(await again).toEqual({ kind: "connected", daemon: "another" });
     expect(await session.promptAndWait("hello")).toContain("hello");
     expect((await delivered).history.filter(({ state }) => state === "inserted")).toHaveLength(1);
     expect(await answered).toMatchObject({ state: "answered" });
-    expect(world.requests.at(-1)?.countText("held, then gone")).toBe(1);
+    expect(turn.provider.requests.at(-1)?.countText("held, then gone")).toBe(1);
+    await turn.done();
   });
 
   test("that was in a request rejects by name, and is delivered when it is sent again", async () => {
     const gate = new Gate();
-    await using world = await open({ script: [behind(hold(gate), answer("too late"))] });
-    const { client, cwd } = world;
-    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    await using turn = await use(behind(hold(gate), answer("too late")));
+    const { session } = turn;
     const handle = session.push({ customType: "note", content: "prepared, then gone" });
     const { delivered, prepared } = handle;
     expect((await prepared).state).toBe("prepared");
     await gate.reached;
-    await world.replace();
+    await turn.replace();
     const refused: unknown = await delivered.catch((error: unknown) => error);
     // Newer versions of pi abort the request when they are asked to end; of a child that was killed nobody can say.
     const outcome = expect.stringMatching(/^(unknown|aborted)$/);
@@ -142,14 +180,14 @@ describe.each([
     const { redelivered = false, attempts } = await handle.delivered;
     expect(redelivered).toBe(attempts[0]?.outcome === "unknown");
     expect(await handle.answered).toMatchObject({ state: "answered" });
-    expect(world.requests.at(-1)?.countText("prepared, then gone")).toBe(1);
+    expect(turn.provider.requests.at(-1)?.countText("prepared, then gone")).toBe(1);
+    await turn.done();
   });
 
   test("a run that is waited for rejects by name, and a stream of events names what is lost", async () => {
     const gate = new Gate();
-    await using world = await open({ script: [behind(hold(gate), answer("too late"))] });
-    const { client, cwd } = world;
-    const session = await client.createSession({ cwd, model: "scripted/model-1" });
+    await using turn = await use(behind(hold(gate), answer("too late")));
+    const { session } = turn;
     const gaps: string[] = [];
     await using events = session.events({ onGap: ({ reason }) => gaps.push(reason) });
     await events.ready;
@@ -158,7 +196,7 @@ describe.each([
       run: { outcome: "interrupted", state: "inserted" },
     });
     await gate.reached;
-    await world.replace();
+    await turn.replace();
     await running;
     const answered = await session.promptAndWait("once more");
     expect(answered).toContain("once more");
@@ -172,6 +210,7 @@ describe.each([
     expect(gaps).toEqual(lost);
     expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
     expect(new Set(seqs).size).toBe(seqs.length);
+    await turn.done();
   });
 });
 

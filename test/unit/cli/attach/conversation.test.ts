@@ -98,3 +98,21 @@ test("a question that has ended elsewhere goes away", async () => {
   expect(await conversation.ask(dialog({ method: "confirm" }), elsewhere.signal)).toBeUndefined();
   expect(editor.label).toBe("> ");
 });
+
+test("a question's text is no answer before a key is pressed, and what a terminal obeys is left out of it and told", async () => {
+  const { conversation, editor, lines, type } = stage();
+  let isAnswered = false;
+  const asked = conversation.ask(
+    dialog({ method: "editor", title: "Edit", prefill: "ls\u0003\u001b[2J\u2028" }),
+    never,
+  );
+  void asked.then(() => {
+    isAnswered = true;
+  });
+  expect(editor.text).toBe("ls[2J\n");
+  expect(lines).toEqual(["? Edit", "  (control characters are left out of the text)"]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isAnswered).toBe(false);
+  type("\r");
+  expect(await asked).toEqual({ value: "ls[2J\n" });
+});

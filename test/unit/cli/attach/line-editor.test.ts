@@ -92,3 +92,16 @@ test("keys that print nothing put nothing into the line", () => {
   }
   expect(editor.text).toBe("");
 });
+
+test("what is set or pasted has no character that a terminal obeys, and each kind of line break is one", () => {
+  const hostile = "a\u001b]52;c;x\u0007b\u009b2Jc\u0003\u202ed\u2066e\u200ff\r\ng\rh\u2028i\u2029j\tk";
+  const plain = "a]52;c;xb2Jcdef\ng\nh\ni\nj\tk";
+  const editor = new LineEditor();
+  editor.set(hostile);
+  expect(editor.text).toBe(plain);
+  expect(editor.view(60).text).toBe("a]52;c;xb2Jcdef⏎g⏎h⏎i⏎j k");
+  editor.set("");
+  editor.press(undefined, { name: "paste-start" });
+  editor.press(hostile, {});
+  expect(editor.text).toBe(plain);
+});
