@@ -38,7 +38,10 @@ export const sessionMethods = {
     http: { verb: "POST", path: "/v1/sessions" },
     scope: "none",
     capability: "prompt",
-    needs: ["extensions", "skills", "approve", "env", "sessionDir"].map((param) => ({ param, capability: "admin" })),
+    needs: ["extensions", "noExtensions", "skills", "approve", "env", "sessionDir"].map((param) => ({
+      param,
+      capability: "admin",
+    })),
     since: "0.1.0",
     errors: [
       "cwd_invalid",

@@ -55,6 +55,8 @@ describe("a capability", () => {
 
   test.each([
     ["session/create", { extensions: ["/x"] }],
+    // An extension may be what asks before a tool runs.
+    ["session/create", { noExtensions: true }],
     ["session/create", { skills: ["/x"] }],
     ["session/create", { approve: true }],
     ["session/create", { env: { A: "b" } }],
@@ -65,8 +67,8 @@ describe("a capability", () => {
     expect(outcome(method, params, grantOf("admin"))).toBe(method);
   });
 
-  test("admin is not needed for what a configured profile brings, nor to turn something off", () => {
-    const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: true, noSkills: true };
+  test("admin is not needed for what a configured profile brings, nor to turn something off that guards nothing", () => {
+    const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: false, noSkills: true };
     expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
   });
 
@@ -76,9 +78,9 @@ describe("a capability", () => {
     );
     // pi's prompt templates are texts with placeholders, and run nothing.
     const others = ["model", "provider", "thinking", "name", "tools", "excludeTools", "noTools", "promptTemplates"];
-    const off = ["noExtensions", "noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
+    const off = ["noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
     const texts = ["systemPrompt", "appendSystemPrompt"];
-    expect(needAdmin.sort()).toEqual(["approve", "env", "extensions", "sessionDir", "skills"]);
+    expect(needAdmin.sort()).toEqual(["approve", "env", "extensions", "noExtensions", "sessionDir", "skills"]);
     expect([...needAdmin, ...others, ...off, ...texts].sort()).toEqual(Object.keys(sessionOptions).sort());
   });
 
