@@ -180,19 +180,22 @@ export class Occupancy {
     const { limits, shrinkWarm } = this.#options;
     signal.throwIfAborted();
     const tried = new Set<Upkeep>();
+    let atFirst = this.#changed;
     while (!this.hasPlace) {
       const changed = this.#changed.promise;
       if (shrinkWarm()) continue;
       const left = deadline - performance.now();
       if (left <= 0) throw this.#overloaded();
       const end = this.#endOldest(tried);
-      if (end === undefined) {
-        const { kind } = await unlessAborted(within(changed, left), signal);
-        if (kind === "done") tried.clear();
-      } else {
+      if (end !== undefined) {
         const patience = end.since + limits.endPatienceMs - performance.now();
         await unlessAborted(within(Promise.race([changed, end.done]), Math.min(left, patience)), signal);
+        continue;
       }
+      // Each was asked once. They are asked again when anything has changed since the first of them was.
+      if (this.#changed === atFirst) await unlessAborted(within(changed, left), signal);
+      atFirst = this.#changed;
+      tried.clear();
     }
     this.#admitted += 1;
   }

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { Occupancy } from "../../../server/session/occupancy.ts";
@@ -8,6 +9,12 @@ interface FakeSession {
   readonly upkeep: Upkeep;
   /** How often its child was to end. */
   readonly asked: () => number;
+  /** Called when the child is to end. Gives why it is kept, if it is. */
+  onAsked: () => Promise<"running" | undefined>;
+  /** Why the daemon keeps it. */
+  keptFor: () => "subscription" | undefined;
+  /** How long its end takes. */
+  endMs: number;
 }
 
 /** A session with an idle child. One that is `stopped` says nothing when it is to end. */
@@ -16,21 +23,31 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
   let child: object | undefined = {};
   const fallAsleep = async (): Promise<unknown> => {
     asked += 1;
+    const reason = await session.onAsked();
     if (isStopped) return await new Promise(() => {});
+    if (reason !== undefined) return reason;
     child = undefined;
-    exit();
-    return { ended: Promise.resolve() };
+    if (session.endMs === 0) exit();
+    return { ended: session.endMs === 0 ? Promise.resolve() : setTimeout(session.endMs).then(exit) };
   };
   const hibernation = {
     get child() {
       return child;
     },
     lastUsedAt,
-    keepsAwake: () => undefined,
+    keepsAwake: () => session.keptFor(),
     isDue: () => true,
     fallAsleep,
   };
-  return { sessionId, upkeep: { hibernation, look: () => {} } as unknown as Upkeep, asked: () => asked };
+  const session: FakeSession = {
+    sessionId,
+    upkeep: { hibernation, look: () => {} } as unknown as Upkeep,
+    asked: () => asked,
+    onAsked: async () => undefined,
+    keptFor: () => undefined,
+    endMs: 0,
+  };
+  return session;
 }
 
 interface WorldOptions {
@@ -112,6 +129,19 @@ test("a place that becomes free by itself is taken while the end of another chil
   exits[1]?.();
   await placed;
   expect(asked()).toEqual([1, 0]);
+});
+
+test("a child that refused is asked again when something changes while the end of another is waited for", async () => {
+  const { place, sessions, occupancy, asked } = await world({ stopped: [false, true], placeTimeoutMs: 2_000 });
+  const [refusing, stopped] = sessions as [FakeSession, FakeSession];
+  refusing.onAsked = async () => "running";
+  stopped.onAsked = async () => {
+    refusing.onAsked = async () => undefined;
+    occupancy.changed();
+    return undefined;
+  };
+  expect(await kindOf(place())).toBe("placed");
+  expect(asked()).toEqual([2, 1]);
 });
 
 test("children that were idle for too long end though one of them is stopped", async () => {
