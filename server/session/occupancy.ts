@@ -15,7 +15,7 @@ export interface OccupancyLimits {
   readonly placeTimeoutMs: number;
   /** A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. */
   readonly endPatienceMs: number;
-  /** How often sessions are looked at. */
+  /** How often sessions are looked at, also by a start that waits for a place. */
   readonly lookEveryMs: number;
   /** How often memory is. */
   readonly weighEveryMs: number;
@@ -32,6 +32,9 @@ export interface OccupancyOptions {
   /** For tests. Default: what the system says. */
   readonly bytesOf?: (pids: readonly number[]) => Promise<number>;
 }
+
+/** With less time left than this no child is ended for a start: it would be gone too late for it. */
+const shortestEndMs = 50;
 
 /** The end of an idle child, for a place or its memory. */
 interface End {
@@ -186,14 +189,17 @@ export class Occupancy {
       if (shrinkWarm()) continue;
       const left = deadline - performance.now();
       if (left <= 0) throw this.#overloaded();
-      const end = this.#endOldest(tried);
+      const isLate = left < shortestEndMs;
+      const end = isLate ? undefined : this.#endOldest(tried);
       if (end !== undefined) {
         const patience = end.since + limits.endPatienceMs - performance.now();
         await unlessAborted(within(Promise.race([changed, end.done]), Math.min(left, patience)), signal);
         continue;
       }
-      // Each was asked once. They are asked again when anything has changed since the first of them was.
-      if (this.#changed === atFirst) await unlessAborted(within(changed, left), signal);
+      // Each was asked once. They are asked again when anything has changed since the first of them was, and now and then,
+      // since not all that keeps a child says when it ends: a subscriber, a call. The last time lies before the deadline.
+      const waitMs = isLate ? left : Math.min(limits.lookEveryMs, left / 2);
+      if (isLate || this.#changed === atFirst) await unlessAborted(within(changed, waitMs), signal);
       atFirst = this.#changed;
       tried.clear();
     }

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { pino } from "pino";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { Occupancy } from "../../../server/session/occupancy.ts";
 import type { Upkeep } from "../../../server/session/upkeep.ts";
 
@@ -13,6 +13,8 @@ interface FakeSession {
   onAsked: () => Promise<"running" | undefined>;
   /** Why the daemon keeps it. */
   keptFor: () => "subscription" | undefined;
+  /** Whether it was idle for too long. */
+  isDue: boolean;
   /** How long its end takes. */
   endMs: number;
 }
@@ -36,7 +38,7 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
     },
     lastUsedAt,
     keepsAwake: () => session.keptFor(),
-    isDue: () => true,
+    isDue: () => session.isDue,
     fallAsleep,
   };
   const session: FakeSession = {
@@ -45,6 +47,7 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
     asked: () => asked,
     onAsked: async () => undefined,
     keptFor: () => undefined,
+    isDue: true,
     endMs: 0,
   };
   return session;
@@ -55,9 +58,11 @@ interface WorldOptions {
   readonly stopped: readonly boolean[];
   readonly placeTimeoutMs?: number;
   readonly endPatienceMs?: number;
+  readonly lookEveryMs?: number;
 }
 
-async function world({ stopped, placeTimeoutMs = 60_000, endPatienceMs = 10 }: WorldOptions) {
+async function world(options: WorldOptions) {
+  const { stopped, placeTimeoutMs = 60_000, endPatienceMs = 10, lookEveryMs = 1e9 } = options;
   const sessions: FakeSession[] = [];
   const exits: (() => void)[] = [];
   const occupancy = new Occupancy({
@@ -66,7 +71,7 @@ async function world({ stopped, placeTimeoutMs = 60_000, endPatienceMs = 10 }: W
       maxChildrenBytes: 1,
       placeTimeoutMs,
       endPatienceMs,
-      lookEveryMs: 1e9,
+      lookEveryMs,
       weighEveryMs: 1e9,
     },
     sessions: () => sessions,
@@ -142,6 +147,29 @@ test("a child that refused is asked again when something changes while the end o
   };
   expect(await kindOf(place())).toBe("placed");
   expect(asked()).toEqual([2, 1]);
+});
+
+test("a child that becomes spare without a word is found by a start that waits, also shortly before it is refused", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  for (const times of [{ lookEveryMs: 10 }, { placeTimeoutMs: 1_000 }]) {
+    const { place, sessions, asked } = await world({ stopped: [false], ...times });
+    const [session] = sessions as [FakeSession];
+    session.isDue = false;
+    session.keptFor = () => "subscription";
+    const attempt = kindOf(place());
+    await vi.advanceTimersByTimeAsync(0);
+    session.keptFor = () => undefined;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await Promise.race([attempt, "waits"])).toBe("placed");
+    expect(asked()).toEqual([1]);
+  }
+});
+
+test("no child is ended for a start that has next to no time left", async () => {
+  const { place, asked } = await world({ stopped: [false], placeTimeoutMs: 40 });
+  expect(await kindOf(place())).toBe("overloaded");
+  expect(asked()).toEqual([0]);
 });
 
 test("children that were idle for too long end though one of them is stopped", async () => {
