@@ -1,4 +1,3 @@
-import { setTimeout } from "node:timers/promises";
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Occupancy } from "../../../server/session/occupancy.ts";
@@ -19,6 +18,8 @@ interface FakeSession {
   endMs: number;
 }
 
+const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
 /** A session with an idle child. One that is `stopped` says nothing when it is to end. */
 function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, exit: () => void): FakeSession {
   let asked = 0;
@@ -30,7 +31,7 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
     if (reason !== undefined) return reason;
     child = undefined;
     if (session.endMs === 0) exit();
-    return { ended: session.endMs === 0 ? Promise.resolve() : setTimeout(session.endMs).then(exit) };
+    return { ended: session.endMs === 0 ? Promise.resolve() : later(session.endMs).then(exit) };
   };
   const hibernation = {
     get child() {
@@ -59,26 +60,28 @@ interface WorldOptions {
   readonly placeTimeoutMs?: number;
   readonly endPatienceMs?: number;
   readonly lookEveryMs?: number;
+  /** What all children may weigh; each weighs 100. */
+  readonly maxChildrenBytes?: number;
 }
 
 async function world(options: WorldOptions) {
-  const { stopped, placeTimeoutMs = 60_000, endPatienceMs = 10, lookEveryMs = 1e9 } = options;
+  const { stopped, placeTimeoutMs = 60_000, endPatienceMs = 10, lookEveryMs = 1e9, maxChildrenBytes = 1e9 } = options;
   const sessions: FakeSession[] = [];
   const exits: (() => void)[] = [];
   const occupancy = new Occupancy({
     limits: {
       maxChildren: stopped.length,
-      maxChildrenBytes: 1,
+      maxChildrenBytes,
       placeTimeoutMs,
       endPatienceMs,
       lookEveryMs,
-      weighEveryMs: 1e9,
+      weighEveryMs: 0,
     },
     sessions: () => sessions,
     warm: () => 0,
     shrinkWarm: () => false,
     log: pino({ level: "silent" }),
-    bytesOf: async () => 0,
+    bytesOf: async (pids) => pids.length * 100,
   });
   onTestFinished(() => occupancy.close());
   const place = async (signal = new AbortController().signal) => {
@@ -176,4 +179,30 @@ test("children that were idle for too long end though one of them is stopped", a
   const { occupancy, asked } = await world({ stopped: [true, false] });
   void occupancy.look();
   await expect.poll(asked).toEqual([1, 1]);
+});
+
+test("as many idle children end as hold too much memory, though each takes its time to end", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { occupancy, sessions } = await world({ stopped: Array(8).fill(false), maxChildrenBytes: 650 });
+  for (const session of sessions) Object.assign(session, { isDue: false, endMs: 13 });
+  const looked = occupancy.look();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await looked;
+  expect(occupancy.size).toBe(6);
+});
+
+test("memory that is freed late is enough though children that were to end later are stopped", async () => {
+  const { occupancy, sessions, asked } = await world({ stopped: [false, true, true], maxChildrenBytes: 250 });
+  const [slow, , last] = sessions as [FakeSession, FakeSession, FakeSession];
+  for (const session of sessions) session.isDue = false;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  slow.onAsked = () => promise;
+  last.onAsked = async () => {
+    resolve(undefined);
+    return undefined;
+  };
+  await occupancy.look();
+  expect(occupancy.size).toBe(2);
+  expect(asked()).toEqual([1, 1, 1]);
 });
