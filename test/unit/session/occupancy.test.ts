@@ -164,7 +164,7 @@ test("a child that becomes spare without a word is found by a start that waits, 
     await vi.advanceTimersByTimeAsync(0);
     session.keptFor = () => undefined;
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(await Promise.race([attempt, "waits"])).toBe("placed");
+    expect(await Promise.race([attempt, Promise.resolve("waits")])).toBe("placed");
     expect(asked()).toEqual([1]);
   }
 });
