@@ -15,17 +15,25 @@ export class RateWindow {
 
   /** Counts one. Whether it is within the bound. */
   add(nowMs: number): boolean {
-    const { max, windowMs } = this.#options;
-    if (nowMs - this.#startedAt >= windowMs || nowMs < this.#startedAt) {
+    if (this.#isOver(nowMs)) {
       this.#startedAt = nowMs;
       this.#count = 0;
     }
     this.#count += 1;
-    return this.#count <= max;
+    return this.#count <= this.#options.max;
+  }
+
+  /** Whether one more would be over the bound. */
+  isFull(nowMs: number): boolean {
+    return !this.#isOver(nowMs) && this.#count >= this.#options.max;
   }
 
   /** Until the next window can begin. */
   restMs(nowMs: number): number {
     return Math.max(0, this.#startedAt + this.#options.windowMs - nowMs);
+  }
+
+  #isOver(nowMs: number): boolean {
+    return nowMs - this.#startedAt >= this.#options.windowMs || nowMs < this.#startedAt;
   }
 }

@@ -16,8 +16,11 @@ export type StartPurpose = "work" | "prompt" | "reading";
 export interface ChildLifeOptions {
   readonly runs: Runs;
   readonly wakes: WakeLimits;
-  /** Starts a child of the next generation. An aborted signal abandons the start. */
-  readonly start: (signal: AbortSignal) => Promise<Child>;
+  /**
+   * Starts a child of the next generation; `onPi` is called for each pi that is started or taken for it. An aborted signal
+   * abandons the start.
+   */
+  readonly start: (signal: AbortSignal, onPi: () => void) => Promise<Child>;
   /** A child is ready, and nobody else has it yet. */
   readonly onReady: (child: Child) => void;
   /** Brings to a child that has just started what waits for it. */
@@ -243,7 +246,7 @@ export class ChildLife {
       await this.#left;
       await this.#lastCleaned;
       if (this.#ending !== undefined) throw this.#ending;
-      const child = await this.#options.start(this.#abandonStart.signal);
+      const child = await this.#options.start(this.#abandonStart.signal, () => this.#wakes.count());
       this.#lastCleaned = child.cleaned;
       if (this.#ending !== undefined) {
         await child.stop();

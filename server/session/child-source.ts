@@ -147,6 +147,7 @@ export class ChildSource {
     if (!isExactModel(model)) return undefined;
     const child = await this.#pool.take(kind);
     if (child === undefined) return undefined;
+    sinks.onPi();
     const abandon = (): void => void child.stop();
     sinks.signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -170,6 +171,7 @@ export class ChildSource {
   async #cold(kind: WarmKind, stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     const start = async (): Promise<Started> => {
       this.#refuse();
+      sinks.onPi();
       return await startPi({
         ...this.#of(kind),
         sessionFile: stored.ephemeral === true ? undefined : stored.file,

@@ -13,9 +13,12 @@ export interface OccupancyLimits {
   readonly maxChildrenBytes: number;
   /** How long a start may wait for a place. */
   readonly placeTimeoutMs: number;
-  /** A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. */
+  /**
+   * A child whose end takes longer is not waited for alone: the next idle one is ended meanwhile. For memory that is done
+   * only while the child has not been found idle.
+   */
   readonly endPatienceMs: number;
-  /** How often sessions are looked at. */
+  /** How often sessions are looked at, also by a start that waits for a place. */
   readonly lookEveryMs: number;
   /** How often memory is. */
   readonly weighEveryMs: number;
@@ -33,12 +36,17 @@ export interface OccupancyOptions {
   readonly bytesOf?: (pids: readonly number[]) => Promise<number>;
 }
 
+/** With less time left than this no child is ended for a start: it would be gone too late for it. */
+const shortestEndMs = 50;
+
 /** The end of an idle child, for a place or its memory. */
 interface End {
   /** By the clock of `performance.now`. */
   readonly since: number;
+  /** Whether the child was found idle and is being ended, which is sure to come about. */
+  isSure: boolean;
   /** Whether it has ended. Never rejects. */
-  readonly done: Promise<boolean>;
+  done: Promise<boolean>;
 }
 
 /**
@@ -180,19 +188,25 @@ export class Occupancy {
     const { limits, shrinkWarm } = this.#options;
     signal.throwIfAborted();
     const tried = new Set<Upkeep>();
+    let atFirst = this.#changed;
     while (!this.hasPlace) {
       const changed = this.#changed.promise;
       if (shrinkWarm()) continue;
       const left = deadline - performance.now();
       if (left <= 0) throw this.#overloaded();
-      const end = this.#endOldest(tried);
-      if (end === undefined) {
-        const { kind } = await unlessAborted(within(changed, left), signal);
-        if (kind === "done") tried.clear();
-      } else {
+      const isLate = left < shortestEndMs;
+      const end = isLate ? undefined : this.#endOldest(tried);
+      if (end !== undefined) {
         const patience = end.since + limits.endPatienceMs - performance.now();
         await unlessAborted(within(Promise.race([changed, end.done]), Math.min(left, patience)), signal);
+        continue;
       }
+      // Each was asked once. They are asked again when anything has changed since the first of them was, and now and then,
+      // since not all that keeps a child says when it ends: a subscriber, a call. The last time lies before the deadline.
+      const waitMs = isLate ? left : Math.min(limits.lookEveryMs, left / 2);
+      if (isLate || this.#changed === atFirst) await unlessAborted(within(changed, waitMs), signal);
+      atFirst = this.#changed;
+      tried.clear();
     }
     this.#admitted += 1;
   }
@@ -203,16 +217,21 @@ export class Occupancy {
     return new WireError("overloaded", message, { retryAfterMs: 5_000, maxChildren });
   }
 
-  /** Ends one idle child, and further ones while its end takes long. Gives whether one has ended. */
+  /** Ends one idle child, and further ones while none of those has said that it ends. Gives whether one has ended. */
   async #endOne(): Promise<boolean> {
     const tried = new Set<Upkeep>();
     const slow: Promise<boolean>[] = [];
+    const { promise: one, resolve } = Promise.withResolvers<true>();
     for (let end = this.#endOldest(tried); end !== undefined; end = this.#endOldest(tried)) {
-      const ended = await within(end.done, end.since + this.#options.limits.endPatienceMs - performance.now());
-      if (ended.kind === "timeout") slow.push(end.done);
-      else if (ended.value) return true;
+      void end.done.then((hasEnded) => hasEnded && resolve(true));
+      const first = Promise.race([one, end.done]);
+      const waited = await within(first, end.since + this.#options.limits.endPatienceMs - performance.now());
+      // There is no hurry: one that is being ended frees its memory, and none is ended besides.
+      const hasEnded = waited.kind === "done" ? waited.value : end.isSure && (await first);
+      if (hasEnded) return true;
+      if (waited.kind === "timeout") slow.push(end.done);
     }
-    return (await Promise.all(slow)).includes(true);
+    return await Promise.race([one, Promise.all(slow).then((all) => all.includes(true))]);
   }
 
   /**
@@ -235,16 +254,17 @@ export class Occupancy {
   }
 
   #begin(upkeep: Upkeep): End {
-    const done = this.#end(upkeep).finally(() => this.#ends.delete(upkeep));
-    const end = { since: performance.now(), done };
+    const end: End = { since: performance.now(), isSure: false, done: Promise.resolve(false) };
+    end.done = this.#end(upkeep, end).finally(() => this.#ends.delete(upkeep));
     this.#ends.set(upkeep, end);
     return end;
   }
 
-  async #end({ hibernation }: Upkeep): Promise<boolean> {
+  async #end({ hibernation }: Upkeep, end: End): Promise<boolean> {
     try {
       const outcome = await hibernation.fallAsleep();
       if (typeof outcome === "string") return false;
+      end.isSure = true;
       await outcome.ended;
       return true;
     } catch (error) {

@@ -13,10 +13,12 @@ import type { ResponsivenessLimits } from "./responsiveness.ts";
 import type { Session } from "./session.ts";
 import type { WakeLimits } from "./wakes.ts";
 
-/** What a session hears from its child, and how it gives up waiting for one. */
+/** What a session hears of its start and from its child, and how it gives up waiting for one. */
 export interface StartSinks extends ChildSinks {
   /** Aborted when the session ends while its child starts. */
   readonly signal: AbortSignal;
+  /** Called for each pi that is started for it, or that waited and is taken. */
+  readonly onPi: () => void;
 }
 
 export interface SessionOptions {

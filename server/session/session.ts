@@ -92,7 +92,7 @@ export class Session implements SessionCore {
     this.#life = new ChildLife({
       runs: this.prompts.runs,
       wakes: options.rates,
-      start: (signal) => this.#start(signal),
+      start: (signal, onPi) => this.#start(signal, onPi),
       onReady: (child) => {
         this.#provider.attach(child);
         this.dialogs.childReady();
@@ -299,13 +299,13 @@ export class Session implements SessionCore {
     return this.#leaving.reload();
   }
 
-  async #start(signal: AbortSignal): Promise<Child> {
+  async #start(signal: AbortSignal, onPi: () => void): Promise<Child> {
     await this.#custody.begin(this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
     this.dialogs.childStarting();
     try {
       const sinks = this.#reports.sinks(generation);
-      const { child, ready } = await this.#options.start(this.#record.stored, { signal, ...sinks });
+      const { child, ready } = await this.#options.start(this.#record.stored, { signal, onPi, ...sinks });
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.

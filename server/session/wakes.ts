@@ -17,9 +17,14 @@ export class Wakes {
     this.#window = new RateWindow({ max: limits.maxWakes, windowMs: limits.windowMs });
   }
 
-  /** Counts a start. Gives `overloaded` where it must not be made. */
+  /** Counts a pi that is started. */
+  count(now = performance.now()): void {
+    this.#window.add(now);
+  }
+
+  /** `overloaded` where no further one may be. */
   refusal(now = performance.now()): WireError | undefined {
-    if (this.#window.add(now)) return undefined;
+    if (!this.#window.isFull(now)) return undefined;
     const { maxWakes, windowMs } = this.#limits;
     const message = `The session's pi was started ${maxWakes} times in ${windowMs / 1_000} s, which is the limit.`;
     return new WireError("overloaded", message, { retryAfterMs: Math.max(1, Math.ceil(this.#window.restMs(now))) });

@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
 import { lifeLimits, limits } from "../../../server/config.ts";
@@ -82,6 +83,31 @@ test("a session's pi is not started more often than its rate allows; pushes wait
   expect(core.tracker.get("p")).toMatchObject({ state: "accepted", reason: { code: "not_started" } });
   await other.upkeep.hibernate(true);
   expect((await other.awake()).state.kind).toBe("ready");
+});
+
+test("wakes that start no pi do not count for the rate of its starts, and those of a pi that fails do", async () => {
+  await using core = await startCore({ limits: { rates: { windowMs: 600_000, maxWakes: 3 } } });
+  const cwd = join(core.cwd, "project");
+  mkdirSync(cwd);
+  const session = await core.registry.create({ cwd });
+  await session.upkeep.hibernate(false);
+  rmSync(cwd, { recursive: true });
+  const kinds: string[] = [];
+  const wake = (): Promise<unknown> =>
+    session.awake("reading").then(
+      () => kinds.push("awake"),
+      ({ kind }) => kinds.push(kind),
+    );
+  for (let i = 0; i < 4; i += 1) await wake();
+  mkdirSync(cwd);
+  core.behave("exit-at-start");
+  await wake();
+  core.behave();
+  for (let i = 0; i < 2; i += 1) {
+    await wake();
+    await session.upkeep.hibernate(true);
+  }
+  expect(kinds).toEqual([...Array(4).fill("cwd_invalid"), "start_failed", "awake", "overloaded"]);
 });
 
 test("a session file that never got a message goes with the child, and comes with the next", async () => {

@@ -38,7 +38,7 @@ test("a warm pi that falls silent while it takes a session is ended, and the ses
     const stored = { sessionId: name, cwd: join(root, "cwd"), file: join(root, `${name}.jsonl`), generation: 1 };
     const sinks = {
       signal: new AbortController().signal,
-      ...{ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} },
+      ...{ onPi: () => {}, onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} },
     };
     return source.start({ ...stored, createdAt: 0, updatedAt: 0, options: {} } as StoredSession, sinks, log);
   };

@@ -8,6 +8,13 @@ describe("a rate's window", () => {
     expect([1_000, 1_500, 1_999].map((at) => window.add(at))).toEqual([true, true, false]);
   });
 
+  it("says whether one more would be too many, and does not count it", () => {
+    const window = new RateWindow({ max: 1, windowMs: 1_000 });
+    expect([0, 1].map((at) => window.isFull(at))).toEqual([false, false]);
+    window.add(5_000);
+    expect([5_000, 5_999, 6_000, 100].map((at) => window.isFull(at))).toEqual([true, true, false, false]);
+  });
+
   it("says how long it lasts", () => {
     const window = new RateWindow({ max: 1, windowMs: 1_000 });
     window.add(5_000);

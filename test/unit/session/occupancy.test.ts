@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { Occupancy } from "../../../server/session/occupancy.ts";
 import type { Upkeep } from "../../../server/session/upkeep.ts";
 
@@ -8,7 +8,17 @@ interface FakeSession {
   readonly upkeep: Upkeep;
   /** How often its child was to end. */
   readonly asked: () => number;
+  /** Called when the child is to end. Gives why it is kept, if it is. */
+  onAsked: () => Promise<"running" | undefined>;
+  /** Why the daemon keeps it. */
+  keptFor: () => "subscription" | undefined;
+  /** Whether it was idle for too long. */
+  isDue: boolean;
+  /** How long its end takes. */
+  endMs: number;
 }
+
+const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A session with an idle child. One that is `stopped` says nothing when it is to end. */
 function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, exit: () => void): FakeSession {
@@ -16,21 +26,32 @@ function fakeSession(sessionId: string, lastUsedAt: number, isStopped: boolean, 
   let child: object | undefined = {};
   const fallAsleep = async (): Promise<unknown> => {
     asked += 1;
+    const reason = await session.onAsked();
     if (isStopped) return await new Promise(() => {});
+    if (reason !== undefined) return reason;
     child = undefined;
-    exit();
-    return { ended: Promise.resolve() };
+    if (session.endMs === 0) exit();
+    return { ended: session.endMs === 0 ? Promise.resolve() : later(session.endMs).then(exit) };
   };
   const hibernation = {
     get child() {
       return child;
     },
     lastUsedAt,
-    keepsAwake: () => undefined,
-    isDue: () => true,
+    keepsAwake: () => session.keptFor(),
+    isDue: () => session.isDue,
     fallAsleep,
   };
-  return { sessionId, upkeep: { hibernation, look: () => {} } as unknown as Upkeep, asked: () => asked };
+  const session: FakeSession = {
+    sessionId,
+    upkeep: { hibernation, look: () => {} } as unknown as Upkeep,
+    asked: () => asked,
+    onAsked: async () => undefined,
+    keptFor: () => undefined,
+    isDue: true,
+    endMs: 0,
+  };
+  return session;
 }
 
 interface WorldOptions {
@@ -38,25 +59,29 @@ interface WorldOptions {
   readonly stopped: readonly boolean[];
   readonly placeTimeoutMs?: number;
   readonly endPatienceMs?: number;
+  readonly lookEveryMs?: number;
+  /** What all children may weigh; each weighs 100. */
+  readonly maxChildrenBytes?: number;
 }
 
-async function world({ stopped, placeTimeoutMs = 60_000, endPatienceMs = 10 }: WorldOptions) {
+async function world(options: WorldOptions) {
+  const { stopped, placeTimeoutMs = 60_000, endPatienceMs = 10, lookEveryMs = 1e9, maxChildrenBytes = 1e9 } = options;
   const sessions: FakeSession[] = [];
   const exits: (() => void)[] = [];
   const occupancy = new Occupancy({
     limits: {
       maxChildren: stopped.length,
-      maxChildrenBytes: 1,
+      maxChildrenBytes,
       placeTimeoutMs,
       endPatienceMs,
-      lookEveryMs: 1e9,
-      weighEveryMs: 1e9,
+      lookEveryMs,
+      weighEveryMs: 0,
     },
     sessions: () => sessions,
     warm: () => 0,
     shrinkWarm: () => false,
     log: pino({ level: "silent" }),
-    bytesOf: async () => 0,
+    bytesOf: async (pids) => pids.length * 100,
   });
   onTestFinished(() => occupancy.close());
   const place = async (signal = new AbortController().signal) => {
@@ -114,8 +139,70 @@ test("a place that becomes free by itself is taken while the end of another chil
   expect(asked()).toEqual([1, 0]);
 });
 
+test("a child that refused is asked again when something changes while the end of another is waited for", async () => {
+  const { place, sessions, occupancy, asked } = await world({ stopped: [false, true], placeTimeoutMs: 2_000 });
+  const [refusing, stopped] = sessions as [FakeSession, FakeSession];
+  refusing.onAsked = async () => "running";
+  stopped.onAsked = async () => {
+    refusing.onAsked = async () => undefined;
+    occupancy.changed();
+    return undefined;
+  };
+  expect(await kindOf(place())).toBe("placed");
+  expect(asked()).toEqual([2, 1]);
+});
+
+test("a child that becomes spare without a word is found by a start that waits, also shortly before it is refused", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  for (const times of [{ lookEveryMs: 10 }, { placeTimeoutMs: 1_000 }]) {
+    const { place, sessions, asked } = await world({ stopped: [false], ...times });
+    const [session] = sessions as [FakeSession];
+    session.isDue = false;
+    session.keptFor = () => "subscription";
+    const attempt = kindOf(place());
+    await vi.advanceTimersByTimeAsync(0);
+    session.keptFor = () => undefined;
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await Promise.race([attempt, Promise.resolve("waits")])).toBe("placed");
+    expect(asked()).toEqual([1]);
+  }
+});
+
+test("no child is ended for a start that has next to no time left", async () => {
+  const { place, asked } = await world({ stopped: [false], placeTimeoutMs: 40 });
+  expect(await kindOf(place())).toBe("overloaded");
+  expect(asked()).toEqual([0]);
+});
+
 test("children that were idle for too long end though one of them is stopped", async () => {
   const { occupancy, asked } = await world({ stopped: [true, false] });
   void occupancy.look();
   await expect.poll(asked).toEqual([1, 1]);
+});
+
+test("as many idle children end as hold too much memory, though each takes its time to end", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { occupancy, sessions } = await world({ stopped: Array(8).fill(false), maxChildrenBytes: 650 });
+  for (const session of sessions) Object.assign(session, { isDue: false, endMs: 13 });
+  const looked = occupancy.look();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await looked;
+  expect(occupancy.size).toBe(6);
+});
+
+test("memory that is freed late is enough though children that were to end later are stopped", async () => {
+  const { occupancy, sessions, asked } = await world({ stopped: [false, true, true], maxChildrenBytes: 250 });
+  const [slow, , last] = sessions as [FakeSession, FakeSession, FakeSession];
+  for (const session of sessions) session.isDue = false;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  slow.onAsked = () => promise;
+  last.onAsked = async () => {
+    resolve(undefined);
+    return undefined;
+  };
+  await occupancy.look();
+  expect(occupancy.size).toBe(2);
+  expect(asked()).toEqual([1, 1, 1]);
 });
