@@ -8,7 +8,7 @@ import { soak } from "../soak/soak.ts";
 const fixedSeed = 20_261;
 
 test("no receipt is wrong, and no push is lost or doubled, in hundreds of pushes with ten of each fault", {
-  timeout: 600_000,
+  timeout: 1_800_000,
 }, async () => {
   const randomSeed = Date.now() % 1_000_000_000;
   const fixed = await soak({ seed: fixedSeed, pi: piUnderTest(), eachAtLeast: 4 });
