@@ -137,7 +137,7 @@ export class SessionStore {
   /** As {@link put}. */
   delete(sessionId: string): Promise<void> {
     const onDeleted = this.#list?.delete(sessionId) ?? (() => {});
-    const deleted = this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
     deleted.then(onDeleted, () => {});
     return deleted;
   }
@@ -151,7 +151,7 @@ export class SessionStore {
 
   /** Nobody waits for it: what fails is made again. */
   #forgetLife(sessionId: string): void {
-    const deleted = this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
     Promise.all([deleted, ...forgetLife(this.#database, sessionId)]).then(
       () => this.#list?.forgotten(sessionId),
       () => {},
