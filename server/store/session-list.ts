@@ -141,6 +141,11 @@ export class SessionList {
     };
   }
 
+  /** Whether this life of a session was closed, and the database may still have it. */
+  hasClosed(session: StoredSession): boolean {
+    return isClosed(this.#closed, session);
+  }
+
   /** The database has nothing of those that were closed under this id when this daemon began. */
   forgotten(sessionId: string): void {
     this.#closed.delete(sessionId);

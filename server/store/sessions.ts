@@ -142,9 +142,9 @@ export class SessionStore {
     return deleted;
   }
 
-  /** Also those that could not be written yet. */
+  /** Also those that could not be written yet, and none that was closed, whether the database knows that or not. */
   all(): readonly StoredSession[] {
-    const rows = this.#rows();
+    const rows = this.#rows().filter((session) => this.#list?.hasClosed(session) !== true);
     const known = new Set(rows.map(({ sessionId }) => sessionId));
     return [...rows, ...(this.#list?.ahead ?? []).filter(({ sessionId }) => !known.has(sessionId))];
   }

@@ -212,6 +212,28 @@ test("a session that is opened again stores nothing before its former life is go
   store.close();
 });
 
+test("a session that was closed does not come back where the store fails as the next daemon begins", async () => {
+  const store = open(directory);
+  for (const id of ["closed", "other"]) await store.sessions.put(storedSession(id, { logEpoch: "e" }));
+  store.close();
+  const file = join(directory, "sessions.jsonl");
+  writeFileSync(file, `${JSON.stringify({ sessionId: "closed", closed: true, logEpoch: "e" })}\n`, { flag: "a" });
+  const connection = failingConnection();
+  const back = Promise.withResolvers<void>();
+  const { connect } = connection;
+  const database = new Database(join(directory, "store.db"), () => {}, { connect, onRecovered: back.resolve });
+  connection.fail("COMMIT", 1, full);
+  const list = new SessionList(file, unexpected);
+  const sessions = new SessionStore(database, list, SessionList.read(file));
+  const ids = () => sessions.all().map(({ sessionId }) => sessionId);
+  expect([database.health.state, ids()]).toEqual(["failing", ["other"]]);
+  await back.promise;
+  expect(ids()).toEqual(["other"]);
+  database.close();
+  list.close();
+  expect(idsIn(directory)).toEqual(["other"]);
+});
+
 test("what hangs on no session that there is, is forgotten", async () => {
   const store = open(directory);
   await store.sessions.put(storedSession("one"));
