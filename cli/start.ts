@@ -110,7 +110,7 @@ function openLog<T>(open: () => T, file: string | undefined): T {
 
 async function inForeground({ options, output, env, signal }: Start): Promise<number> {
   try {
-    const [{ startDaemon }, { createLog }, { configure }, { createValidator }] = await Promise.all([
+    const [{ startDaemon }, { createCallLog, createLog }, { configure }, { createValidator }] = await Promise.all([
       import("../server/daemon.ts"),
       import("../server/log.ts"),
       import("../server/configuration/configuration.ts"),
@@ -139,6 +139,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
         allowedHosts: options["allow-hosts"]?.split(",").map((host) => host.trim()),
       },
       log,
+      calls: logFile === undefined ? undefined : createCallLog(logFile),
     });
     const notifier = new ServiceNotifier(env, (error) => log.warn({ err: error }, "systemd-notify failed"));
     const stop = (): void => {

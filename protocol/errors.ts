@@ -72,7 +72,12 @@ export const errorCatalogue = {
   deadline_exceeded: row(-32032, 504, true, "The state was not reached in time; nothing was cancelled."),
   too_large: row(-32033, 413, false, "The content, frame or body exceeds its limit."),
   wrong_state: row(-32035, 409, false, "The delivery's state does not allow it; data has the delivery."),
-  outcome_unknown: row(-32036, 409, false, "The daemon ended while the call was under way; it may have taken effect."),
+  outcome_unknown: row(
+    -32036,
+    409,
+    false,
+    "The daemon ended, or all who waited had gone, while the call was under way; it may have taken effect.",
+  ),
   cancelled: row(-32034, 499, true, "The caller cancelled the call with $/cancelRequest, or went away."),
   token_not_found: row(-32080, 404, false, "No token has this name."),
   dialog_not_found: row(-32060, 404, false, "No dialog has this id, or it was forgotten."),

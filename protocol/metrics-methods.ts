@@ -34,13 +34,14 @@ export type Metric = Static<typeof Metric>;
 /** Rows of the method table about what is measured. */
 export const metricsMethods = {
   "daemon/metrics": {
-    summary: "What the daemon measures of itself. `GET /metrics` has the same as Prometheus reads it.",
+    summary:
+      "What the daemon measures of itself. `GET /metrics` has the same as Prometheus reads it. It is of all sessions: a token with limits is `forbidden`, and `data.limit` names the limit.",
     params: empty,
     result: Type.Object({ metrics: Type.Array(Metric) }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/metrics" },
     scope: "none",
     capability: "observe",
     since: "0.1.0",
-    errors: [],
+    errors: ["forbidden"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -138,6 +138,8 @@ export const limits = {
   rates: { windowMs: 10_000, maxStarts: 200, maxPrompts: 1_000, maxPushes: 200_000, maxWakes: 100 },
   /** The daemon's log; one older file of this size is kept beside it. */
   maxLogBytes: 16 * 1024 * 1024,
+  /** The same of the file of the calls that have changed something. */
+  maxCallLogBytes: 128 * 1024 * 1024,
   child: {
     /** A longer record of pi is skipped and reported. */
     maxRecordBytes: 64 * 1024 * 1024,

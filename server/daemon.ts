@@ -38,7 +38,7 @@ import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
 import { tokenHandlers } from "./rpc/handlers/token.ts";
 import { idempotent } from "./rpc/idempotency.ts";
 import { rated } from "./rpc/rates.ts";
-import { authority, governance } from "./rpc/session-governance.ts";
+import { asleepIn, authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
@@ -77,6 +77,8 @@ export interface DaemonOptions {
   /** Other bounds of the edge than its own. */
   readonly edgeLimits?: Partial<EdgeLimits> | undefined;
   readonly log: Logger;
+  /** Gets a line for each call that has changed something. Default: `log`. */
+  readonly calls?: Logger | undefined;
 }
 
 /** A running daemon. */
@@ -214,7 +216,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     const handlers: Handlers = {
       ...daemonHandlers(facts, registry),
-      "daemon/metrics": () => ({ metrics: [...metrics.collect(measured)] }),
+      "daemon/metrics": (_params, { grant }) => {
+        grant?.requireUnlimited();
+        return { metrics: [...metrics.collect(measured)] };
+      },
       ...sessionHandlers(registry, tracker),
       ...sessionFileHandlers(registry, tracker),
       ...subscriptionHandlers(registry),
@@ -230,10 +235,17 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const rules = governance(clients, registry, tracker, dialogs);
     const dispatcher = createDispatcher({
-      handlers: audited(authorised(rated(governed(once, rules), limits.rates), authority(registry, tracker, dialogs)), {
-        ...rules,
-        log,
-      }),
+      handlers: audited(
+        authorised(
+          rated(governed(once, rules), limits.rates, asleepIn(registry)),
+          authority(registry, tracker, dialogs),
+        ),
+        {
+          ...rules,
+          calls: options.calls ?? log,
+          log,
+        },
+      ),
       validator,
       validateResults: env["PI_RPCD_VALIDATE"] === "1",
       log,

@@ -12,6 +12,30 @@ export interface LogOptions {
   readonly lines?: { write(line: string): void } | undefined;
 }
 
+/** Where the calls are logged that have changed something, beside a log: nothing else that happens can push them out. */
+function callLogFile(logFile: string): string {
+  return `${logFile.replace(/\.log$/, "")}.calls.log`;
+}
+
+/** The log of these calls. Its file is made by the first of them. */
+export function createCallLog(logFile: string): Logger {
+  let file: RotatingFile | undefined;
+  const write = (line: string): void => {
+    file ??= openedOrNone(callLogFile(logFile));
+    file?.write(line);
+  };
+  return pino({ level: "info", base: { pid: process.pid } }, { write });
+}
+
+/** Its disk may be full: a later line tries again. */
+function openedOrNone(path: string): RotatingFile | undefined {
+  try {
+    return new RotatingFile(path, limits.maxCallLogBytes);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * JSON lines; those about a session, its pi or a connection have `sessionId`, `generation`, `connectionId`. Never holds a token, a key, or the text of a
  * message.

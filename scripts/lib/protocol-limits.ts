@@ -19,10 +19,23 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
   maxEventStreams: "Streams of server-sent events. Further ones are answered with 503.",
   maxConnectionsPerToken: "WebSocket connections of one named token. Further upgrades are answered with 503.",
+  maxEventStreamsPerToken: "Streams of server-sent events of one named token. Further ones are answered with 503.",
   maxSocketsPerAddress: "Sockets from one address with TLS. Further ones are closed as they come.",
   maxHttpRequests: "HTTP requests of all sockets that wait for their answer. Further ones are answered with 503.",
   maxHttpBytes:
     "Their bodies together; one in chunks counts as `maxBodyBytes` until it has come. Further ones are answered with 503.",
+  maxHttpRequestsPerToken: "HTTP requests of one named token that wait for their answer. As above.",
+  maxHttpBytesPerToken: "Their bodies together. As above.",
+  maxUnreadHttpBytes:
+    "HTTP answers that were sent and are not read, over all sockets. A further one is answered with 503, if it is longer than 16 KiB; one alone may be longer.",
+  maxUnreadHttpBytesPerToken: "The same of one named token.",
+  maxInboundBytes:
+    "What has come over all WebSockets and is kept: messages that are not whole, and those over 64 KiB that are not answered. The connection on which more comes is closed with 1013.",
+  maxInboundBytesPerToken: "The same of one named token.",
+  messageTimeoutMs:
+    "From the first byte of a WebSocket message to its last, looked at with each ping. Then the connection is closed with 1013.",
+  namedTokensPercent:
+    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes`, `maxUnreadHttpBytes` and `maxInboundBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
@@ -49,7 +62,10 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
   maxNestingDepth: "Brackets within brackets in one text. Deeper ones are answered with `invalid_request`.",
   maxJsonParts:
     "Commas, colons and opening brackets of one text, outside its strings. More are answered with `invalid_request`.",
+  maxObjectKeys: "Keys of one object. More are answered with `invalid_request`.",
   maxBatchLength: "Requests in one batch. A longer batch is answered with one `invalid_request`.",
+  maxBatchAnswerBytes:
+    "The answers to one batch together, beside those of at most 16 KiB; one alone may be longer. Further ones are `too_large`, though their calls were made.",
   maxCallsInFlight: "Calls of one connection that wait for their answer. Further ones are answered with `overloaded`.",
   maxBytesInFlight:
     "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",
@@ -104,6 +120,8 @@ const daemon: Readonly<
   maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
   maxLogBytes:
     "The daemon's log file. One older file of this size is kept beside it. Where no file can be begun, it grows to twice this; lines beyond are lost, and counted in `daemon/ready`.",
+  maxCallLogBytes:
+    "The file of the calls that have changed something. As above, but lines that are lost are not counted.",
 };
 
 const prompts: Readonly<Record<keyof typeof daemonLimits.prompts, string>> = {
@@ -203,8 +221,8 @@ const responsiveness: Readonly<Record<keyof typeof daemonLimits.responsiveness, 
 const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
   windowMs: "The time in which one token may make so many of the following calls:",
   maxStarts:
-    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
-  maxPrompts: "`session/prompt`, `session/steer`, `session/followUp`, `delivery/resend`. As above.",
+    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and whatever starts the pi of a session that has none: what asks or tells pi something, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
+  maxPrompts: "`session/prompt`, `session/steer`, `session/followUp`, `session/compact`, `delivery/resend`. As above.",
   maxPushes: "`delivery/push`. As above.",
   maxWakes:
     "How often one session's pi may be started in that time, by whatever calls. A further call that needs a pi is `overloaded`, with `retryAfterMs`; pushes wait.",

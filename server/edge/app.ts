@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { HEALTH_PATH } from "../../protocol/wire.ts";
 import { within } from "../lib/deadline.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { TokenSource } from "../rpc/tokens.ts";
@@ -79,10 +80,15 @@ export function createEdge(options: EdgeOptions): Edge {
       admission,
       limits,
       log,
-      onRequest: (request, response) => {
-        const refused = budget.take(request, response);
-        if (refused === undefined) serve(request, response);
-        else refuseRequest(response, refused);
+      onRequest: (request, response, goOn) => {
+        // Who asks whether the daemon lives needs no place.
+        const refused = request.url === HEALTH_PATH ? undefined : budget.take(request, response);
+        if (refused !== undefined) {
+          refuseRequest(response, refused);
+          return;
+        }
+        goOn?.();
+        serve(request, response);
       },
       onUpgrade: (request, socket, head) => webSockets.upgrade(request, socket, head),
     });

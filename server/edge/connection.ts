@@ -3,13 +3,15 @@ import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import type { RawData, WebSocket } from "ws";
 import type { Frame } from "../frames/frame.ts";
+import { answerText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
-import { answerText } from "./answer.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
+import { Inbound } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { Outbox, type SlowReader } from "./outbox.ts";
+import type { Shares } from "./shares.ts";
 
 export interface ConnectionOptions {
   readonly webSocket: WebSocket;
@@ -20,6 +22,8 @@ export interface ConnectionOptions {
   readonly limits: EdgeLimits;
   /** What waits for all connections. */
   readonly budget: BufferBudget;
+  /** What has come over all connections and is kept. */
+  readonly inbound: Shares;
   readonly log: Logger;
 }
 
@@ -28,7 +32,7 @@ const closeCodes = {
   shuttingDown: 1001,
   binaryFrame: 1003,
   tokenEnded: 4401,
-  slowReader: 1013,
+  tryLater: 1013,
 } as const;
 
 /** One WebSocket: texts in, answers and notifications out. */
@@ -37,6 +41,7 @@ export class Connection implements Peer {
   readonly #gone = new AbortController();
   readonly #options: ConnectionOptions;
   readonly #outbox: Outbox;
+  readonly #inbound: Inbound;
   readonly #conversation: Conversation;
   #alive = true;
   /** How many bytes the system had taken at the ping before. */
@@ -55,8 +60,15 @@ export class Connection implements Peer {
         const { bound, bufferedBytes } = slow;
         log.warn({ bound, bufferedBytes }, "a connection does not read what is sent to it");
         // Stands behind what the socket has: a peer that does not read that until the time-out will not see it.
-        webSocket.close(closeCodes.slowReader, closeReason(slow));
+        webSocket.close(closeCodes.tryLater, closeReason(slow));
       },
+    });
+    this.#inbound = new Inbound({
+      socket,
+      grant: options.grant,
+      shares: options.inbound,
+      messageTimeoutMs: limits.messageTimeoutMs,
+      onFull: () => this.#refuseMore("too much comes at a time"),
     });
     this.#conversation = options.dispatcher.converse(this, options.grant);
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
@@ -93,6 +105,10 @@ export class Connection implements Peer {
    */
   ping(): void {
     const { webSocket, socket } = this.#options;
+    if (this.#inbound.isLate) {
+      this.#refuseMore("a message came too slowly");
+      return;
+    }
     const taken = socket.bytesWritten - socket.writableLength;
     const hasTaken = taken > this.#taken && socket.writableLength > 0;
     this.#taken = taken;
@@ -124,7 +140,11 @@ export class Connection implements Peer {
       this.#close(closeCodes.binaryFrame, "messages are text");
       return;
     }
-    void this.#conversation.receive(data as Buffer).then((answer) => {
+    const text = data as Buffer;
+    const answered = this.#inbound.answering(text.length);
+    if (answered === undefined) return;
+    void this.#conversation.receive(text).then((answer) => {
+      answered();
       if (answer !== undefined) this.#outbox.answer(answerText(answer, log));
     });
   }
@@ -134,7 +154,17 @@ export class Connection implements Peer {
     this.#options.webSocket.close(code, reason);
   }
 
+  /** What still comes stays with the system: ws ends who is not heard to close. */
+  #refuseMore(reason: string): void {
+    const { webSocket, log } = this.#options;
+    if (webSocket.readyState !== webSocket.OPEN) return;
+    log.warn({ connectionId: this.id, reason }, "a connection was closed for what it sends");
+    this.#close(closeCodes.tryLater, reason);
+    webSocket.pause();
+  }
+
   #end(): void {
+    this.#inbound.close();
     this.#outbox.close();
     this.#gone.abort();
     this.#conversation.end();

@@ -3,10 +3,12 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation } from "../rpc/dispatcher.ts";
+import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { EventStream } from "./event-stream.ts";
 import type { EdgeLimits } from "./limits.ts";
 import type { Params } from "./request-params.ts";
+import { Shares } from "./shares.ts";
 
 export interface EventStreamsOptions {
   readonly limits: EdgeLimits;
@@ -18,12 +20,15 @@ export interface EventStreamsOptions {
 export class EventStreams {
   readonly #options: EventStreamsOptions;
   readonly #streams = new Set<EventStream>();
+  readonly #shares: Shares;
   readonly #beats: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
 
   constructor(options: EventStreamsOptions) {
     this.#options = options;
+    const { maxEventStreams: max, maxEventStreamsPerToken: maxPerToken, namedTokensPercent } = options.limits;
+    this.#shares = new Shares({ what: "streams of events", max, maxPerToken, namedTokensPercent });
     this.#beats = setInterval(() => {
       for (const stream of this.#streams) stream.beat();
     }, options.limits.pingIntervalMs).unref();
@@ -40,7 +45,6 @@ export class EventStreams {
     method: string,
     params: Params,
   ): Promise<void> {
-    const { limits } = this.#options;
     const { raw: response } = reply;
     const { socket } = response;
     if (this.#stopping) throw new WireError("shutting_down", "The daemon is about to end.");
@@ -50,13 +54,16 @@ export class EventStreams {
         "A stream cannot wait behind other requests: ask for it on its own socket.",
       );
     }
-    if (this.#streams.size >= limits.maxEventStreams) {
-      const message = `There are ${limits.maxEventStreams} streams of events, which is the limit.`;
-      throw new WireError("overloaded", message, { retryAfterMs: 1_000 });
-    }
+    const grant = grantOf(reply.request.raw);
+    const full = this.#shares.refusal(grant, 1);
+    if (full !== undefined) throw full;
     const stream = new EventStream({ ...this.#options, converse, response, socket });
     this.#streams.add(stream);
-    stream.gone.addEventListener("abort", () => this.#remove(stream));
+    this.#shares.add(grant, 1);
+    stream.gone.addEventListener("abort", () => {
+      this.#shares.add(grant, -1);
+      this.#remove(stream);
+    });
     const answer = await stream.call(method, params);
     if ("error" in answer) {
       stream.end("shutting_down");

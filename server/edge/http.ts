@@ -8,12 +8,13 @@ import { HEALTH_PATH, METRICS_PATH, RPC_PATH, WEBSOCKET_PATH } from "../../proto
 import { type Dispatcher, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
+import { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { metricsContentType, metricsText } from "./metrics-text.ts";
 import { referenceHeaders, referencePage } from "./reference-page.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, written } from "./refusal.ts";
-import { expectReading, sendRefusal } from "./reply.ts";
+import { sendRefusal } from "./reply.ts";
 import { addRest, errorOf, restPaths } from "./rest.ts";
 import { RpcOverHttp } from "./rpc-over-http.ts";
 
@@ -78,16 +79,24 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     made.set(name, text);
     return text;
   };
-  app.get("/openapi.json", (_request, reply) =>
-    reply.type("application/json").send(once("openapi", () => JSON.stringify(openApiDocument(version)))),
+  const answers = new Answers(limits);
+  app.get("/openapi.json", (request, reply) =>
+    answers.send(
+      request,
+      reply,
+      once("openapi", () => JSON.stringify(openApiDocument(version))),
+    ),
   );
-  app.get("/docs", (_request, reply) =>
-    reply
-      .type("text/html; charset=utf-8")
-      .headers(referenceHeaders)
-      .send(once("docs", () => referencePage(version))),
-  );
-  const rpc = new RpcOverHttp({ dispatcher, limits, log });
+  app.get("/docs", (request, reply) => {
+    const headers = { ...referenceHeaders, "content-type": "text/html; charset=utf-8" };
+    answers.send(
+      request,
+      reply,
+      once("docs", () => referencePage(version)),
+      headers,
+    );
+  });
+  const rpc = new RpcOverHttp({ dispatcher, answers, limits, log });
   app.post(RPC_PATH, (request, reply) => {
     reply.hijack();
     void rpc.answer(request.raw, reply.raw, (request.body as Buffer | undefined) ?? Buffer.alloc(0));
@@ -95,19 +104,18 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
 
   app.get(METRICS_PATH, async (request, reply) => {
     const answer = await dispatcher.converse(undefined, grantOf(request.raw)).call("daemon/metrics", {});
-    if ("error" in answer) sendRefusal(reply, refusal(errorOf(answer.error)));
+    if ("error" in answer) answers.refuse(reply, refusal(errorOf(answer.error)));
     else {
       const { metrics } = answer.result as Result<"daemon/metrics">;
-      void reply.type(metricsContentType).send(metricsText(metrics));
+      answers.send(request, reply, metricsText(metrics), { "content-type": metricsContentType });
     }
-    expectReading(reply.raw, limits.requestTimeoutMs);
   });
 
   addRest(app, {
     dispatcher,
     streams,
     jsonLimits: defaultDispatcherLimits,
-    answerTimeoutMs: limits.requestTimeoutMs,
+    answers,
     log,
   });
 

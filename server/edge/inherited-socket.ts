@@ -1,3 +1,7 @@
+import { fstatSync, lstatSync, readFileSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { StartError } from "../lib/start-error.ts";
+
 /** The first descriptor that a service manager hands over (sd_listen_fds). */
 const firstDescriptor = 3;
 
@@ -7,4 +11,48 @@ export function inheritedSocket(env: NodeJS.ProcessEnv = process.env): number | 
   if (Number(pid) !== process.pid || !(Number(count) >= 1)) return undefined;
   for (const name of ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]) delete env[name];
   return firstDescriptor;
+}
+
+/**
+ * Throws `listen_unsafe` unless an inherited socket is the Unix socket at the path, and its user's alone. Node does not
+ * say what it is, nor where: the kernel does.
+ */
+export function requireOwnSocket(descriptor: number, path: string): void {
+  const unsafe = (why: string): StartError =>
+    new StartError(
+      "listen_unsafe",
+      `The socket that the service manager has handed over ${why}. It must be the Unix socket ${path}, with the mode 0600.`,
+    );
+  const bound = boundTo(descriptor);
+  if (bound === undefined) throw unsafe("is no Unix socket with a path");
+  if (!isSamePath(bound, path)) throw unsafe(`is at ${bound}`);
+  const { mode, uid } = lstatSync(path);
+  if ((mode & 0o777) !== 0o600) throw unsafe(`has the mode ${(mode & 0o777).toString(8).padStart(4, "0")}`);
+  if (uid !== process.getuid?.()) throw unsafe("is another user's");
+}
+
+/** The path that a descriptor's Unix socket was bound to. Undefined for all else, and where the system does not say. */
+function boundTo(descriptor: number): string | undefined {
+  try {
+    const inode = String(fstatSync(descriptor).ino);
+    for (const line of readFileSync("/proc/net/unix", "utf8").split("\n")) {
+      const [, ofLine, path] = /^\S+: \S+ \S+ \S+ \S+ \S+ +(\d+) (\/.*)$/.exec(line) ?? [];
+      if (ofLine === inode) return path;
+    }
+  } catch {
+    // No such descriptor, or no such file.
+  }
+  return undefined;
+}
+
+function isSamePath(one: string, other: string): boolean {
+  try {
+    return resolved(one) === resolved(other);
+  } catch {
+    return false;
+  }
+}
+
+function resolved(path: string): string {
+  return join(realpathSync(dirname(path)), basename(path));
 }

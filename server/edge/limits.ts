@@ -14,12 +14,33 @@ export interface EdgeLimits {
   readonly maxEventStreams: number;
   /** WebSocket connections of one named token; further upgrades are answered with 503. */
   readonly maxConnectionsPerToken: number;
+  /** Streams of one named token. As above. */
+  readonly maxEventStreamsPerToken: number;
   /** Sockets from one address beyond loopback; further ones are closed as they come. */
   readonly maxSocketsPerAddress: number;
   /** HTTP requests that are not answered yet, of all sockets; further ones are answered with 503. */
   readonly maxHttpRequests: number;
   /** Their bodies together; one that is in chunks counts as `maxBodyBytes` until it has come. As above. */
   readonly maxHttpBytes: number;
+  /** The same of one named token. */
+  readonly maxHttpRequestsPerToken: number;
+  readonly maxHttpBytesPerToken: number;
+  /** HTTP answers that were sent and are not read, over all sockets; a further one over 16 KiB is 503. */
+  readonly maxUnreadHttpBytes: number;
+  readonly maxUnreadHttpBytesPerToken: number;
+  /**
+   * What all named tokens together may have of each of these bounds, of connections and of streams, in percent. The rest
+   * is the main token's.
+   */
+  readonly namedTokensPercent: number;
+  /**
+   * What has come over all WebSockets and is kept: messages that are not whole, and those over 64 KiB that are not
+   * answered. The connection on which more comes is closed with 1013.
+   */
+  readonly maxInboundBytes: number;
+  readonly maxInboundBytesPerToken: number;
+  /** From a message's first byte to its last, looked at with each ping; then the connection is closed with 1013. */
+  readonly messageTimeoutMs: number;
   /** HTTP requests of one socket that are not answered yet (pipelining); further ones are answered with 503. */
   readonly maxRequestsPerSocket: number;
   /**
@@ -61,9 +82,18 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxConnections: 1_024,
   maxEventStreams: 256,
   maxConnectionsPerToken: 256,
+  maxEventStreamsPerToken: 64,
   maxSocketsPerAddress: 256,
   maxHttpRequests: 1_024,
   maxHttpBytes: 256 * 1024 * 1024,
+  maxHttpRequestsPerToken: 256,
+  maxHttpBytesPerToken: 64 * 1024 * 1024,
+  maxUnreadHttpBytes: 128 * 1024 * 1024,
+  maxUnreadHttpBytesPerToken: 32 * 1024 * 1024,
+  maxInboundBytes: 256 * 1024 * 1024,
+  maxInboundBytesPerToken: 64 * 1024 * 1024,
+  messageTimeoutMs: 30_000,
+  namedTokensPercent: 75,
   maxRequestsPerSocket: 64,
   socketWindowBytes: 256 * 1024,
   mergeDeltasAboveBytes: 4 * 1024 * 1024,

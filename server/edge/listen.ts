@@ -4,7 +4,7 @@ import type { Server } from "node:http";
 import { type AddressInfo, connect, type ListenOptions } from "node:net";
 import { dirname, join } from "node:path";
 import { StartError } from "../lib/start-error.ts";
-import { inheritedSocket } from "./inherited-socket.ts";
+import { inheritedSocket, requireOwnSocket } from "./inherited-socket.ts";
 
 const loopback = "127.0.0.1";
 
@@ -40,11 +40,12 @@ export async function listenTcp(server: Server, port: number, host = loopback): 
  *
  * The socket is made under a name of its own and then linked to its path: it is private before anybody can find it,
  * no live socket can be replaced in a race, and Node, which removes what it has bound whoever owns the path by then,
- * removes nothing of anybody else's. A socket that systemd listens at already is taken over instead.
+ * removes nothing of anybody else's. A socket at this path that systemd listens at already is taken over instead.
  */
 export async function listenUnix(server: Server, path: string): Promise<SocketFile> {
   const inherited = inheritedSocket();
   if (inherited !== undefined) {
+    requireOwnSocket(inherited, path);
     await listening(server, { fd: inherited });
     // It is systemd's, and stays for the next start.
     return { remove: async () => {} };

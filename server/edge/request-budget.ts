@@ -1,59 +1,72 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { WireError } from "../../protocol/errors.ts";
+import { grantOf } from "./admission.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import { Shares } from "./shares.ts";
 
 export interface RequestBudgetOptions {
   readonly maxHttpRequests: number;
+  readonly maxHttpRequestsPerToken: number;
   readonly maxHttpBytes: number;
+  readonly maxHttpBytesPerToken: number;
+  readonly namedTokensPercent: number;
   readonly maxBodyBytes: number;
 }
 
 /** HTTP requests of all transports that are not answered yet, and their bodies: many sockets have many small bounds. */
 export class RequestBudget {
-  readonly #options: RequestBudgetOptions;
-  #requests = 0;
-  #bytes = 0;
+  readonly #maxBodyBytes: number;
+  readonly #requests: Shares;
+  readonly #bytes: Shares;
 
   constructor(options: RequestBudgetOptions) {
-    this.#options = options;
+    const { namedTokensPercent } = options;
+    this.#maxBodyBytes = options.maxBodyBytes;
+    this.#requests = new Shares({
+      what: "HTTP requests that wait for their answer",
+      max: options.maxHttpRequests,
+      maxPerToken: options.maxHttpRequestsPerToken,
+      namedTokensPercent,
+    });
+    this.#bytes = new Shares({
+      what: "bytes of HTTP requests that wait for their answer",
+      max: options.maxHttpBytes,
+      maxPerToken: options.maxHttpBytesPerToken,
+      namedTokensPercent,
+    });
   }
 
   /** Takes a place until the answer has been given or nobody waits for it; or says why there is none. */
   take(request: IncomingMessage, response: ServerResponse): Refusal | undefined {
-    const { maxHttpRequests, maxHttpBytes } = this.#options;
-    if (this.#requests >= maxHttpRequests)
-      return full(`${maxHttpRequests} HTTP requests wait for their answer already.`);
-    let bytes = this.#announced(request);
-    if (this.#requests > 0 && this.#bytes + bytes > maxHttpBytes) {
-      return full(`The HTTP requests that wait for their answer are ${maxHttpBytes} bytes long already.`);
-    }
-    this.#requests += 1;
-    this.#bytes += bytes;
-    if (bytes > 0) {
-      const before = request.socket.bytesRead;
-      // What came is known then, where its length was not.
-      request.on("end", () => {
-        const came = Math.min(bytes, Math.max(0, request.socket.bytesRead - before));
-        this.#bytes -= bytes - came;
-        bytes = came;
-      });
-    }
+    const grant = grantOf(request);
+    const bytes = this.#announced(request);
+    const full = this.#requests.refusal(grant, 1) ?? (bytes === 0 ? undefined : this.#bytes.refusal(grant, bytes));
+    if (full !== undefined) return refusal(full);
+    this.#requests.add(grant, 1);
+    if (bytes > 0) this.#count(request, response, bytes);
+    response.on("close", () => this.#requests.add(grant, -1));
+    return undefined;
+  }
+
+  #count(request: IncomingMessage, response: ServerResponse, announced: number): void {
+    const grant = grantOf(request);
+    let bytes = announced;
+    this.#bytes.add(grant, bytes);
+    const before = request.socket.bytesRead;
+    // What came is known then, where its length was not.
+    request.on("end", () => {
+      const came = Math.min(bytes, Math.max(0, request.socket.bytesRead - before));
+      this.#bytes.add(grant, came - bytes);
+      bytes = came;
+    });
     response.on("close", () => {
-      this.#requests -= 1;
-      this.#bytes -= bytes;
+      this.#bytes.add(grant, -bytes);
       bytes = 0;
     });
-    return undefined;
   }
 
   /** Larger ones are refused unread, and one in chunks may become as long as any. */
   #announced({ headers }: IncomingMessage): number {
-    const { maxBodyBytes } = this.#options;
-    if (headers["transfer-encoding"] !== undefined) return maxBodyBytes;
-    return Math.min(Number(headers["content-length"] ?? 0) || 0, maxBodyBytes);
+    if (headers["transfer-encoding"] !== undefined) return this.#maxBodyBytes;
+    return Math.min(Number(headers["content-length"] ?? 0) || 0, this.#maxBodyBytes);
   }
-}
-
-function full(message: string): Refusal {
-  return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));
 }

@@ -4,14 +4,16 @@ import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
+import { resultText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
 import { accepted } from "./accept.ts";
 import { grantOf } from "./admission.ts";
+import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
-import { expectReading, sendJson, sendRefusal } from "./reply.ts";
+import { sendRefusal } from "./reply.ts";
 import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId } from "./request-params.ts";
 
 export interface RestOptions {
@@ -19,8 +21,7 @@ export interface RestOptions {
   readonly streams: EventStreams;
   /** Of a body. */
   readonly jsonLimits: JsonLimits;
-  /** How long somebody may take to read an answer. */
-  readonly answerTimeoutMs: number;
+  readonly answers: Answers;
   readonly log: Logger;
 }
 
@@ -94,21 +95,25 @@ function answer(
     const conversation = converse();
     const response = conversation.call(target.method, params);
     if (!(response instanceof Promise)) {
-      respond(reply, response, options);
+      respond(request, reply, response, options);
       return undefined;
     }
     reply.raw.on("close", () => conversation.end());
-    return response.then((found) => respond(reply, found, options)).catch((error) => refuse(reply, error));
+    return response.then((found) => respond(request, reply, found, options)).catch((error) => refuse(reply, error));
   } catch (error) {
     refuse(reply, error);
     return undefined;
   }
 }
 
-function respond(reply: FastifyReply, response: RpcResponse, { answerTimeoutMs, log }: RestOptions): void {
-  if ("error" in response) sendRefusal(reply, refusal(errorOf(response.error)));
-  else sendJson(reply, 200, textOf(response.result, log));
-  expectReading(reply.raw, answerTimeoutMs);
+function respond(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  response: RpcResponse,
+  { answers, log }: RestOptions,
+): void {
+  if ("error" in response) answers.refuse(reply, refusal(errorOf(response.error)));
+  else answers.send(request, reply, textOf(response.result, log));
 }
 
 /** Throws what is no error of the wire. */
@@ -170,7 +175,7 @@ function paramsOf({ method, row, route }: Target, request: FastifyRequest, limit
 
 function textOf(result: unknown, log: Logger): string {
   try {
-    return JSON.stringify(result ?? null);
+    return resultText(result);
   } catch (error) {
     log.error({ err: error }, "a result could not be written as JSON");
     throw new WireError("internal_error", "The result could not be written as JSON.");

@@ -2,14 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { RPC_PATH, type RpcResponse } from "../../protocol/wire.ts";
+import { answerText } from "../rpc/answer-text.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { grantOf } from "./admission.ts";
-import { answerText } from "./answer.ts";
+import type { Answers } from "./answers.ts";
 import type { EdgeLimits } from "./limits.ts";
-import { expectReading, writeJson } from "./reply.ts";
 
 export interface RpcOverHttpOptions {
   readonly dispatcher: Dispatcher;
+  readonly answers: Answers;
   readonly limits: EdgeLimits;
   readonly log: Logger;
 }
@@ -41,13 +42,12 @@ export class RpcOverHttp {
 
   /** Answers a body. Never rejects. */
   async answer(request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<void> {
-    const { dispatcher, limits, log } = this.#options;
+    const { dispatcher, answers, log } = this.#options;
     const conversation = dispatcher.converse(undefined, grantOf(request));
     response.on("close", () => conversation.end());
     const answer = await conversation.receive(body);
-    if (answer === undefined) response.writeHead(204).end();
-    else writeJson(response, statusOf(answer), answerText(answer, log));
-    expectReading(response, limits.requestTimeoutMs);
+    if (answer === undefined) answers.writeNothing(response);
+    else answers.write(request, response, answerText(answer, log), statusOf(answer));
   }
 
   #isPlain({ headers }: IncomingMessage): boolean {

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
+import { Tally } from "../lib/tally.ts";
 import type { Grant } from "../rpc/grant.ts";
 import { type Admission, grantOf, isUpgrade, type Transport } from "./admission.ts";
 import { refuseRequest } from "./http.ts";
@@ -17,8 +18,8 @@ export interface TransportServerOptions {
   readonly admission: Admission;
   readonly limits: EdgeLimits;
   readonly log: Logger;
-  /** Gets requests that were admitted. */
-  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Gets requests that were admitted; `goOn` where the peer sends a body only when it is told to. */
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse, goOn: (() => void) | undefined) => void;
   /** Gets requests for a WebSocket that were admitted. */
   readonly onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 }
@@ -33,6 +34,11 @@ interface SocketUse {
   readonly grants: Set<Grant>;
 }
 
+interface Lost {
+  readonly why: string;
+  readonly [detail: string]: unknown;
+}
+
 /** The HTTP server of one transport: admission and the bounds of sockets, before anything else sees a request. */
 export class TransportServer {
   /** For listening. */
@@ -43,12 +49,19 @@ export class TransportServer {
   readonly #handshakes = new Map<string, Socket>();
   /** How many sockets each address beyond loopback has. */
   readonly #addresses = new Map<string, number>();
+  /** Sockets that were closed as they came: anybody makes those, and as many as they like. */
+  readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
   #stopped: Promise<void> | undefined;
 
   constructor(options: TransportServerOptions) {
     this.#options = options;
-    const { limits, log, secure } = options;
+    const { limits, log, secure, transport } = options;
+    this.#lost = new Tally<Lost>({
+      everyMs: 1_000,
+      first: ({ why, ...details }) => log.warn({ transport, ...details }, why),
+      further: ({ why, ...details }, count) => log.warn({ transport, ...details, count }, why),
+    });
     const bounds = {
       maxHeaderSize: limits.maxHeaderBytes,
       headersTimeout: limits.headersTimeoutMs,
@@ -79,11 +92,14 @@ export class TransportServer {
     // Node's own way, at its close, also ends sockets whose answer is written but has not left yet.
     this.http.closeIdleConnections = () => {};
     this.http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
+    // Node itself would answer these two before anybody has looked at the request.
+    this.http.on("checkContinue", (request, response) => this.#request(request, response, "100-continue"));
+    this.http.on("checkExpectation", (request, response) => this.#request(request, response, "other"));
     this.http.on("connect", (request, socket) => this.#refuseTunnel(request, socket as Socket));
     this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
-    this.http.on("error", (error) => log.error({ err: error }, "a socket could not be accepted"));
-    this.http.on("drop", () => log.warn({ transport: options.transport }, "too many sockets: one was closed"));
+    this.http.on("error", (error) => this.#lost.add("unaccepted", { err: error, why: "a socket was not accepted" }));
+    this.http.on("drop", () => this.#lost.add("drop", { why: "too many sockets: one was closed" }));
     if (secure === undefined) this.http.on("connection", (socket) => this.#hold(socket));
     else {
       this.http.on("connection", (socket) => this.#holdUntilSecure(socket));
@@ -107,7 +123,7 @@ export class TransportServer {
     const { remoteAddress = "" } = socket;
     const others = this.#addresses.get(remoteAddress) ?? 0;
     if (others >= this.#options.limits.maxSocketsPerAddress) {
-      this.#options.log.warn({ remoteAddress }, "too many sockets from one address: one was closed");
+      this.#lost.add("address", { remoteAddress, why: "too many sockets from one address: one was closed" });
       socket.destroy();
       return;
     }
@@ -157,7 +173,7 @@ export class TransportServer {
     if (this.#stopped !== undefined && this.#sockets.size + this.#handshakes.size === 0) this.#drained.resolve();
   }
 
-  #request(request: IncomingMessage, response: ServerResponse): void {
+  #request(request: IncomingMessage, response: ServerResponse, expects?: "100-continue" | "other"): void {
     const { admission, transport, limits, onRequest } = this.#options;
     const { socket } = request;
     const use = this.#sockets.get(socket) ?? unused();
@@ -167,13 +183,22 @@ export class TransportServer {
       use.waiting = (use.waiting ?? 1) - 1;
       if (this.#stopped !== undefined) socket.destroySoon();
     });
-    if (this.#stopped !== undefined) response.setHeader("connection", "close");
-    const refused = admission.refuse(request, transport) ?? this.#overloaded(use.waiting > limits.maxRequestsPerSocket);
+    // What comes behind a head with an expectation is its body, or the next request, as the peer likes.
+    if (this.#stopped !== undefined || expects !== undefined) response.setHeader("connection", "close");
+    const refused =
+      admission.refuse(request, transport) ??
+      this.#overloaded(use.waiting > limits.maxRequestsPerSocket) ??
+      (expects === "other" ? httpRefusal(417, "The only expectation that is met here is 100-continue.") : undefined);
     const grant = grantOf(request);
     if (grant !== undefined) use.grants.add(grant);
-    if (refused === undefined) onRequest(request, response);
+    if (refused === undefined) onRequest(request, response, expects && (() => this.#goOn(response)));
     else if (refused === "drop") socket.destroy();
     else refuseRequest(response, refused);
+  }
+
+  #goOn(response: ServerResponse): void {
+    if (this.#stopped === undefined) response.removeHeader("connection");
+    response.writeContinue();
   }
 
   #overloaded(tooMany: boolean): Refusal | undefined {

@@ -2,8 +2,6 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
-import { WireError } from "../../protocol/errors.ts";
-import { MAIN_TOKEN } from "../../protocol/token-methods.ts";
 import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL } from "../../protocol/wire.ts";
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
@@ -11,8 +9,10 @@ import type { Grant } from "../rpc/grant.ts";
 import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
+import { inboundShares } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refusal.ts";
+import { Shares } from "./shares.ts";
 
 export interface WebSocketsOptions {
   readonly dispatcher: Dispatcher;
@@ -27,6 +27,8 @@ export class WebSockets {
   readonly #options: WebSocketsOptions;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<Connection>();
+  readonly #shares: Shares;
+  readonly #inbound: Shares;
   readonly #pings: NodeJS.Timeout;
   readonly #stopped = Promise.withResolvers<void>();
   #stopping = false;
@@ -34,6 +36,9 @@ export class WebSockets {
   constructor(options: WebSocketsOptions) {
     this.#options = options;
     const { limits } = options;
+    const { maxConnections: max, maxConnectionsPerToken: maxPerToken, namedTokensPercent } = limits;
+    this.#shares = new Shares({ what: "connections", max, maxPerToken, namedTokensPercent });
+    this.#inbound = inboundShares(limits);
     // A variable, since ws's published types lack `closeTimeout`: what ends a peer that does not answer a close frame.
     const serverOptions = {
       noServer: true,
@@ -73,10 +78,21 @@ export class WebSockets {
       const dispatcher =
         sessionId === undefined ? everybodys : compatDispatcher({ dispatcher: everybodys, sessionId, log });
       const grant = grantOf(request);
-      const connection = new Connection({ webSocket, socket, budget, dispatcher, grant, limits, log });
+      const connection = new Connection({
+        webSocket,
+        socket,
+        budget,
+        inbound: this.#inbound,
+        dispatcher,
+        grant,
+        limits,
+        log,
+      });
       this.#connections.add(connection);
+      this.#shares.add(grant, 1);
       connection.gone.addEventListener("abort", () => {
         this.#connections.delete(connection);
+        this.#shares.add(grant, -1);
         if (this.#stopping && this.#connections.size === 0) this.#stopped.resolve();
       });
     });
@@ -100,21 +116,8 @@ export class WebSockets {
     if (pathOf(request.url) !== WEBSOCKET_PATH && compatSession(request) === undefined)
       return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
-    const { maxConnections, maxConnectionsPerToken } = this.#options.limits;
-    const grant = grantOf(request);
-    const isNamed = grant !== undefined && grant.name !== MAIN_TOKEN;
-    const isTooMany = isNamed && this.#countOf(grant) >= maxConnectionsPerToken;
-    if (this.#connections.size < maxConnections && !isTooMany) return undefined;
-    const message = isTooMany
-      ? `The token "${grant.name}" has ${maxConnectionsPerToken} connections, which is the limit.`
-      : `There are ${maxConnections} connections, which is the limit.`;
-    return refusal(new WireError("overloaded", message, { retryAfterMs: 1_000 }));
-  }
-
-  #countOf(grant: Grant): number {
-    let count = 0;
-    for (const connection of this.#connections) if (connection.grant === grant) count += 1;
-    return count;
+    const full = this.#shares.refusal(grantOf(request), 1);
+    return full === undefined ? undefined : refusal(full);
   }
 
   #refuse(socket: Socket, refused: Refusal): void {

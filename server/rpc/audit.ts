@@ -3,10 +3,15 @@ import type { By } from "../../protocol/client-identity.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { isReading, type MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
+import { Tally } from "../lib/tally.ts";
 import type { Call, Handlers, Peer } from "./call.ts";
 import { onlyReads, type SessionParam, sessionParams } from "./governance.ts";
+import { paramNeeds } from "./param-needs.ts";
 
 export interface AuditOptions {
+  /** Gets the calls that were made. */
+  readonly calls: Logger;
+  /** Gets those that were not, or failed. */
   readonly log: Logger;
   /** Who is behind a connection. */
   readonly by: (peer: Peer | undefined) => By | undefined;
@@ -18,22 +23,47 @@ type Given = Readonly<Record<string, unknown>>;
 type AnyHandler = (params: Given, call: Call) => unknown;
 
 /**
- * Logs each call that changes something, when it has ended: who, with which token, what, in which session, with what
- * outcome. Nothing of what was said: neither params nor results, but for the ids in them.
+ * Logs each call that changes something, or whose params need more than to look on, when it has ended: who, with which
+ * token, what, in which session, with what outcome. Nothing of what was said: neither params nor results, but for the ids
+ * in them. Those that fail cost who makes them nothing: of a token and an outcome one a second has a line, and others are
+ * counted.
  */
 export function audited(handlers: Handlers, options: AuditOptions): Handlers {
+  const { log } = options;
+  const failed = new Tally<Failed>({
+    everyMs: 1_000,
+    first: (line) => log.info(line, "call"),
+    further: ({ tokenName, outcome }, count) => log.info({ tokenName, outcome, count }, "further calls"),
+  });
   return Object.fromEntries(
     Object.entries(handlers).map(([name, handler]) => {
       const method = name as MethodName;
-      const isAudited = !isReading(methods[method] as MethodRow);
-      return [method, isAudited ? logging(method, handler as never, options) : handler];
+      const { needs } = methods[method] as MethodRow;
+      const mayBeAudited = isChanging(method) || needs !== undefined;
+      return [method, mayBeAudited ? logging(method, handler as never, options, failed) : handler];
     }),
   ) as unknown as Handlers;
 }
 
-function logging(method: MethodName, handler: AnyHandler, { log, by, sessionOf }: AuditOptions): AnyHandler {
+interface Failed {
+  readonly tokenName: string | undefined;
+  readonly outcome: string;
+}
+
+function isChanging(method: MethodName): boolean {
+  return !isReading(methods[method] as MethodRow);
+}
+
+function logging(
+  method: MethodName,
+  handler: AnyHandler,
+  { calls, by, sessionOf }: AuditOptions,
+  failed: Tally<Failed>,
+): AnyHandler {
+  const changes = isChanging(method);
   return async (params, call) => {
-    if (onlyReads(method, params)) return await handler(params, call);
+    const isQuiet = changes ? onlyReads(method, params) : paramNeeds(method, params).length === 0;
+    if (isQuiet) return await handler(params, call);
     const { clientId, name: client } = by(call.peer) ?? {};
     const who = {
       connectionId: call.peer?.id,
@@ -44,14 +74,13 @@ function logging(method: MethodName, handler: AnyHandler, { log, by, sessionOf }
       ...commandOf(method, params),
     };
     const before = idsOf(params, sessionOf);
-    const told = (outcome: string, after: object = {}): void =>
-      log.info({ ...who, ...before, ...after, outcome }, "call");
     try {
       const result = await handler(params, call);
-      told("done", idsOf(result, sessionOf));
+      calls.info({ ...who, ...before, ...idsOf(result, sessionOf), outcome: "done" }, "call");
       return result;
     } catch (error) {
-      told(error instanceof WireError ? error.kind : call.signal.aborted ? "cancelled" : "internal_error");
+      const outcome = error instanceof WireError ? error.kind : call.signal.aborted ? "cancelled" : "internal_error";
+      failed.add(`${outcome} ${who.tokenName}`, { ...who, ...before, outcome });
       throw error;
     }
   };

@@ -7,6 +7,7 @@ import type { SessionScope } from "../session/session-scope.ts";
 import type { Call, Handlers } from "./call.ts";
 import { type SessionParam, sessionParams } from "./governance.ts";
 import type { Grant } from "./grant.ts";
+import { paramNeeds } from "./param-needs.ts";
 
 export interface AuthorityOptions {
   /** To which session something belongs that a param names. Undefined: there is no such thing. */
@@ -79,21 +80,14 @@ function missing(method: MethodName, params: Given, grant: Grant): Capability | 
 }
 
 function needed(method: MethodName, params: Given, grant: Grant): readonly Capability[] {
-  const { capability, needs = [] } = methods[method] as MethodRow;
-  const ofParams = needs
-    .filter(({ param, value }) => isAskedFor(params[param]) && (value === undefined || params[param] === value))
-    .map((need) => need.capability);
+  const { capability } = methods[method] as MethodRow;
   return [
     ...(capability === "any" ? [] : [capability]),
-    ...ofParams,
+    ...paramNeeds(method, params),
     ...(method === "session/command" ? [commandNeeds(params)] : []),
     // What all sessions share belongs to none of those that it knows.
     ...(grant.isLimited && params["confirmShared"] === true ? (["admin"] as const) : []),
   ];
-}
-
-function isAskedFor(value: unknown): boolean {
-  return value !== undefined && value !== false;
 }
 
 /** A command that is sent as it is needs what its method needs. What one does that nobody here knows, nobody can say. */

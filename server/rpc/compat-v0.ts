@@ -17,6 +17,7 @@ export interface CompatOptions {
 
 /** Calls of one connection that are not answered yet. */
 const maxCallsInFlight = 64;
+const { maxBytesInFlight } = defaultDispatcherLimits;
 const longestWaitMs = 86_400_000;
 
 /**
@@ -34,6 +35,7 @@ class CompatConversation implements Conversation {
   readonly #subscribed: RpcResponse | Promise<RpcResponse>;
   #prompting = false;
   #calls = 0;
+  #bytesInFlight = 0;
 
   constructor(options: CompatOptions, peer: Peer | undefined, grant: Grant | undefined) {
     this.#options = options;
@@ -42,6 +44,17 @@ class CompatConversation implements Conversation {
   }
 
   async receive(text: Buffer): Promise<RpcResponse | undefined> {
+    const { length } = text;
+    const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + length <= maxBytesInFlight;
+    this.#bytesInFlight += length;
+    try {
+      return await this.#receive(text, hasRoom);
+    } finally {
+      this.#bytesInFlight -= length;
+    }
+  }
+
+  async #receive(text: Buffer, hasRoom: boolean): Promise<RpcResponse | undefined> {
     let id: unknown = null;
     try {
       const request = parseJson(text, defaultDispatcherLimits);
@@ -53,6 +66,7 @@ class CompatConversation implements Conversation {
       if (jsonrpc !== "2.0") throw none('its jsonrpc is not "2.0"');
       if (typeof method !== "string") throw none("it has no method");
       if (typeof params !== "object" || params === null) throw none("its params are no object");
+      if (!hasRoom) throw new WireError("overloaded", "Too many bytes of calls wait.", { retryAfterMs: 1_000 });
       const result = await this.#answer(method, params as Record<string, unknown>);
       return id === undefined ? undefined : { jsonrpc: "2.0", id: id as never, result };
     } catch (error) {

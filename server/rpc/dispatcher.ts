@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { isMethodName, methods } from "../../protocol/methods.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
+import { type BatchLimits, writtenBatch } from "./answer-text.ts";
 import type { Call, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
@@ -10,7 +11,7 @@ import { createInvoke, type InvocationOptions, type Invoke } from "./invocation.
 import { OpenCall } from "./open-call.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
 
-export interface DispatcherLimits extends JsonLimits {
+export interface DispatcherLimits extends JsonLimits, BatchLimits {
   readonly maxBatchLength: number;
   /** Calls of one conversation that are not answered yet. */
   readonly maxCallsInFlight: number;
@@ -21,7 +22,9 @@ export interface DispatcherLimits extends JsonLimits {
 export const defaultDispatcherLimits: DispatcherLimits = {
   maxNestingDepth: 128,
   maxJsonParts: 250_000,
+  maxObjectKeys: 10_000,
   maxBatchLength: 100,
+  maxBatchAnswerBytes: 8 * 1024 * 1024,
   maxCallsInFlight: 1_000,
   maxBytesInFlight: 64 * 1024 * 1024,
 };
@@ -156,7 +159,8 @@ class DispatcherConversation implements Conversation {
     hasRoom: boolean,
     answered: (() => void)[],
   ): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
-    const { maxBatchLength } = this.#options.limits;
+    const { limits, log } = this.#options;
+    const { maxBatchLength } = limits;
     if (value.length === 0)
       return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
     if (value.length > maxBatchLength) {
@@ -165,7 +169,7 @@ class DispatcherConversation implements Conversation {
     }
     const answers = await Promise.all(value.map((request) => this.#one(request, hasRoom, answered)));
     const given = answers.filter((answer) => answer !== undefined);
-    return given.length === 0 ? undefined : given;
+    return given.length === 0 ? undefined : await writtenBatch(given, limits, log);
   }
 
   async #one(value: unknown, hasRoom: boolean, answered: (() => void)[]): Promise<RpcResponse | undefined> {

@@ -69,6 +69,12 @@ export class Grant {
     if (!this.covers({ ...scope, labels: this.labels })) throw this.#outside("cwd");
   }
 
+  /** Throws `forbidden` where some sessions do not exist for it: for what tells of all of them together. */
+  requireUnlimited(): void {
+    if (this.labels !== undefined) throw this.#outside("labels");
+    if (this.cwds !== undefined) throw this.#outside("cwd");
+  }
+
   /** The files as the system names them. Throws `forbidden` where one lies outside, whether it is there or not. */
   async inside(files: readonly string[]): Promise<string[]> {
     const named = await Promise.all(files.map((file) => realpath(file).catch(() => resolve(file))));

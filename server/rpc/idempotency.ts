@@ -40,7 +40,7 @@ const maxInMemory = 1_000;
  * Lets a call with an `idempotencyKey` happen once: the same key and params give the first result again, also while the
  * first call is still under way and after a restart; other params are a `conflict`. The key is on disk before the effect.
  * A daemon that ended in between finds it: what has become of the effect is then known by its id, and is
- * `outcome_unknown` where it has none. A call that failed without an effect may be made again. Keys are kept per method
+ * `outcome_unknown` where it has none, as it is behind a call that was cancelled. A call that failed without an effect may be made again. Keys are kept per method
  * for 24 hours.
  */
 export function idempotent(
@@ -66,12 +66,19 @@ export function idempotent(
     const of = subjects[method];
 
     /** Makes the call: for the first time, or as far as it came before. */
-    const make = async (key: string, begun: KeyedCall, remake: (subject: Subject) => unknown): Promise<unknown> => {
+    const make = async (
+      key: string,
+      begun: KeyedCall,
+      signal: AbortSignal,
+      remake: (subject: Subject) => unknown,
+    ): Promise<unknown> => {
       const { subject } = begun;
       const reserved = store.begin(method, key, begun);
+      let isMade = false;
       try {
         if (of?.waitsForKey !== true) await reserved;
         reserved.catch(() => {});
+        isMade = true;
         const value = await remake({ id: subject, reserved });
         const finished = store.finish(method, key, { ...begun, result: JSON.stringify(value ?? null) }).catch(() => {});
         // What has happened is not refused because it could not be noted. Where the effect has an id, the key is enough.
@@ -82,7 +89,9 @@ export function idempotent(
           () => true,
           () => false,
         );
-        if (wasReserved && of?.isKnown(subject) !== true) await store.forget(method, key).catch(() => {});
+        // One that was cancelled may have had its effect all the same, and where that has no id nobody can look.
+        const mayBeDone = of === undefined ? isMade && signal.aborted && isAbort(error, signal) : of.isKnown(subject);
+        if (wasReserved && !mayBeDone) await store.forget(method, key).catch(() => {});
         throw error;
       }
     };
@@ -115,7 +124,7 @@ export function idempotent(
       if (stored !== undefined && of === undefined) throw outcomeUnknown(method, given);
       const begun: KeyedCall = { paramsHash, subject: stored?.subject || uuidv7() };
       const first = new SharedCall(paramsHash, call, (open) =>
-        make(key, begun, (subject) => handler(params, { ...open, subject })),
+        make(key, begun, open.signal, (subject) => handler(params, { ...open, subject })),
       );
       note(id, first);
       return first.join(call);
@@ -137,7 +146,12 @@ function conflict(method: MethodName, idempotencyKey: string): WireError {
   return new WireError("conflict", `The idempotency key was used before for another ${method}.`, { idempotencyKey });
 }
 
+/** Whether a call has ended because its signal was aborted: with its reason, or with what Node's own functions reject with. */
+function isAbort(error: unknown, signal: AbortSignal): boolean {
+  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
 function outcomeUnknown(method: MethodName, idempotencyKey: string): WireError {
-  const why = `The daemon ended while this ${method} was under way. Whether it took effect is not known: look, and use another key.`;
+  const why = `This ${method} was under way when the daemon ended, or when nobody waited for it any more. Whether it took effect is not known: look, and use another key.`;
   return new WireError("outcome_unknown", why, { idempotencyKey });
 }

@@ -22,6 +22,8 @@ export interface JsonLimits {
    * long, and 300 MB of memory), in which nobody else is served.
    */
   readonly maxJsonParts: number;
+  /** Of one object. To list the keys of one with a hundred thousand takes half a second, and whoever looks at it does so. */
+  readonly maxObjectKeys: number;
 }
 
 /**
@@ -47,30 +49,80 @@ export function parseJson(text: Buffer, limits: JsonLimits): unknown {
   }
 }
 
-/** Counts brackets, commas and colons outside strings, in one pass over the bytes. */
-function refuseStructure(text: Buffer, { maxNestingDepth, maxJsonParts }: JsonLimits): void {
-  if (text.length <= Math.min(maxNestingDepth, maxJsonParts)) return;
-  let depth = 0;
-  let parts = 0;
+/** Looks at brackets, commas and colons outside strings, in one pass over the bytes. */
+function refuseStructure(text: Buffer, limits: JsonLimits): void {
+  const { maxNestingDepth, maxJsonParts, maxObjectKeys } = limits;
+  if (text.length <= Math.min(maxNestingDepth, maxJsonParts, maxObjectKeys)) return;
+  const structure = new Structure(limits);
   let inString = false;
   for (let i = 0; i < text.length; i += 1) {
-    const byte = text[i];
+    const byte = text[i] as number;
     if (inString) {
       if (byte === backslash) i += 1;
       else if (byte === quote) inString = false;
     } else if (byte === quote) inString = true;
-    else if (byte === closeBrace || byte === closeBracket) depth -= 1;
-    else if (byte === openBrace || byte === openBracket) {
-      depth += 1;
-      parts += 1;
-    } else if (byte === comma || byte === colon) parts += 1;
-    if (depth > maxNestingDepth) throw tooDeep(maxNestingDepth);
-    if (parts > maxJsonParts) throw tooManyParts(maxJsonParts);
+    else structure.look(byte);
+  }
+}
+
+/** How deep a text is, and of how many parts. */
+class Structure {
+  readonly #limits: JsonLimits;
+  /** Of the objects that are open, by their depth. */
+  readonly #keys: Uint32Array;
+  #depth = 0;
+  #parts = 0;
+
+  constructor(limits: JsonLimits) {
+    this.#limits = limits;
+    this.#keys = new Uint32Array(limits.maxNestingDepth + 1);
+  }
+
+  /** At a byte outside of strings. Throws where a limit is exceeded. */
+  look(byte: number): void {
+    switch (byte) {
+      case openBrace:
+      case openBracket:
+        this.#begin();
+        break;
+      case closeBrace:
+      case closeBracket:
+        this.#depth -= 1;
+        return;
+      case colon:
+        this.#key();
+        break;
+      case comma:
+        break;
+      default:
+        return;
+    }
+    this.#parts += 1;
+    if (this.#parts > this.#limits.maxJsonParts) throw tooManyParts(this.#limits.maxJsonParts);
+  }
+
+  #begin(): void {
+    this.#depth += 1;
+    if (this.#depth > this.#limits.maxNestingDepth) throw tooDeep(this.#limits.maxNestingDepth);
+    this.#keys[this.#depth] = 0;
+  }
+
+  /** What is no JSON may have one at any depth, also below none. */
+  #key(): void {
+    const count = (this.#keys[this.#depth] ?? 0) + 1;
+    if (count > this.#limits.maxObjectKeys) throw tooManyKeys(this.#limits.maxObjectKeys);
+    this.#keys[this.#depth] = count;
   }
 }
 
 function tooDeep(maxDepth: number): WireError {
   return new WireError("invalid_request", `The JSON is nested deeper than ${maxDepth}.`, { maxDepth });
+}
+
+function tooManyKeys(maxObjectKeys: number): WireError {
+  return new WireError("invalid_request", `An object of the JSON has more than ${maxObjectKeys} keys.`, {
+    maxObjectKeys,
+  });
 }
 
 function tooManyParts(maxJsonParts: number): WireError {

@@ -1,5 +1,7 @@
+import { commandMethods } from "../../protocol/command-methods.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName } from "../../protocol/methods.ts";
+import { settingsMethods } from "../../protocol/settings-methods.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { Call, Handlers } from "./call.ts";
 import type { Grant } from "./grant.ts";
@@ -7,7 +9,7 @@ import type { Grant } from "./grant.ts";
 export interface RateLimits {
   /** The time in which so many may come of one token. */
   readonly windowMs: number;
-  /** Calls that may start a pi of their own. */
+  /** Calls that may start a pi of their own, and those that start the pi of a session that has none. */
   readonly maxStarts: number;
   /** Calls that give a model something to do. */
   readonly maxPrompts: number;
@@ -27,14 +29,35 @@ const rateOf = new Map<MethodName, Rate>([
   ["session/prompt", "maxPrompts"],
   ["session/steer", "maxPrompts"],
   ["session/followUp", "maxPrompts"],
+  ["session/compact", "maxPrompts"],
   ["delivery/resend", "maxPrompts"],
   ["delivery/push", "maxPushes"],
 ]);
 
-type AnyHandler = (params: unknown, call: Call) => unknown;
+/** Those that need their session's pi, and start it where there is none. */
+const needsPi: ReadonlySet<string> = new Set<MethodName>([
+  ...(Object.keys(commandMethods) as (keyof typeof commandMethods)[]),
+  ...(Object.keys(settingsMethods) as (keyof typeof settingsMethods)[]),
+  "session/prompt",
+  "session/steer",
+  "session/followUp",
+  "session/subscribe",
+  "model/list",
+]);
 
-/** Refuses calls that come faster than a token may make them with `overloaded`, and says when there is room again. */
-export function rated(handlers: Handlers, limits: RateLimits, now = () => performance.now()): Handlers {
+type Given = Readonly<Record<string, unknown>>;
+type AnyHandler = (params: Given, call: Call) => unknown;
+
+/**
+ * Refuses calls that come faster than a token may make them with `overloaded`, and says when there is room again. `isAsleep`
+ * says whether a session has no pi.
+ */
+export function rated(
+  handlers: Handlers,
+  limits: RateLimits,
+  isAsleep: (sessionId: string) => boolean,
+  now = () => performance.now(),
+): Handlers {
   const nobody = {};
   const windows: Readonly<Record<Rate, WeakMap<Grant | object, RateWindow>>> = {
     maxStarts: new WeakMap(),
@@ -42,22 +65,35 @@ export function rated(handlers: Handlers, limits: RateLimits, now = () => perfor
     maxPushes: new WeakMap(),
   };
 
+  const count = (rate: Rate, { grant }: Call): void => {
+    const { [rate]: max, windowMs } = limits;
+    const whose = grant ?? nobody;
+    const window = windows[rate].get(whose) ?? new RateWindow({ max, windowMs });
+    windows[rate].set(whose, window);
+    const at = now();
+    if (window.add(at)) return;
+    const message = `${max} such calls in ${windowMs / 1_000} s is the limit of a token.`;
+    throw new WireError("overloaded", message, { retryAfterMs: Math.max(1, Math.ceil(window.restMs(at))) });
+  };
+
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
     const rate = rateOf.get(method);
-    if (rate === undefined) return handler;
-    const { [rate]: max, windowMs } = limits;
+    const mayStart = needsPi.has(method);
+    if (rate === undefined && !mayStart) return handler;
     return (params, call) => {
-      const whose = call.grant ?? nobody;
-      const window = windows[rate].get(whose) ?? new RateWindow({ max, windowMs });
-      windows[rate].set(whose, window);
-      const at = now();
-      if (window.add(at)) return handler(params, call);
-      const message = `${max} such calls in ${windowMs / 1_000} s is the limit of a token.`;
-      throw new WireError("overloaded", message, { retryAfterMs: Math.max(1, Math.ceil(window.restMs(at))) });
+      if (rate !== undefined) count(rate, call);
+      if (mayStart && startsPi(method, params, isAsleep)) count("maxStarts", call);
+      return handler(params, call);
     };
   };
 
   return Object.fromEntries(
     Object.entries(handlers).map(([method, handler]) => [method, wrap(method as MethodName, handler as never)]),
   ) as unknown as Handlers;
+}
+
+function startsPi(method: MethodName, params: Given, isAsleep: (sessionId: string) => boolean): boolean {
+  const { sessionId, refresh, awake } = params;
+  if (typeof sessionId !== "string") return refresh === true;
+  return isAsleep(sessionId) && (method !== "session/subscribe" || (awake !== undefined && awake !== false));
 }

@@ -24,6 +24,14 @@ export function governance(
   };
 }
 
+/** Whether a session has no pi, so that whatever needs one starts it. */
+export function asleepIn(registry: Registry): (sessionId: string) => boolean {
+  return (sessionId) => {
+    const kind = registry.find(sessionId)?.state.kind;
+    return kind === "hibernated" || kind === "crashed";
+  };
+}
+
 /** Which sessions there are for a token. */
 export function authority(registry: Registry, tracker: DeliveryTracker, dialogs: DialogDesk): AuthorityOptions {
   return {

@@ -121,9 +121,10 @@ export class PiCalls {
       signal.addEventListener("abort", abandon, { once: true });
       try {
         // Also an aborted one is waited for: the next may not begin before it has ended.
-        const { data } = await response;
-        signal.throwIfAborted();
-        return { ...objectOf(data, record.type), bashId };
+        const data = objectOf((await response).data, record.type);
+        // One that was through before pi heard of it has its result, for whoever asks again.
+        if (data["cancelled"] === true) signal.throwIfAborted();
+        return { ...data, bashId };
       } finally {
         clearInterval(again);
         signal.removeEventListener("abort", abandon);

@@ -14,6 +14,9 @@ export interface ProviderWatchOptions {
   readonly log: Logger;
 }
 
+/** More changes of what subscribers want wait for the helper. */
+const maxAsking = 8;
+
 type Request = Extract<OutwardFrame, { kind: "request" }>;
 type RequestEnd = Extract<OutwardFrame, { kind: "requestEnd" }>;
 /** What is not put in by the journal. */
@@ -35,7 +38,8 @@ export class ProviderWatch {
   #child: Child | undefined;
   /** What the child's helper was asked to report. Undefined: nobody knows. */
   #asked: ProviderLevel | undefined;
-  #asking = false;
+  /** Frames to the helper that it has not taken yet. */
+  #asking = 0;
   #open: Open | undefined;
   /** A failure that waits for pi to say whether it tries again: it does so a moment later. */
   #failure: { readonly open: Open; readonly told: Told<RequestFailed> } | undefined;
@@ -193,12 +197,15 @@ export class ProviderWatch {
     return undefined;
   }
 
-  /** Asks the helper for as much as the most curious subscriber wants: one frame at a time. */
+  /**
+   * Asks the helper for as much as the most curious subscriber wants. Not behind the answer to the frame before, as far
+   * as it can be helped: a request that is made right behind a subscription would be told to nobody.
+   */
   #ask(): void {
     const child = this.#child;
     const provider = this.#options.journal.providerLevel;
-    if (child === undefined || this.#asking || this.#asked === provider) return;
-    this.#asking = true;
+    if (child === undefined || this.#asking >= maxAsking || this.#asked === provider) return;
+    this.#asking += 1;
     this.#asked = provider;
     const { bodyPrefix } = child.link;
     child.link
@@ -209,7 +216,7 @@ export class ProviderWatch {
         }
       })
       .finally(() => {
-        this.#asking = false;
+        this.#asking -= 1;
         this.#ask();
       });
   }

@@ -115,12 +115,13 @@ test("a shared call is cancelled when the last of its callers has gone, and not 
 });
 
 /** Calls that end when their signal is aborted, each when `finish` says so. */
-function abandonable(store: IdempotencyStore, first: (own: Call) => Promise<{ aborted: boolean }>) {
+function abandonable(first: (own: Call) => Promise<{ aborted: boolean }>, subject?: SubjectMethod) {
   const made: Call[] = [];
-  const handler = wrapped(store, async (_params, own) => {
+  const act: Act = async (_params, own) => {
     made.push(own);
     return made.length === 1 ? await first(own) : { aborted: true };
-  });
+  };
+  const handler = wrapped(newStore(), act, subject);
   const caller = new AbortController();
   const left = kindOf(handler(params, { signal: caller.signal }));
   const leave = async (): Promise<void> => {
@@ -134,11 +135,14 @@ const aborted = ({ signal }: Call) => new Promise<void>((resolve) => signal.addE
 
 test("who comes when all have left a shared call waits for its end, and makes it afresh where it came to nothing", async () => {
   const end = Promise.withResolvers<void>();
-  const { made, left, leave, handler } = abandonable(newStore(), async (own) => {
-    await aborted(own);
-    await end.promise;
-    throw own.signal.reason;
-  });
+  const { made, left, leave, handler } = abandonable(
+    async (own) => {
+      await aborted(own);
+      await end.promise;
+      throw own.signal.reason;
+    },
+    { isKnown: () => false },
+  );
   await leave();
   const retries = [handler(params), handler(params)];
   expect(await kindOf(handler({ ...params, sessionId: "other" }))).toBe("conflict");
@@ -153,11 +157,22 @@ test("who comes when all have left a shared call waits for its end, and makes it
 });
 
 test("who comes when all have left a shared call gets its result where it had its effect all the same", async () => {
-  const { made, left, leave, handler } = abandonable(newStore(), async (own) => {
+  const { made, left, leave, handler } = abandonable(async (own) => {
     await aborted(own);
     return { aborted: false };
   });
   await leave();
   expect(await handler(params)).toEqual({ aborted: false });
   expect([made.length, await left]).toEqual([1, "success"]);
+});
+
+test("what was left by all and came to no answer is not made again where nobody can look whether it was done", async () => {
+  const { made, left, leave, handler } = abandonable(async (own) => {
+    await aborted(own);
+    throw own.signal.reason;
+  });
+  await leave();
+  expect(await Promise.all([kindOf(handler(params)), left])).toEqual(["outcome_unknown", "cancelled"]);
+  expect(await kindOf(handler(params))).toBe("outcome_unknown");
+  expect(made).toHaveLength(1);
 });

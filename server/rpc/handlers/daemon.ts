@@ -5,6 +5,7 @@ import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { keptFor } from "../../lib/kept-for.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Covers } from "../../session/session-scope.ts";
+import { keepText } from "../answer-text.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";
 import { readiness } from "./readiness.ts";
@@ -30,7 +31,7 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
     },
     "daemon/unsubscribe": (_params, call) => ({ wasSubscribed: registry.watch.remove(peerOf(call).id) }),
     "rpc.discover": () => {
-      document ??= openRpcDocument(facts.version) as { openrpc: string };
+      document ??= keepText(openRpcDocument(facts.version) as { openrpc: string });
       return document;
     },
   };

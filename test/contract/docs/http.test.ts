@@ -7,6 +7,7 @@ import { isReading, type MethodTable, routeOf } from "../../../protocol/method-r
 import { methods } from "../../../protocol/methods.ts";
 import { openApiDocument } from "../../../protocol/openapi.ts";
 import { withGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
+import { Answers } from "../../../server/edge/answers.ts";
 import { BufferBudget } from "../../../server/edge/buffer-budget.ts";
 import { EventStreams } from "../../../server/edge/event-streams.ts";
 import { defaultEdgeLimits } from "../../../server/edge/limits.ts";
@@ -47,7 +48,11 @@ async function appOver(rows: MethodTable) {
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const log = pino({ level: "silent" });
   const streams = new EventStreams({ limits: defaultEdgeLimits, budget: new BufferBudget(1), log });
-  addRest(app, { dispatcher: echo, streams, jsonLimits: defaultDispatcherLimits, answerTimeoutMs: 60_000, log }, rows);
+  addRest(
+    app,
+    { dispatcher: echo, streams, jsonLimits: defaultDispatcherLimits, answers: new Answers(defaultEdgeLimits), log },
+    rows,
+  );
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   return {
     ask: async (path: string, { headers, ...asked }: Asked): Promise<Any> =>

@@ -223,3 +223,14 @@ test("pi's stored sessions of other directories are neither listed nor opened, a
   expect(await stage.call(token, "session/open", { sessionId: "own" })).toMatchObject({ sessionId: "own", cwd: here });
   expect(await stage.call(byLabel, "session/open", { sessionId: "own" })).toMatchObject({ name: "session_not_found" });
 });
+
+test("what is measured of all sessions together is not told to a token that is limited", async () => {
+  await using stage = await startTokenStage();
+  const here = stage.directory("here");
+  const labelled = await stage.token({ name: "l", capabilities: ["observe"], labels: { team: "a" } });
+  const within = await stage.token({ name: "c", capabilities: ["observe"], cwds: [here] });
+  const all = await stage.token({ name: "all", capabilities: ["observe"] });
+  expect(await stage.call(labelled, "daemon/metrics")).toMatchObject({ name: "forbidden", limit: "labels" });
+  expect(await stage.http(within, "GET", "/metrics")).toMatchObject({ status: 403, body: { limit: "cwd" } });
+  expect((await stage.http(all, "GET", "/metrics")).text).toContain("pi_rpcd_sessions");
+});

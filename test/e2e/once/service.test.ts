@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
@@ -55,11 +55,12 @@ test("a daemon takes the socket that systemd holds, says that it is ready and li
   const notify = recorder(scene, "systemd-notify");
   mkdirSync(scene.stateDir, { mode: 0o700 });
   const path = join(scene.stateDir, "daemon.sock");
-  // Node removes the name that it has bound when it closes; systemd leaves it.
-  const bound = join(scene.root, "bound.sock");
   const socket = createServer();
-  await once(socket.listen(bound), "listening");
-  linkSync(bound, path);
+  await once(socket.listen(path), "listening");
+  chmodSync(path, 0o600);
+  // Node removes the name that it has bound when it closes; systemd leaves it.
+  const kept = join(scene.root, "kept.sock");
+  linkSync(path, kept);
   const { fd } = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle;
   const env = {
     ...scene.env,
@@ -72,6 +73,7 @@ test("a daemon takes the socket that systemd holds, says that it is ready and li
   const child = spawn("sh", ["-c", line, process.execPath, main], { env, stdio: ["ignore", "ignore", "inherit", fd] });
   const ended = once(child, "exit");
   await new Promise((resolve) => socket.close(resolve));
+  renameSync(kept, path);
   try {
     await expect.poll(() => notify.calls()).toContain("WATCHDOG=1");
     expect(notify.calls()[0]).toBe(`--ready --pid=${child.pid}`);

@@ -1,6 +1,9 @@
 import { describe, expect, it, test } from "vitest";
+import { capabilities } from "../../../protocol/capability.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Transport } from "../../../server/edge/admission.ts";
+import { Grant } from "../../../server/rpc/grant.ts";
+import type { TokenSource } from "../../../server/rpc/tokens.ts";
 import { pageOf } from "../../../server/session/event-page.ts";
 import { Journal, type SubscribeOptions } from "../../../server/session/journal.ts";
 import {
@@ -14,6 +17,7 @@ import {
 } from "../../helpers/edge.ts";
 import { TestEventSource } from "../../helpers/event-source.ts";
 import { memoryLog } from "../../helpers/logs.ts";
+import { mainGrant } from "../../helpers/tokens.ts";
 import { rawSocket } from "./raw-socket.ts";
 
 const path = "/v1/sessions/s-1/events";
@@ -27,10 +31,11 @@ interface Room extends AsyncDisposable {
 }
 
 /** An edge over one session's log. */
-async function startRoom(limits: EdgeTestOptions["limits"] = {}): Promise<Room> {
+async function startRoom(limits: EdgeTestOptions["limits"] = {}, tokens?: TokenSource): Promise<Room> {
   const journal = new Journal({ sessionId: "s-1", epoch: "e:1", log: memoryLog() });
   const edge = await startEdge({
     limits,
+    ...(tokens && { tokens }),
     handlers: {
       "session/subscribe": (params, call) => {
         if ((params as { sessionId: string }).sessionId !== "s-1") throw new WireError("session_not_found", "None.");
@@ -229,6 +234,19 @@ test("there are only so many streams", async () => {
   expect(answer.headers["retry-after"]).toBe("1");
   source.response.destroy();
   await expect.poll(() => room.edge.edge.connections).toBe(0);
+});
+
+test("a named token has only so many of them", async () => {
+  const named = new Grant({ name: "guest", capabilities });
+  const tokens = { find: (text: string) => (text === "guest" ? named : mainGrant), onEnded: () => {} };
+  await using room = await startRoom({ maxEventStreamsPerToken: 1 }, tokens);
+  using first = await room.open("", { authorization: "Bearer guest" });
+  const refused = await http(room.edge, { path, headers: { authorization: "Bearer guest" } });
+  expect(refused).toMatchObject({ status: 503, body: { name: "overloaded" } });
+  expect(refused.text).toContain('1 streams of events is the limit of the token \\"guest\\".');
+  using second = await room.open();
+  using third = await room.open();
+  expect([first, second, third].map(({ response }) => response.statusCode)).toEqual([200, 200, 200]);
 });
 
 test("a stream behind an unanswered request of the same socket is refused", async () => {

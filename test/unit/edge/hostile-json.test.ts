@@ -112,6 +112,12 @@ const texts: readonly Hostile[] = [
   {
     title: "100,000 unknown params",
     text: () => call(`{${Array.from({ length: 100_000 }, (_, at) => `"p${at}":1`).join()}}`),
+    code: invalidRequest,
+    says: "maxObjectKeys",
+  },
+  {
+    title: "10,000 unknown params",
+    text: () => call(`{${Array.from({ length: 10_000 }, (_, at) => `"p${at}":1`).join()}}`),
     code: invalidParams,
   },
   {

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { WireError } from "../../../protocol/errors.ts";
 import { isReading, type MethodRow } from "../../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
@@ -14,13 +14,16 @@ const call: Call = { signal: new AbortController().signal, grant: mainGrant };
 /** Handlers that answer with a session, or fail. */
 function start(fail?: unknown) {
   const lines: Record<string, unknown>[] = [];
-  const log = pino({ level: "trace", base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const refused: Record<string, unknown>[] = [];
+  const logTo = (to: Record<string, unknown>[]) =>
+    pino({ level: "trace", base: null }, { write: (line) => to.push(JSON.parse(line)) });
   const answer = async () => {
     if (fail !== undefined) throw fail;
     return { sessionId: "of the result", text: secret, html: secret };
   };
   const handlers = audited(Object.fromEntries(rows.map(([name]) => [name, answer])) as never, {
-    log,
+    calls: logTo(lines),
+    log: logTo(refused),
     by: () => ({ clientId: "client-1", name: "Ada's editor" }),
     sessionOf: {
       sessionId: (id) => id,
@@ -31,7 +34,7 @@ function start(fail?: unknown) {
   });
   const ask = (method: keyof Handlers, params: object) =>
     (handlers[method] as (params: object, call: Call) => Promise<unknown>)(params, call);
-  return { lines, ask };
+  return { lines, refused, ask };
 }
 
 test("every method that changes something has one line, every other none, and no line has its words", async () => {
@@ -65,8 +68,35 @@ test.each([
   [new WireError("session_busy", secret), "session_busy"],
   [new Error(secret), "internal_error"],
 ])("%o is the outcome %s, without its words, and still the caller's", async (error, outcome) => {
-  const { lines, ask } = start(error);
+  const { lines, refused, ask } = start(error);
   await expect(ask("delivery/cancel", { deliveryId: "d" })).rejects.toBe(error);
-  expect(lines).toMatchObject([{ method: "delivery/cancel", deliveryId: "d", sessionId: "its session", outcome }]);
-  expect(JSON.stringify(lines)).not.toContain(secret);
+  expect(refused).toMatchObject([{ method: "delivery/cancel", deliveryId: "d", sessionId: "its session", outcome }]);
+  expect(JSON.stringify(refused)).not.toContain(secret);
+  expect(lines).toEqual([]);
+});
+
+test("a thousand calls that are refused are a line and how many more there were, and push out none that was made", async () => {
+  vi.useFakeTimers();
+  const { lines, refused, ask } = start(new WireError("forbidden", secret));
+  for (let i = 0; i < 1_000; i += 1) await ask("session/abort", { sessionId: "s" }).catch(() => {});
+  expect(refused).toMatchObject([{ method: "session/abort", outcome: "forbidden" }]);
+  vi.advanceTimersByTime(1_000);
+  expect(refused).toHaveLength(2);
+  expect(refused[1]).toMatchObject({ tokenName: "main", outcome: "forbidden", count: 999, msg: "further calls" });
+  vi.advanceTimersByTime(1_000);
+  await ask("session/abort", { sessionId: "s" }).catch(() => {});
+  expect(refused.slice(2)).toMatchObject([{ method: "session/abort", outcome: "forbidden" }]);
+  expect(lines).toEqual([]);
+  vi.useRealTimers();
+});
+
+test("what only looks on has a line where its params need more than that", async () => {
+  const { lines, ask } = start();
+  await ask("session/subscribe", { sessionId: "s", provider: "summary", awake: false });
+  await ask("session/subscribe", { sessionId: "s", provider: "payload" });
+  await ask("session/subscribe", { sessionId: "s", awake: true });
+  expect(lines).toMatchObject([
+    { method: "session/subscribe", outcome: "done" },
+    { method: "session/subscribe", outcome: "done" },
+  ]);
 });

@@ -299,11 +299,26 @@ describe("the parts of a text", () => {
     expect([id, error.data]).toEqual([null, { name: "invalid_request", retryable: false, maxJsonParts: 10 }]);
   });
 
+  it("are refused where one object has more keys than the limit, and taken where many have fewer", async () => {
+    const { conversation } = start({ limits: { maxObjectKeys: 5 } });
+    const asked = (given: string) => `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{${given}}}`;
+    const seven = asked(`"k":[${'{"a":{"b":1,"c":1},"d":"::","e":1,"f":1,"g":1},'.repeat(3)}0]`);
+    expect((await say(conversation, seven)).error.data.findings).toHaveLength(1);
+    const { id, error } = await say(conversation, asked('"k":[{"a":{"b":1},"d":1,"e":1,"f":1,"g":1,"h":1}]'));
+    expect([id, error.data]).toEqual([null, { name: "invalid_request", retryable: false, maxObjectKeys: 5 }]);
+  });
+
   it("are refused before they are read: a million keys cost no more than their bytes", async () => {
     const { conversation } = start();
     const keys = Array.from({ length: 1_000_000 }, (_, at) => `"k${at}":0`).join();
     const { error } = await say(conversation, `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{${keys}}}`);
-    expect(error).toMatchObject({ code: -32600, data: { maxJsonParts: defaultDispatcherLimits.maxJsonParts } });
+    expect(error).toMatchObject({ code: -32600, data: { maxObjectKeys: defaultDispatcherLimits.maxObjectKeys } });
+    const values = `"k":[${"0,".repeat(1_000_000)}0]`;
+    const { error: other } = await say(
+      conversation,
+      `{"jsonrpc":"2.0","id":1,"method":"session/list","params":{${values}}}`,
+    );
+    expect(other).toMatchObject({ code: -32600, data: { maxJsonParts: defaultDispatcherLimits.maxJsonParts } });
   });
 });
 

@@ -17,14 +17,23 @@ function start() {
     "session/steer",
     "session/followUp",
     "session/list",
+    "session/getState",
+    "session/subscribe",
+    "session/compact",
+    "model/list",
     "delivery/push",
     "delivery/resend",
   ];
-  const handlers = rated(Object.fromEntries(names.map((name) => [name, done])) as never, limits, () => clock.now);
-  const ask = (method: string, whose?: Grant): unknown => {
+  const handlers = rated(
+    Object.fromEntries(names.map((name) => [name, done])) as never,
+    limits,
+    (sessionId) => sessionId === "asleep",
+    () => clock.now,
+  );
+  const ask = (method: string, whose?: Grant, params: object = {}): unknown => {
     const call: Call = { signal: new AbortController().signal, grant: whose };
     try {
-      return (handlers[method as keyof Handlers] as (params: object, call: Call) => unknown)({}, call);
+      return (handlers[method as keyof Handlers] as (params: object, call: Call) => unknown)(params, call);
     } catch (error) {
       return error instanceof WireError ? [error.kind, error.data["retryAfterMs"]] : error;
     }
@@ -79,4 +88,29 @@ it("one token's rate is not another's", () => {
     "done",
   ]);
   expect(ask("session/create")).toEqual(["overloaded", 10_000]);
+});
+
+it.each([
+  ["session/getState", {}, {}],
+  ["session/subscribe", { awake: true }, { awake: false }],
+  ["session/prompt", {}, {}],
+])("%s %o counts as a start where its session has no pi, and else not", (method, params, quiet) => {
+  const { ask } = start();
+  const whose = grant("a");
+  const [asleep, awake] = [{ sessionId: "asleep" }, { sessionId: "awake" }];
+  expect(ask(method, whose, { ...asleep, ...params })).toBe("done");
+  expect(ask("session/getState", whose, { ...asleep, ...params })).toEqual(["overloaded", 10_000]);
+  expect(ask("session/getState", whose, awake)).toBe("done");
+  expect(ask("session/subscribe", whose, { ...asleep, awake: false })).toBe("done");
+  expect(ask(method, whose, { ...awake, ...quiet })).toBe("done");
+});
+
+it("a list of models that is asked for anew counts as a start, and a compaction as a prompt", () => {
+  const { ask } = start();
+  const whose = grant("a");
+  expect(ask("model/list", whose, { refresh: true })).toBe("done");
+  expect(ask("model/list", whose, { refresh: true })).toEqual(["overloaded", 10_000]);
+  expect(ask("model/list", whose)).toBe("done");
+  expect(["session/compact", "session/compact"].map((method) => ask(method, whose))).toEqual(["done", "done"]);
+  expect(ask("session/compact", whose)).toEqual(["overloaded", 10_000]);
 });

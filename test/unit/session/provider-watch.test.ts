@@ -57,22 +57,27 @@ function watched() {
 const story = ({ heard }: Recorder): string[] =>
   heard.map(({ method, params }) => `${method.slice("provider/request".length)} ${params.requestId}`);
 
-test("the helper is asked for as much as the most curious wants, one frame at a time", async () => {
+test("the helper is asked at once for as much as the most curious wants, and for no more than a few changes ahead", async () => {
   const { provider, child, journal, subscribe, reply, levels } = watched();
   provider.attach(child);
   expect(levels()).toEqual([]);
   subscribe("a", "summary");
+  // Behind this call comes the prompt, whose request the subscriber is told of: no answer may be waited for.
   subscribe("b", "payload");
   subscribe("c", "messages");
-  expect(levels()).toEqual(["summary"]);
-  await reply();
   expect(levels()).toEqual(["summary", "payload"]);
-  // All this happens before the answer, so that one frame says what comes of it.
   for (const id of ["b", "c", "a"]) journal.unsubscribe(id);
-  await reply();
-  expect(levels()).toEqual(["summary", "payload", "off"]);
-  await reply();
-  expect(levels()).toHaveLength(3);
+  expect(levels()).toEqual(["summary", "payload", "messages", "summary", "off"]);
+  for (let n = 0; n < 50; n += 1) {
+    subscribe("d", "summary");
+    journal.unsubscribe("d");
+  }
+  expect(levels()).toHaveLength(8);
+  subscribe("e", "messages");
+  // What comes of all that is said once the helper has taken the first of them.
+  while (levels().at(-1) !== "messages") await reply();
+  for (let n = 0; n < 9; n += 1) await reply();
+  expect(levels().at(-1)).toBe("messages");
 });
 
 test("a child that comes while somebody watches, and a helper that is loaded anew, are asked", async () => {

@@ -1,0 +1,74 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { smallAnswerBytes } from "../rpc/answer-text.ts";
+import { grantOf } from "./admission.ts";
+import type { EdgeLimits } from "./limits.ts";
+import { type Refusal, refusal, written } from "./refusal.ts";
+import { json, sendRefusal } from "./reply.ts";
+import { Shares } from "./shares.ts";
+
+type Headers = Readonly<Record<string, string>>;
+
+/** The answers over HTTP that have not been read: how many bytes of all sockets, and for how long. */
+export class Answers {
+  readonly #unread: Shares;
+  readonly #readWithinMs: number;
+
+  constructor(limits: EdgeLimits) {
+    this.#readWithinMs = limits.requestTimeoutMs;
+    this.#unread = new Shares({
+      what: "bytes of HTTP answers that are not read",
+      max: limits.maxUnreadHttpBytes,
+      maxPerToken: limits.maxUnreadHttpBytesPerToken,
+      namedTokensPercent: limits.namedTokensPercent,
+    });
+  }
+
+  /** Sends JSON; or that it is `overloaded`, where it is not small and too much is unread. */
+  write(request: IncomingMessage, response: ServerResponse, text: string, status = 200): void {
+    this.#write(request, response, text, status, { "content-type": json });
+  }
+
+  /**
+   * The same past fastify, which would read the type again to see whether the text is to be serialised, and collect the
+   * head a second time.
+   */
+  send(request: FastifyRequest, reply: FastifyReply, text: string, headers: Headers = { "content-type": json }): void {
+    reply.hijack();
+    this.#write(request.raw, reply.raw, text, 200, headers);
+  }
+
+  /** Sends why there is no answer. */
+  refuse(reply: FastifyReply, refused: Refusal): void {
+    sendRefusal(reply, refused);
+    this.#expectReading(reply.raw);
+  }
+
+  /** Sends that there is nothing to answer. */
+  writeNothing(response: ServerResponse): void {
+    response.writeHead(204).end();
+    this.#expectReading(response);
+  }
+
+  #write(request: IncomingMessage, response: ServerResponse, text: string, status: number, headers: Headers): void {
+    const length = Buffer.byteLength(text);
+    const isSmall = length <= smallAnswerBytes;
+    const grant = grantOf(request);
+    const full = isSmall ? undefined : this.#unread.refusal(grant, length);
+    if (full === undefined) response.writeHead(status, { ...headers, "content-length": String(length) }).end(text);
+    else {
+      const refused = written(refusal(full));
+      response.writeHead(refused.status, refused.headers).end(refused.body);
+    }
+    if (!this.#expectReading(response) || isSmall || full !== undefined) return;
+    this.#unread.add(grant, length);
+    response.once("close", () => this.#unread.add(grant, -length));
+  }
+
+  /** Ends the socket of who does not read what was sent. Most is taken by the system at once. */
+  #expectReading(response: ServerResponse): boolean {
+    if (response.socket !== null && response.socket.writableLength === 0) return false;
+    response.setTimeout(this.#readWithinMs);
+    return true;
+  }
+}

@@ -1,0 +1,88 @@
+import type { Socket } from "node:net";
+import type { Grant } from "../rpc/grant.ts";
+import type { EdgeLimits } from "./limits.ts";
+import { Shares } from "./shares.ts";
+import { UnfinishedMessage } from "./unfinished-message.ts";
+
+/** A smaller message is not counted: of these a connection has one at a time that is not whole. */
+const uncountedBytes = 64 * 1024;
+
+/** What comes over all WebSockets. */
+export function inboundShares(limits: EdgeLimits): Shares {
+  return new Shares({
+    what: "bytes of messages that are not whole, or not answered",
+    max: limits.maxInboundBytes,
+    maxPerToken: limits.maxInboundBytesPerToken,
+    namedTokensPercent: limits.namedTokensPercent,
+  });
+}
+
+export interface InboundOptions {
+  readonly socket: Socket;
+  readonly grant: Grant | undefined;
+  readonly shares: Shares;
+  readonly messageTimeoutMs: number;
+  /** There is no room for what comes. Called once. */
+  readonly onFull: () => void;
+}
+
+/** What comes over one WebSocket and is kept: a message that is not whole, and those that wait for their answer. */
+export class Inbound {
+  readonly #options: InboundOptions;
+  readonly #unfinished = new UnfinishedMessage();
+  /** Of the message that is not whole, as it is counted. */
+  #counted = 0;
+  #answering = 0;
+  #isClosed = false;
+
+  constructor(options: InboundOptions) {
+    this.#options = options;
+    // In front of who reads it: what has come is known before the message that it ends.
+    options.socket.prependListener("data", (chunk: Buffer) => this.#came(chunk));
+  }
+
+  /** Whether a message does not come to its end. */
+  get isLate(): boolean {
+    const { since } = this.#unfinished;
+    return since !== undefined && performance.now() - since > this.#options.messageTimeoutMs;
+  }
+
+  /** Counts a whole message until what is given back is called; undefined where there is no room for it. */
+  answering(bytes: number): (() => void) | undefined {
+    if (bytes <= uncountedBytes) return nothing;
+    if (!this.#hasRoom(bytes)) return undefined;
+    this.#answering += bytes;
+    this.#options.shares.add(this.#options.grant, bytes);
+    return () => {
+      if (this.#isClosed) return;
+      this.#answering -= bytes;
+      this.#options.shares.add(this.#options.grant, -bytes);
+    };
+  }
+
+  /** Nothing is kept any more. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#options.shares.add(this.#options.grant, -this.#counted - this.#answering);
+  }
+
+  #came(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    this.#unfinished.take(chunk);
+    const { bytes } = this.#unfinished;
+    const counted = bytes > uncountedBytes ? bytes : 0;
+    const more = counted - this.#counted;
+    if (more === 0 || (more > 0 && !this.#hasRoom(more))) return;
+    this.#counted = counted;
+    this.#options.shares.add(this.#options.grant, more);
+  }
+
+  #hasRoom(bytes: number): boolean {
+    if (this.#options.shares.refusal(this.#options.grant, bytes) === undefined) return true;
+    this.#options.onFull();
+    return false;
+  }
+}
+
+function nothing(): void {}

@@ -1,0 +1,63 @@
+import { WireError } from "../../protocol/errors.ts";
+import { MAIN_TOKEN } from "../../protocol/token-methods.ts";
+import type { Grant } from "../rpc/grant.ts";
+
+export interface SharesOptions {
+  /** In words, behind a number: "streams of events". */
+  readonly what: string;
+  readonly max: number;
+  /** Of one named token. */
+  readonly maxPerToken: number;
+  /** Of `max`, of all named tokens together: the rest is the main token's. */
+  readonly namedTokensPercent: number;
+}
+
+/**
+ * Something of which there is only so much for all peers: no named token gets it all, nor do all of them together. Who
+ * has nothing of it gets one thing of any size, where its bound is not taken up by others.
+ */
+export class Shares {
+  readonly #options: SharesOptions;
+  readonly #maxNamed: number;
+  readonly #byToken = new Map<Grant, number>();
+  #all = 0;
+  #named = 0;
+
+  constructor(options: SharesOptions) {
+    this.#options = options;
+    this.#maxNamed = Math.floor((options.max * options.namedTokensPercent) / 100);
+  }
+
+  /** `overloaded`, where so much more would be beyond a bound. */
+  refusal(grant: Grant | undefined, amount: number): WireError | undefined {
+    const { max, maxPerToken } = this.#options;
+    if (isOver(this.#all, amount, max)) return this.#full(max, "all tokens");
+    if (!isNamed(grant)) return undefined;
+    if (isOver(this.#byToken.get(grant) ?? 0, amount, maxPerToken))
+      return this.#full(maxPerToken, `the token "${grant.name}"`);
+    return isOver(this.#named, amount, this.#maxNamed) ? this.#full(this.#maxNamed, "all named tokens") : undefined;
+  }
+
+  /** Takes so much, or gives it back where it is negative. */
+  add(grant: Grant | undefined, amount: number): void {
+    this.#all += amount;
+    if (!isNamed(grant)) return;
+    this.#named += amount;
+    const own = (this.#byToken.get(grant) ?? 0) + amount;
+    if (own === 0) this.#byToken.delete(grant);
+    else this.#byToken.set(grant, own);
+  }
+
+  #full(max: number, whose: string): WireError {
+    const message = `${max} ${this.#options.what} is the limit of ${whose}.`;
+    return new WireError("overloaded", message, { retryAfterMs: 1_000 });
+  }
+}
+
+function isNamed(grant: Grant | undefined): grant is Grant {
+  return grant !== undefined && grant.name !== MAIN_TOKEN;
+}
+
+function isOver(taken: number, amount: number, max: number): boolean {
+  return taken > 0 && taken + amount > max;
+}
