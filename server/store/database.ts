@@ -71,8 +71,8 @@ export class Database {
   #urgent: NodeJS.Immediate | undefined;
   #lazy: NodeJS.Timeout | undefined;
   readonly #unwritten: Unwritten;
-  /** Whether the connection has met an error of the system. */
-  #isBroken = false;
+  /** The connection has met an error of the system, or what comes first could not be written: so until it is tried again. */
+  #refuses = false;
 
   /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
@@ -152,6 +152,15 @@ export class Database {
     return this.#queue(statement, parameters, { key });
   }
 
+  /**
+   * As {@link keep} for what takes away rows that a later write may add again, as those of a session that is closed: as
+   * long as it is owed nothing newer is written, and what was owed before it is written with it.
+   */
+  clear(key: string, statement: Statement, ...parameters: Parameters): Promise<void> {
+    this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
+    return this.#queue(statement, parameters, { key, isFirst: true });
+  }
+
   /** As {@link keep} for what may be missing: if it fails it is forgotten. */
   note(statement: Statement, ...parameters: Parameters): Promise<void> {
     this.#lazy ??= setTimeout(() => this.#due(), maxKeepDelayMs);
@@ -202,7 +211,7 @@ export class Database {
     this.#writers.close();
   }
 
-  #queue({ sql }: Statement, parameters: Parameters, of: Pick<Write, "key" | "group"> = {}): Promise<void> {
+  #queue({ sql }: Statement, parameters: Parameters, of: Pick<Write, "key" | "group" | "isFirst"> = {}): Promise<void> {
     const bytes = sizeOf(parameters);
     // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
     const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
@@ -279,10 +288,14 @@ export class Database {
   }
 
   #send(): void {
+    if (this.#unwritten.hasFirst && !this.#refuses) {
+      this.#rewrite();
+      return;
+    }
     if (!this.#queued.hasParts) this.#isDue = false;
     const batch = this.#queued.take();
-    if (this.#isBroken) this.#unwritten.refuse(batch);
-    if (this.#isBroken || batch.length === 0) {
+    if (this.#refuses) this.#unwritten.refuse(batch);
+    if (this.#refuses || batch.length === 0) {
       this.#next();
       return;
     }
@@ -313,7 +326,7 @@ export class Database {
     this.#noteFailing(error);
     this.#unwritten.refuse(batch, error);
     if (kind === "broken") {
-      this.#isBroken = true;
+      this.#refuses = true;
       this.#wantsRecovery = true;
     } else this.#unwritten.retryLater();
   }
@@ -325,7 +338,7 @@ export class Database {
 
   #recovered({ failure }: WriterOutcome): void {
     if (failure === undefined) {
-      this.#isBroken = false;
+      this.#refuses = false;
       this.#wantsRewrite = true;
       return;
     }
@@ -334,7 +347,7 @@ export class Database {
   }
 
   #rewrite(): void {
-    const again = this.#unwritten.all().slice(0, this.#rewriteSize);
+    const again = this.#unwritten.due().slice(0, this.#rewriteSize);
     if (again.length === 0) {
       this.#opened();
       this.#next();
@@ -353,7 +366,7 @@ export class Database {
       this.#wantsRewrite = true;
       return;
     }
-    if (failure.kind === "broken") this.#isBroken = true;
+    if (failure.kind === "broken" || this.#unwritten.hasFirst) this.#refuses = true;
     this.#noteFailing(failure.error);
     this.#unwritten.retryLater();
   }

@@ -49,7 +49,7 @@ export class DialogStore {
   }
 
   deleteOf(sessionId: string): Promise<void> {
-    return this.#database.keep(`dialogs of ${sessionId}`, this.#deleteOf, sessionId);
+    return this.#database.clear(`dialogs of ${sessionId}`, this.#deleteOf, sessionId);
   }
 
   /** Keeps so many of those that have ended. */

@@ -166,7 +166,7 @@ export class EventStore {
   async delete(sessionId: string): Promise<void> {
     this.#bytes -= this.#kept.get(sessionId)?.bytes ?? 0;
     this.#kept.delete(sessionId);
-    await this.#database.keep(`events ${sessionId}`, this.#delete, sessionId);
+    await this.#database.clear(`events ${sessionId}`, this.#delete, sessionId);
   }
 
   /** Forgets what was stored before a time, in Unix milliseconds, and the oldest where all exceed their bound. */

@@ -7,7 +7,7 @@ const tables = ["prompts", "runs", "dialogs", "events"] as const;
 export function forgetLife(database: Database, sessionId: string): readonly Promise<void>[] {
   return tables.map((table) => {
     const statement = database.prepare(`DELETE FROM ${table} WHERE session_id = ?`);
-    return database.keep(`${table} of ${sessionId}`, statement, sessionId);
+    return database.clear(`${table} of ${sessionId}`, statement, sessionId);
   });
 }
 

@@ -133,7 +133,7 @@ export class PromptStore {
   }
 
   deleteOf(sessionId: string): Promise<void> {
-    const written = this.#database.keep(`prompts of ${sessionId}`, this.#deleteOf, sessionId);
+    const written = this.#database.clear(`prompts of ${sessionId}`, this.#deleteOf, sessionId);
     return this.#queued.until(written, sessionId);
   }
 

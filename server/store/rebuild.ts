@@ -63,8 +63,7 @@ export function rebuild(options: RebuildOptions): Counts {
 function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOptions): Counts {
   const { sessions, prompts, deliveries } = salvaged.rows;
   // What is settled outlives its session, which only the list can tell to be closed.
-  const hasList = options.listed.sessions.size > 0;
-  const naming = hasList ? deliveries.filter((row) => row["settled"] === 0) : deliveries;
+  const naming = options.listed.isThere ? deliveries.filter((row) => row["settled"] === 0) : deliveries;
   const known = new Set([...prompts, ...naming].map((row) => String(row["session_id"])));
   for (const id of salvaged.lostIds.sessions) known.add(id);
   const restored = restoreSessions(sessions, known, options);

@@ -17,12 +17,17 @@ const maxSpareLines = 10_000;
 
 const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND;
 
+/** The first line, which tells a file of no session from one that is missing. */
+const heading = { list: "sessions" } as const;
+
 /** Sessions that were closed, by their ids: the names of their logs. One id can have had several lives. */
 export type ClosedSessions = ReadonlyMap<string, ReadonlySet<string | undefined>>;
 
 /** What the file says. */
 export interface ListedSessions {
   readonly sessions: ReadonlyMap<string, StoredSession>;
+  /** Whether the file was there: a session that it does not name was closed. */
+  readonly isThere: boolean;
   /** Those that the database may never have got. */
   readonly ahead: readonly StoredSession[];
   /** Those that the database may still have. */
@@ -68,8 +73,10 @@ export class SessionList {
     const sessions = new Map<string, StoredSession>();
     const ahead = new Set<string>();
     const closed = new Map<string, Set<string | undefined>>();
+    let isThere = false;
     for (const line of textOf(file).split("\n")) {
       const entry = parsed(line) as (Partial<Line> & { readonly closed?: boolean }) | undefined;
+      isThere ||= isHeading(entry);
       const id = entry?.sessionId;
       if (typeof id !== "string") continue;
       if (entry?.closed === true) {
@@ -83,7 +90,13 @@ export class SessionList {
         if (stored === false) ahead.add(id);
       }
     }
-    return { sessions, ahead: [...sessions.values()].filter(({ sessionId }) => ahead.has(sessionId)), closed };
+    return {
+      sessions,
+      // Older files have no first line.
+      isThere: isThere || sessions.size > 0,
+      ahead: [...sessions.values()].filter(({ sessionId }) => ahead.has(sessionId)),
+      closed,
+    };
   }
 
   /** Writes the file anew: with the sessions that the database has, those that it lacks, and those that are closed. */
@@ -141,6 +154,11 @@ export class SessionList {
     };
   }
 
+  /** Whether this life of a session was closed, and the database may still have it. */
+  hasClosed(session: StoredSession): boolean {
+    return isClosed(this.#closed, session);
+  }
+
   /** The database has nothing of those that were closed under this id when this daemon began. */
   forgotten(sessionId: string): void {
     this.#closed.delete(sessionId);
@@ -180,7 +198,7 @@ export class SessionList {
     const temporary = `${this.#file}.new`;
     let descriptor: number | undefined;
     try {
-      const lines = this.#all();
+      const lines = [heading, ...this.#all()];
       // The state directory is held by one daemon: this is what a killed one has left.
       rmSync(temporary, { force: true });
       descriptor = openSync(temporary, newFile, 0o600);
@@ -253,6 +271,10 @@ function lasting({
   ...rest
 }: StoredSession): string {
   return JSON.stringify(rest);
+}
+
+function isHeading(value: unknown): boolean {
+  return (value as Partial<typeof heading> | undefined)?.list === heading.list;
 }
 
 function isStoredSession(value: unknown): value is StoredSession {

@@ -137,21 +137,21 @@ export class SessionStore {
   /** As {@link put}. */
   delete(sessionId: string): Promise<void> {
     const onDeleted = this.#list?.delete(sessionId) ?? (() => {});
-    const deleted = this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
     deleted.then(onDeleted, () => {});
     return deleted;
   }
 
-  /** Also those that could not be written yet. */
+  /** Also those that could not be written yet, and none that was closed, whether the database knows that or not. */
   all(): readonly StoredSession[] {
-    const rows = this.#rows();
+    const rows = this.#rows().filter((session) => this.#list?.hasClosed(session) !== true);
     const known = new Set(rows.map(({ sessionId }) => sessionId));
     return [...rows, ...(this.#list?.ahead ?? []).filter(({ sessionId }) => !known.has(sessionId))];
   }
 
   /** Nobody waits for it: what fails is made again. */
   #forgetLife(sessionId: string): void {
-    const deleted = this.#database.keep(keyOf(sessionId), this.#delete, sessionId);
+    const deleted = this.#database.clear(keyOf(sessionId), this.#delete, sessionId);
     Promise.all([deleted, ...forgetLife(this.#database, sessionId)]).then(
       () => this.#list?.forgotten(sessionId),
       () => {},

@@ -10,6 +10,8 @@ export interface Write extends Change {
   readonly group?: string;
   /** It is made again, as long as nothing newer has this key. */
   readonly key?: string;
+  /** While it is owed, nothing newer is written. */
+  readonly isFirst?: boolean;
 }
 
 export interface UnwrittenLimits {
@@ -35,6 +37,8 @@ export class Unwritten {
   readonly #limits: UnwrittenLimits;
   readonly #writes = new Map<string, Write>();
   #bytes = 0;
+  /** How many of them are to come first. */
+  #first = 0;
   #health: StoreHealth = { state: "open" };
   #timer: NodeJS.Timeout | undefined;
   #retryMs = firstRetryMs;
@@ -63,9 +67,15 @@ export class Unwritten {
     return this.#writes.size * 2 >= maxUnwritten || this.#bytes * 2 >= maxUnwrittenBytes;
   }
 
-  /** What is to be made again. */
-  all(): readonly Write[] {
-    return [...this.#writes.values()];
+  /** Whether something must be made again before anything newer is written. */
+  get hasFirst(): boolean {
+    return this.#first > 0;
+  }
+
+  /** What is to be made again next: as far as the newest that comes first, else all. */
+  due(): readonly Write[] {
+    const all = [...this.#writes.values()];
+    return this.hasFirst ? all.slice(0, all.findLastIndex(({ isFirst }) => isFirst === true) + 1) : all;
   }
 
   failing({ message: why }: Error): void {
@@ -125,15 +135,21 @@ export class Unwritten {
   #keep(key: string, write: Write): boolean {
     const { maxUnwritten, maxUnwrittenBytes } = this.#limits;
     const isFull = this.#writes.size >= maxUnwritten || this.#bytes + write.bytes > maxUnwrittenBytes;
-    if (isFull && !this.#writes.has(key)) return false;
+    const former = this.#writes.get(key);
+    if (isFull && former === undefined) return false;
+    // What takes its place follows all that it had to follow.
+    const isFirst = write.isFirst === true || former?.isFirst === true;
     this.#delete(key);
-    this.#writes.set(key, write);
+    this.#writes.set(key, isFirst ? { ...write, isFirst } : write);
+    if (isFirst) this.#first += 1;
     this.#bytes += write.bytes;
     return true;
   }
 
   #delete(key: string): void {
-    this.#bytes -= this.#writes.get(key)?.bytes ?? 0;
+    const write = this.#writes.get(key);
+    this.#bytes -= write?.bytes ?? 0;
+    if (write?.isFirst === true) this.#first -= 1;
     this.#writes.delete(key);
   }
 }

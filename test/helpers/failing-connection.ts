@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Connect, connect } from "../../server/store/connection.ts";
 
 /** Where a connection fails: at a statement that begins so, or as soon as it is opened. */
-export type Fault = "COMMIT" | "BEGIN" | "INSERT" | "UPDATE commits" | "open";
+export type Fault = "COMMIT" | "BEGIN" | "INSERT" | "UPDATE commits" | "DELETE FROM prompts" | "open";
 
 /** Connections to a real database that fail as the system would make them fail. */
 export interface FailingConnection {

@@ -1,10 +1,19 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DeliveryStore } from "../../../server/store/deliveries.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
-import { contents, copyStore, fillStore, open, storedDelivery } from "../../helpers/stored.ts";
+import { contents, copyStore, fillStore, open, pushOf, storedDelivery, storedSession } from "../../helpers/stored.ts";
 
 let root: string;
 /** A store as a daemon leaves that was killed, and one whose WAL was moved into the database. */
@@ -250,6 +259,27 @@ describe("what is stale", () => {
       kept: { sessions: 0, sessionsFromFiles: 1, deliveries: 60 },
       lost: { sessionIds: ["s1", "s3"] },
     });
+    store.close();
+  });
+
+  test("does not bring back a session that was closed where there is no other", async () => {
+    const directory = mkdtempSync(join(root, "closed-"));
+    const first = open(directory);
+    const deliveries = new DeliveryStore(first.database);
+    const delivery = storedDelivery("d", "one");
+    await first.sessions.put(storedSession("one"));
+    await deliveries.add({ push: pushOf("d", "x"), delivery });
+    await deliveries.update({ ...delivery, state: "failed", settledAt: 2 }, true);
+    await first.sessions.delete("one");
+    first.close();
+    // The daemon between them has written the list anew.
+    open(directory).close();
+    // The mark is of a commit that there is not.
+    const damaged = copyStore(directory, join(root, "closed-damaged"));
+    copyFileSync(join(ended, "store.mark"), join(damaged, "store.mark"));
+    const store = open(damaged, { findSession: () => ({ file: "/f", cwd: "/c", createdAt: 7 }) });
+    expect(store.info().damaged[0]?.kept).toMatchObject({ sessionsFromFiles: 0, deliveries: 1 });
+    expect(store.sessions.all()).toEqual([]);
     store.close();
   });
 

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Dialog } from "../../../protocol/dialog.ts";
 import { Database } from "../../../server/store/database.ts";
+import { DeliveryStore } from "../../../server/store/deliveries.ts";
 import { DialogStore } from "../../../server/store/dialogs.ts";
 import { EventStore } from "../../../server/store/events.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
 import { SessionList } from "../../../server/store/session-list.ts";
 import { SessionStore } from "../../../server/store/sessions.ts";
 import { failingConnection } from "../../helpers/failing-connection.ts";
-import { copyStore, open, storedPrompt, storedSession } from "../../helpers/stored.ts";
+import { copyStore, open, pushOf, storedDelivery, storedPrompt, storedSession } from "../../helpers/stored.ts";
 
 let directory: string;
 
@@ -166,6 +167,73 @@ test("one that was closed, opened and stored again keeps what hangs on it", asyn
   again.close();
 });
 
+const full = 13;
+
+test("a session that is opened again stores nothing before its former life is gone, however often that fails", async () => {
+  const connection = failingConnection();
+  const back = Promise.withResolvers<void>();
+  const database = new Database(join(directory, "store.db"), () => {}, {
+    connect: connection.connect,
+    onRecovered: back.resolve,
+  });
+  const list = new SessionList(join(directory, "sessions.jsonl"), unexpected);
+  const sessions = new SessionStore(database, list);
+  const prompts = new PromptStore(database);
+  const deliveries = new DeliveryStore(database);
+  await sessions.put(storedSession("one", { logEpoch: "first" }));
+  const delivery = storedDelivery("d", "one");
+  await deliveries.add({ push: pushOf("d", "x"), delivery });
+  // Closed while the disk is full. Then there is room for what is small, and not for all that is owed.
+  connection.fail("COMMIT", 1, full);
+  connection.fail("DELETE FROM prompts", Number.MAX_SAFE_INTEGER, full);
+  const closing = [
+    deliveries.update({ ...delivery, state: "failed", settledAt: 2 }, true),
+    sessions.delete("one"),
+    prompts.deleteOf("one"),
+  ];
+  await Promise.allSettled(closing);
+  const again = storedSession("one", { logEpoch: "second" });
+  await expect(sessions.put(again)).rejects.toMatchObject({ kind: "store_failed" });
+  await expect(prompts.add(storedPrompt("refused", "one"))).rejects.toMatchObject({ kind: "store_failed" });
+  const killed = copyStore(directory, join(directory, "killed"));
+
+  connection.fail("DELETE FROM prompts", 0);
+  await back.promise;
+  await prompts.add(storedPrompt("p", "one"));
+  expect([prompts.open("one").map(({ promptId }) => promptId), deliveries.open()]).toEqual([["p"], []]);
+  expect(sessions.all()).toEqual([again]);
+  database.close();
+  list.close();
+
+  const store = open(killed);
+  expect(store.sessions.all()).toMatchObject([{ sessionId: "one", logEpoch: "second" }]);
+  // Its push is still open there, and is the former life's.
+  expect([store.sessions.wasGone("one"), new DeliveryStore(store.database).open().length]).toEqual([true, 1]);
+  store.close();
+});
+
+test("a session that was closed does not come back where the store fails as the next daemon begins", async () => {
+  const store = open(directory);
+  for (const id of ["closed", "other"]) await store.sessions.put(storedSession(id, { logEpoch: "e" }));
+  store.close();
+  const file = join(directory, "sessions.jsonl");
+  writeFileSync(file, `${JSON.stringify({ sessionId: "closed", closed: true, logEpoch: "e" })}\n`, { flag: "a" });
+  const connection = failingConnection();
+  const back = Promise.withResolvers<void>();
+  const { connect } = connection;
+  const database = new Database(join(directory, "store.db"), () => {}, { connect, onRecovered: back.resolve });
+  connection.fail("COMMIT", 1, full);
+  const list = new SessionList(file, unexpected);
+  const sessions = new SessionStore(database, list, SessionList.read(file));
+  const ids = () => sessions.all().map(({ sessionId }) => sessionId);
+  expect([database.health.state, ids()]).toEqual(["failing", ["other"]]);
+  await back.promise;
+  expect(ids()).toEqual(["other"]);
+  database.close();
+  list.close();
+  expect(idsIn(directory)).toEqual(["other"]);
+});
+
 test("what hangs on no session that there is, is forgotten", async () => {
   const store = open(directory);
   await store.sessions.put(storedSession("one"));
@@ -210,7 +278,8 @@ describe("the list as it grows", () => {
     // In the place where the new file would be begun.
     mkdirSync(`${file()}.new`);
     rename(list, 0, 10_100);
-    expect([said.length, linesIn().length]).toEqual([1, 10_101]);
+    // With its first line, and that of the session as it was.
+    expect([said.length, linesIn().length]).toEqual([1, 10_102]);
     expect(SessionList.read(file()).sessions.get("busy")?.name).toBe("name 10099");
     rmdirSync(`${file()}.new`);
     rename(list, 20_000, 10_000);
