@@ -178,7 +178,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       pi,
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
-      lostLogLines: () => lostLines(log),
+      lostLogLines: () => lostLines(log, ...(options.calls === undefined ? [] : [options.calls])),
     };
     const measured = { ...facts, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;

@@ -2,7 +2,8 @@ import { type Logger, pino } from "pino";
 import { limits } from "./config.ts";
 import { RotatingFile } from "./lib/rotating-file.ts";
 
-const files = new WeakMap<Logger, RotatingFile>();
+/** How many lines of a log its file has not taken. */
+const losses = new WeakMap<Logger, () => number>();
 
 export interface LogOptions {
   readonly level: string;
@@ -20,11 +21,15 @@ function callLogFile(logFile: string): string {
 /** The log of these calls. Its file is made by the first of them. */
 export function createCallLog(logFile: string): Logger {
   let file: RotatingFile | undefined;
+  let lostBefore = 0;
   const write = (line: string): void => {
     file ??= openedOrNone(callLogFile(logFile));
-    file?.write(line);
+    if (file === undefined) lostBefore += 1;
+    else file.write(line);
   };
-  return pino({ level: "info", base: { pid: process.pid } }, { write });
+  const log = pino({ level: "info", base: { pid: process.pid } }, { write });
+  losses.set(log, () => lostBefore + (file?.lost ?? 0));
+  return log;
 }
 
 /** Its disk may be full: a later line tries again. */
@@ -47,11 +52,11 @@ export function createLog({ level, file, lines }: LogOptions): Logger {
     { level, base: { pid: process.pid }, redact: { paths: ["token", "*.token", "authorization", "*.authorization"] } },
     destination,
   );
-  if (rotating !== undefined) files.set(log, rotating);
+  if (rotating !== undefined) losses.set(log, () => rotating.lost);
   return log;
 }
 
-/** How many lines of a log of {@link createLog}'s its file has not taken. */
-export function lostLines(log: Logger): number {
-  return files.get(log)?.lost ?? 0;
+/** How many lines of these logs their files have not taken. */
+export function lostLines(...logs: readonly Logger[]): number {
+  return logs.reduce((sum, log) => sum + (losses.get(log)?.() ?? 0), 0);
 }

@@ -120,8 +120,7 @@ const daemon: Readonly<
   maxLoopDelayMs: "How late the daemon's event loop may be. Beyond, `daemon/ready` is `not_ready`.",
   maxLogBytes:
     "The daemon's log file. One older file of this size is kept beside it. Where no file can be begun, it grows to twice this; lines beyond are lost, and counted in `daemon/ready`.",
-  maxCallLogBytes:
-    "The file of the calls that have changed something. As above, but lines that are lost are not counted.",
+  maxCallLogBytes: "The file of the calls that have changed something. As above.",
 };
 
 const prompts: Readonly<Record<keyof typeof daemonLimits.prompts, string>> = {

@@ -6,6 +6,7 @@ import type { EdgeLimits } from "./limits.ts";
 import { type Refusal, refusal, written } from "./refusal.ts";
 import { json, sendRefusal } from "./reply.ts";
 import { Shares } from "./shares.ts";
+import { whenGone } from "./when-gone.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -51,6 +52,8 @@ export class Answers {
   }
 
   #write(request: IncomingMessage, response: ServerResponse, text: string, status: number, headers: Headers): void {
+    // Nobody is there to read it.
+    if (request.socket.destroyed) return;
     const length = Buffer.byteLength(text);
     const isSmall = length <= smallAnswerBytes;
     const grant = grantOf(request);
@@ -62,7 +65,7 @@ export class Answers {
     }
     if (!this.#expectReading(response) || isSmall || full !== undefined) return;
     this.#unread.add(grant, length);
-    response.once("close", () => this.#unread.add(grant, -length));
+    whenGone(request, response, () => this.#unread.add(grant, -length));
   }
 
   /** Ends the socket of who does not read what was sent. Most is taken by the system at once. */

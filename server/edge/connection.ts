@@ -132,7 +132,7 @@ export class Connection implements Peer {
   }
 
   #message(data: RawData, isBinary: boolean): void {
-    const { webSocket, log } = this.#options;
+    const { webSocket } = this.#options;
     this.#alive = true;
     // What stood behind the frame for which it was closed.
     if (webSocket.readyState !== webSocket.OPEN) return;
@@ -143,10 +143,14 @@ export class Connection implements Peer {
     const text = data as Buffer;
     const answered = this.#inbound.answering(text.length);
     if (answered === undefined) return;
-    void this.#conversation.receive(text).then((answer) => {
-      answered();
-      if (answer !== undefined) this.#outbox.answer(answerText(answer, log));
-    });
+    const answering = this.#conversation.receive(text);
+    void this.#answer(answering, answered);
+  }
+
+  async #answer(answering: ReturnType<Conversation["receive"]>, answered: () => void): Promise<void> {
+    const answer = await answering;
+    answered();
+    if (answer !== undefined) this.#outbox.answer(answerText(answer, this.#options.log));
   }
 
   #close(code: number, reason: string): void {

@@ -4,7 +4,7 @@ import type { EdgeLimits } from "./limits.ts";
 import { Shares } from "./shares.ts";
 import { UnfinishedMessage } from "./unfinished-message.ts";
 
-/** A smaller message is not counted: of these a connection has one at a time that is not whole. */
+/** So much of a connection is not counted: of what is not whole, and of what waits for its answer. */
 const uncountedBytes = 64 * 1024;
 
 /** What comes over all WebSockets. */
@@ -32,6 +32,7 @@ export class Inbound {
   readonly #unfinished = new UnfinishedMessage();
   /** Of the message that is not whole, as it is counted. */
   #counted = 0;
+  /** Of the messages that wait for their answer. */
   #answering = 0;
   #isClosed = false;
 
@@ -49,14 +50,11 @@ export class Inbound {
 
   /** Counts a whole message until what is given back is called; undefined where there is no room for it. */
   answering(bytes: number): (() => void) | undefined {
-    if (bytes <= uncountedBytes) return nothing;
-    if (!this.#hasRoom(bytes)) return undefined;
-    this.#answering += bytes;
-    this.#options.shares.add(this.#options.grant, bytes);
+    const more = countedOf(this.#answering + bytes) - countedOf(this.#answering);
+    if (more > 0 && !this.#hasRoom(more)) return undefined;
+    this.#answer(bytes, more);
     return () => {
-      if (this.#isClosed) return;
-      this.#answering -= bytes;
-      this.#options.shares.add(this.#options.grant, -bytes);
+      if (!this.#isClosed) this.#answer(-bytes, countedOf(this.#answering - bytes) - countedOf(this.#answering));
     };
   }
 
@@ -64,18 +62,23 @@ export class Inbound {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#options.shares.add(this.#options.grant, -this.#counted - this.#answering);
+    this.#options.shares.add(this.#options.grant, -this.#counted - countedOf(this.#answering));
   }
 
   #came(chunk: Buffer): void {
     if (this.#isClosed) return;
     this.#unfinished.take(chunk);
     const { bytes } = this.#unfinished;
-    const counted = bytes > uncountedBytes ? bytes : 0;
+    const counted = countedOf(bytes);
     const more = counted - this.#counted;
     if (more === 0 || (more > 0 && !this.#hasRoom(more))) return;
     this.#counted = counted;
     this.#options.shares.add(this.#options.grant, more);
+  }
+
+  #answer(bytes: number, counted: number): void {
+    this.#answering += bytes;
+    if (counted !== 0) this.#options.shares.add(this.#options.grant, counted);
   }
 
   #hasRoom(bytes: number): boolean {
@@ -85,4 +88,6 @@ export class Inbound {
   }
 }
 
-function nothing(): void {}
+function countedOf(bytes: number): number {
+  return bytes > uncountedBytes ? bytes : 0;
+}

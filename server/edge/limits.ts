@@ -34,8 +34,8 @@ export interface EdgeLimits {
    */
   readonly namedTokensPercent: number;
   /**
-   * What has come over all WebSockets and is kept: messages that are not whole, and those over 64 KiB that are not
-   * answered. The connection on which more comes is closed with 1013.
+   * What has come over all WebSockets and is kept: messages that are not whole or not answered, where those of a
+   * connection are over 64 KiB. The connection on which more comes is closed with 1013.
    */
   readonly maxInboundBytes: number;
   readonly maxInboundBytesPerToken: number;
@@ -91,7 +91,7 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxUnreadHttpBytes: 128 * 1024 * 1024,
   maxUnreadHttpBytesPerToken: 32 * 1024 * 1024,
   maxInboundBytes: 256 * 1024 * 1024,
-  maxInboundBytesPerToken: 64 * 1024 * 1024,
+  maxInboundBytesPerToken: 96 * 1024 * 1024,
   messageTimeoutMs: 30_000,
   namedTokensPercent: 75,
   maxRequestsPerSocket: 64,

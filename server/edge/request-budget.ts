@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { grantOf } from "./admission.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { Shares } from "./shares.ts";
+import { whenGone } from "./when-gone.ts";
 
 export interface RequestBudgetOptions {
   readonly maxHttpRequests: number;
@@ -43,7 +44,7 @@ export class RequestBudget {
     if (full !== undefined) return refusal(full);
     this.#requests.add(grant, 1);
     if (bytes > 0) this.#count(request, response, bytes);
-    response.on("close", () => this.#requests.add(grant, -1));
+    whenGone(request, response, () => this.#requests.add(grant, -1));
     return undefined;
   }
 
@@ -58,7 +59,7 @@ export class RequestBudget {
       this.#bytes.add(grant, came - bytes);
       bytes = came;
     });
-    response.on("close", () => {
+    whenGone(request, response, () => {
       this.#bytes.add(grant, -bytes);
       bytes = 0;
     });

@@ -15,6 +15,7 @@ import type { EventStreams } from "./event-streams.ts";
 import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
 import { sendRefusal } from "./reply.ts";
 import { fromBody, fromHeaders, fromQuery, merged, type Params, withLastEventId } from "./request-params.ts";
+import { whenGone } from "./when-gone.ts";
 
 export interface RestOptions {
   readonly dispatcher: Dispatcher;
@@ -98,7 +99,7 @@ function answer(
       respond(request, reply, response, options);
       return undefined;
     }
-    reply.raw.on("close", () => conversation.end());
+    whenGone(request.raw, reply.raw, () => conversation.end());
     return response.then((found) => respond(request, reply, found, options)).catch((error) => refuse(reply, error));
   } catch (error) {
     refuse(reply, error);

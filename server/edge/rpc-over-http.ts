@@ -7,6 +7,7 @@ import type { Dispatcher } from "../rpc/dispatcher.ts";
 import { grantOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { EdgeLimits } from "./limits.ts";
+import { whenGone } from "./when-gone.ts";
 
 export interface RpcOverHttpOptions {
   readonly dispatcher: Dispatcher;
@@ -44,7 +45,7 @@ export class RpcOverHttp {
   async answer(request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<void> {
     const { dispatcher, answers, log } = this.#options;
     const conversation = dispatcher.converse(undefined, grantOf(request));
-    response.on("close", () => conversation.end());
+    whenGone(request, response, () => conversation.end());
     const answer = await conversation.receive(body);
     if (answer === undefined) answers.writeNothing(response);
     else answers.write(request, response, answerText(answer, log), statusOf(answer));

@@ -10,6 +10,7 @@ import type { EdgeLimits } from "./limits.ts";
 import { createServer, createTlsServer } from "./node-http.ts";
 import { httpRefusal, type Refusal, refusal, refuseSocket } from "./refusal.ts";
 import type { TlsListener } from "./tls.ts";
+import { whenGone } from "./when-gone.ts";
 
 export interface TransportServerOptions {
   readonly transport: Transport;
@@ -179,7 +180,7 @@ export class TransportServer {
     const use = this.#sockets.get(socket) ?? unused();
     use.waiting = (use.waiting ?? 0) + 1;
     use.newest = response;
-    response.on("close", () => {
+    whenGone(request, response, () => {
       use.waiting = (use.waiting ?? 1) - 1;
       if (this.#stopped !== undefined) socket.destroySoon();
     });

@@ -1,15 +1,17 @@
 export interface TallyOptions<Details> {
   readonly everyMs: number;
-  /** Something that has not happened for so long. */
+  /** How many of a kind are told of one by one in that time. Default: 1. */
+  readonly atOnce?: number;
+  /** Something that has not happened so often in that time. */
   readonly first: (details: Details) => void;
   /** How often it has happened since it was last told, and the last of these. */
   readonly further: (details: Details, count: number) => void;
 }
 
-/** Tells what may happen very often at most once in a time, by kinds of which there are few. */
+/** Tells what may happen very often only so often in a time, and then how often it did, by kinds of which there are few. */
 export class Tally<Details> {
   readonly #options: TallyOptions<Details>;
-  readonly #kinds = new Map<string, { count: number; last: Details }>();
+  readonly #kinds = new Map<string, { told: number; count: number; last: Details }>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: TallyOptions<Details>) {
@@ -18,21 +20,22 @@ export class Tally<Details> {
 
   add(kind: string, details: Details): void {
     const known = this.#kinds.get(kind);
-    if (known !== undefined) {
+    if (known !== undefined && known.told >= (this.#options.atOnce ?? 1)) {
       known.count += 1;
       known.last = details;
       return;
     }
-    this.#kinds.set(kind, { count: 0, last: details });
+    if (known === undefined) this.#kinds.set(kind, { told: 1, count: 0, last: details });
+    else known.told += 1;
     this.#timer ??= setInterval(() => this.#tell(), this.#options.everyMs).unref();
     this.#options.first(details);
   }
 
   #tell(): void {
-    for (const [kind, { count, last }] of this.#kinds) {
+    for (const [kind, { told, count, last }] of this.#kinds) {
       if (count === 0) this.#kinds.delete(kind);
       else {
-        this.#kinds.set(kind, { count: 0, last });
+        this.#kinds.set(kind, { told, count: 0, last });
         this.#options.further(last, count);
       }
     }

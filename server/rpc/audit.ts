@@ -25,11 +25,17 @@ type AnyHandler = (params: Given, call: Call) => unknown;
 /**
  * Logs each call that changes something, or whose params need more than to look on, when it has ended: who, with which
  * token, what, in which session, with what outcome. Nothing of what was said: neither params nor results, but for the ids
- * in them. Those that fail cost who makes them nothing: of a token and an outcome one a second has a line, and others are
- * counted.
+ * in them. What costs who makes it little pushes nothing out: of a token and a method twenty calls a second have a line, of a
+ * token and an outcome other than success one, and others are counted.
  */
 export function audited(handlers: Handlers, options: AuditOptions): Handlers {
-  const { log } = options;
+  const { log, calls } = options;
+  const made = new Tally<Made>({
+    everyMs: 1_000,
+    atOnce: maxLinesASecond,
+    first: (line) => calls.info(line, "call"),
+    further: (line, count) => calls.info({ ...line, count }, "further calls"),
+  });
   const failed = new Tally<Failed>({
     everyMs: 1_000,
     first: (line) => log.info(line, "call"),
@@ -40,9 +46,18 @@ export function audited(handlers: Handlers, options: AuditOptions): Handlers {
       const method = name as MethodName;
       const { needs } = methods[method] as MethodRow;
       const mayBeAudited = isChanging(method) || needs !== undefined;
-      return [method, mayBeAudited ? logging(method, handler as never, options, failed) : handler];
+      return [method, mayBeAudited ? logging(method, handler as never, options, { made, failed }) : handler];
     }),
   ) as unknown as Handlers;
+}
+
+/** Pushes come by the thousand, and say themselves who sent them. */
+const maxLinesASecond = 20;
+
+interface Made {
+  readonly tokenName: string | undefined;
+  readonly method: MethodName;
+  readonly outcome: "done";
 }
 
 interface Failed {
@@ -57,8 +72,8 @@ function isChanging(method: MethodName): boolean {
 function logging(
   method: MethodName,
   handler: AnyHandler,
-  { calls, by, sessionOf }: AuditOptions,
-  failed: Tally<Failed>,
+  { by, sessionOf }: AuditOptions,
+  { made, failed }: { readonly made: Tally<Made>; readonly failed: Tally<Failed> },
 ): AnyHandler {
   const changes = isChanging(method);
   return async (params, call) => {
@@ -76,7 +91,7 @@ function logging(
     const before = idsOf(params, sessionOf);
     try {
       const result = await handler(params, call);
-      calls.info({ ...who, ...before, ...idsOf(result, sessionOf), outcome: "done" }, "call");
+      made.add(`${method} ${who.tokenName}`, { ...who, ...before, ...idsOf(result, sessionOf), outcome: "done" });
       return result;
     } catch (error) {
       const outcome = error instanceof WireError ? error.kind : call.signal.aborted ? "cancelled" : "internal_error";

@@ -93,22 +93,27 @@ class DispatcherConversation implements Conversation {
     this.#options = options;
   }
 
-  async receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
+  receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
     const { log, limits } = this.#options;
     let value: unknown;
     try {
       value = parseJson(text, limits);
     } catch (error) {
-      return failure(null, toWireError(error, log));
+      return Promise.resolve(failure(null, toWireError(error, log)));
     }
+    // The text itself, in which there may be more than in its value, is not kept until the answer.
+    return this.#take(value, text.length);
+  }
+
+  async #take(value: unknown, length: number): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
     const answered: (() => void)[] = [];
-    const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + text.length <= limits.maxBytesInFlight;
-    if (hasRoom) this.#bytesInFlight += text.length;
+    const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + length <= this.#options.limits.maxBytesInFlight;
+    if (hasRoom) this.#bytesInFlight += length;
     try {
       if (Array.isArray(value)) return await this.#batch(value, hasRoom, answered);
       return await this.#one(value, hasRoom, answered);
     } finally {
-      if (hasRoom) this.#bytesInFlight -= text.length;
+      if (hasRoom) this.#bytesInFlight -= length;
       this.#afterwards(answered);
     }
   }

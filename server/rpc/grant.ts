@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { resolve, sep } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import type { Capability } from "../../protocol/capability.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Labels } from "../../protocol/session-options.ts";
@@ -77,7 +77,7 @@ export class Grant {
 
   /** The files as the system names them. Throws `forbidden` where one lies outside, whether it is there or not. */
   async inside(files: readonly string[]): Promise<string[]> {
-    const named = await Promise.all(files.map((file) => realpath(file).catch(() => resolve(file))));
+    const named = await Promise.all(files.map((file) => withoutLinks(resolve(file))));
     if (named.every((file) => this.cwds?.some((allowed) => isWithin(file, allowed)) ?? true)) return named;
     throw new WireError("forbidden", `The token "${this.name}" is for no files of other directories.`, {
       limit: "cwd",
@@ -102,4 +102,14 @@ export class Grant {
 /** Whether a path is a directory or lies below it; both without links. */
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
+}
+
+/** A file's name without links, as far as it is there. */
+async function withoutLinks(file: string): Promise<string> {
+  try {
+    return await realpath(file);
+  } catch {
+    const directory = dirname(file);
+    return directory === file ? file : join(await withoutLinks(directory), basename(file));
+  }
 }

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createCallLog } from "../../server/log.ts";
+import { createCallLog, lostLines } from "../../server/log.ts";
 
 test("calls are logged in a private file of their own, which the first of them makes", () => {
   const directory = mkdtempSync(join(tmpdir(), "calls-"));
@@ -12,5 +12,20 @@ test("calls are logged in a private file of their own, which the first of them m
   log.info({ method: "session/abort" }, "call");
   expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ method: "session/abort", msg: "call" });
   expect(statSync(file).mode & 0o777).toBe(0o600);
+  rmSync(directory, { recursive: true });
+});
+
+test("what a file that cannot be made has not taken is counted, and a later call finds it", () => {
+  const directory = mkdtempSync(join(tmpdir(), "calls-"));
+  const log = createCallLog(join(directory, "daemon.log"));
+  const file = join(directory, "daemon.calls.log");
+  mkdirSync(file);
+  log.info({ method: "token/create" }, "call");
+  log.info({ method: "token/revoke" }, "call");
+  expect(lostLines(log)).toBe(2);
+  rmSync(file, { recursive: true });
+  log.info({ method: "session/abort" }, "call");
+  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ method: "session/abort" });
+  expect(lostLines(log)).toBe(2);
   rmSync(directory, { recursive: true });
 });

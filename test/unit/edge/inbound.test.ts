@@ -89,4 +89,22 @@ describe("long messages that wait for their answer", () => {
     waiting.raw.send(list);
     expect(await waiting.next()).toMatchObject({ id: 2, result: { sessions: [] } });
   });
+
+  it("count where they are many short ones, too", async () => {
+    await using edge = await startEdge({ limits: { maxInboundBytes: 300_000 } });
+    await using waiting = await openWebSocket(edge);
+    const params = `${" ".repeat(40_000)}{"deliveryId":"${crypto.randomUUID()}"}`;
+    for (let id = 1; id <= 7; id += 1) {
+      const begun = edge.nextWait();
+      waiting.raw.send(`{"jsonrpc":"2.0","id":${id},"method":"delivery/wait","params":${params}}`);
+      await begun;
+    }
+    waiting.raw.send(`{"jsonrpc":"2.0","id":8,"method":"delivery/wait","params":${params}}`);
+    expect(await waiting.closed).toMatchObject({ code: 1013 });
+    // All that the connection had is free again.
+    await expect.poll(() => edge.edge.connections).toBe(0);
+    await using next = await openWebSocket(edge);
+    next.raw.send(`{"jsonrpc":"2.0","id":1,"method":"session/list","params":${" ".repeat(290_000)}{}}`);
+    expect(await next.next()).toMatchObject({ id: 1, result: { sessions: [] } });
+  });
 });

@@ -75,6 +75,37 @@ describe("what a named token has of HTTP", () => {
     await expect.poll(async () => (await ask(guest)).status).toBe(200);
   });
 
+  it("is given back where an answer waits behind another, and their socket closes before it is there", async () => {
+    const gone = Promise.withResolvers<void>();
+    await using edge = await startEdge({
+      tokens,
+      limits: { maxUnreadHttpBytesPerToken: 100_000, maxHttpRequestsPerToken: 2 },
+      handlers: {
+        "session/list": async () => {
+          await gone.promise;
+          return { sessions: [], text: "x".repeat(4_000_000) };
+        },
+      },
+    });
+    const begun = edge.nextWait();
+    using left = rawSocket(edge, "unix");
+    const wait = call("delivery/wait", { deliveryId: crypto.randomUUID() });
+    left.socket.write(
+      post("guest", `content-length: ${wait.length}`, wait) + post("guest", `content-length: ${list.length}`, list),
+    );
+    const { signal } = await begun;
+    left.socket.destroy();
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    gone.resolve();
+    const ask = () => http(edge, { path: "/v1/sessions", headers: guest });
+    // Whatever is counted of the answer that nobody gets is counted by now.
+    for (let n = 0; n < 3; n += 1) expect((await ask()).status).toBe(200);
+  });
+
+  function call(method: string, params: object): string {
+    return JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  }
+
   function post(bearer: string, length: string, body: string): string {
     const head = `POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${bearer}`;
     return `${head}\r\ncontent-type: application/json\r\n${length}\r\n\r\n${body}`;

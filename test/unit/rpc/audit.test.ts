@@ -100,3 +100,19 @@ test("what only looks on has a line where its params need more than that", async
     { method: "session/subscribe", outcome: "done" },
   ]);
 });
+
+test("pushes by the thousand push no other call out: twenty in a second have a line, and the rest is counted", async () => {
+  vi.useFakeTimers();
+  const { lines, ask } = start();
+  for (let i = 0; i < 1_000; i += 1) await ask("delivery/push", { sessionId: "s" });
+  await ask("token/revoke", { name: "other" });
+  expect(lines.map(({ method }) => method)).toEqual([...Array(20).fill("delivery/push"), "token/revoke"]);
+  vi.advanceTimersByTime(1_000);
+  expect(lines).toHaveLength(22);
+  const counted = { method: "delivery/push", tokenName: "main", outcome: "done", count: 980, msg: "further calls" };
+  expect(lines[21]).toMatchObject(counted);
+  vi.advanceTimersByTime(1_000);
+  await ask("delivery/push", { sessionId: "s" });
+  expect(lines.slice(22)).toMatchObject([{ method: "delivery/push", msg: "call" }]);
+  vi.useRealTimers();
+});
