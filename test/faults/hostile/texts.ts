@@ -111,10 +111,16 @@ export const hostileTexts: readonly HostileText[] = [
   { title: "an array of a million", text: () => command(`[${"0,".repeat(999_999)}0]`), ...refused },
   { title: "5 million empty objects", text: () => command(`[${"{},".repeat(5_000_000)}0]`), ...refused },
   { title: "a million params by position", text: () => `[${"[0],".repeat(999_999)}0]`, ...refused },
-  { title: "100,000 keys", text: () => command(manyKeys(100_000)), ...taken },
+  { title: "100,000 keys", text: () => command(manyKeys(100_000)), ...refused },
   {
     title: "100,000 keys as params",
     text: () => call(`"id":1,"method":"daemon/info","params":${manyKeys(100_000)}`),
+    ...refused,
+  },
+  { title: "9,000 keys", text: () => command(manyKeys(9_000)), ...taken },
+  {
+    title: "9,000 keys as params",
+    text: () => call(`"id":1,"method":"daemon/info","params":${manyKeys(9_000)}`),
     name: "invalid_params",
   },
   { title: "124,000 empty arrays", text: () => command(`[${"[],".repeat(124_000)}0]`), ...taken },
