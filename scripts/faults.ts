@@ -20,8 +20,11 @@ interface Fault {
   readonly under: (stateDir: string) => readonly string[];
   /** Whether strace makes it, and notes that it did. Otherwise pushes have to be refused. */
   readonly isInjected: boolean;
-  /** Makes the fault, and ends it, from outside, while pushes go on. `stateDir` is as it is seen from here. */
-  readonly during?: (stateDir: string, pushed: number) => void;
+  /**
+   * Makes the fault, and ends it, from outside, while pushes go on: called before each, and behind the last. `stateDir` is as
+   * it is seen from here.
+   */
+  readonly during?: (stateDir: string, pushed: number, refused: number) => void;
   /** Default: 80. */
   readonly pushes?: number;
   /** Whether what runs it starts another when the first has ended. */
@@ -29,6 +32,8 @@ interface Fault {
 }
 
 const defaultPushes = 80;
+/** Until a fault of which nothing tells is met. */
+const maxPushes = 1_000;
 const recoverWithinMs = 30_000;
 
 function injected(file: string, call: string, error: string, when: string): Fault {
@@ -57,9 +62,10 @@ function fullDisk(from: number, to: number): Fault {
       return ["unshare", "-rm", "--propagation", "private", "sh", "-c", mounted, stateDir];
     },
     restarts: true,
-    during: (stateDir, pushed) => {
+    during: (stateDir, pushed, refused) => {
       if (pushed === from) fill(join(stateDir, "fill"));
-      if (pushed === to) rmSync(join(stateDir, "fill"));
+      // What is free within the store's own files may take some pushes yet.
+      if (pushed >= to && refused > 0) rmSync(join(stateDir, "fill"), { force: true });
     },
   };
 }
@@ -148,8 +154,9 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
   const refused: string[] = [];
   try {
     const session = await createdSession(client, directory);
-    for (let i = 0; i < (fault.pushes ?? defaultPushes); i += 1) {
-      fault.during?.(seen, i);
+    const isMetInTime = (): boolean => fault.isInjected || refused.length > 0;
+    for (let i = 0; i < (fault.pushes ?? defaultPushes) || (!isMetInTime() && i < maxPushes); i += 1) {
+      fault.during?.(seen, i, refused.length);
       const kind = await pushOne(client, session.id, `push-${i}`);
       (kind === "accepted" ? accepted : refused).push(`push-${i}`);
       if (kind !== "accepted" && kind !== "store_failed") return `a push was refused as ${kind}`;
@@ -158,6 +165,7 @@ async function check(fault: Fault, directory: string): Promise<string | undefine
       if (known !== undefined) await client.call("delivery/get", { deliveryId: known });
       await session.abort();
     }
+    fault.during?.(seen, maxPushes, refused.length);
     const isMet = fault.isInjected ? readFileSync(traceOf(stateDir), "utf8").includes("INJECTED") : refused.length > 0;
     if (!isMet) return "the fault was not met";
     if (accepted.length === 0) return "nothing was accepted";
