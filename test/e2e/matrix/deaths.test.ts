@@ -63,15 +63,13 @@ describe("when pi is killed, a push", () => {
   afterAll(async () => await world[Symbol.asyncDispose]());
 
   test.concurrent.for(cases)("that is $where ends right, by $rescue ($api)", async (each, { task }) => {
-    await using cell = await world.cellAnywhere(each.api);
+    await using cell = await world.cell(each.api);
     const { id } = await each.death.reach(cell);
     const { pid, generation } = await cell.session.get();
     process.kill(pid as number, "SIGKILL");
     await cell.died(generation);
     const end = await afterwards({ ...each, cell, deliveryId: id });
     note(task, { does: "pi is killed", where: each.where, api: each.api, end });
-    await cell.idle();
-    cell.done();
   });
 });
 
