@@ -4,6 +4,7 @@ import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { exhaustion } from "./exhaustion.ts";
 import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";
 import { isRecordObject } from "./records.ts";
@@ -291,7 +292,9 @@ export async function checkFile(file: string): Promise<void> {
 }
 
 export function unusable(file: string, reason: SessionFileReason, words: string, cause?: unknown): WireError {
-  return new WireError("session_file_unusable", `pi's session file ${file} ${words}.`, { file, reason }, { cause });
+  const message = `pi's session file ${file} ${words}.`;
+  // A daemon that may open no more files says so: nothing is wrong with this one.
+  return exhaustion(cause) ?? new WireError("session_file_unusable", message, { file, reason }, { cause });
 }
 
 const reasons: Readonly<Record<string, readonly [reason: SessionFileReason, words: string]>> = {
