@@ -40,6 +40,7 @@ const apis: readonly { readonly provider: string; readonly api: SoakApi }[] = [
   { provider: "scripted-anthropic", api: "anthropic" },
   { provider: "scripted-google", api: "google" },
   { provider: "eager", api: "eager" },
+  { provider: "scripted", api: "openai" },
 ];
 
 const maxTries = 3;
