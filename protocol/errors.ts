@@ -99,6 +99,17 @@ export const errorCatalogue = {
     false,
     "Another program has written to the session's file, and the session's policy does not let it go on; data says what was found.",
   ),
+  context_invalid: row(-32090, 422, false, "A context cannot be mended, or may not be; data.code says what is wrong."),
+  context_too_large: row(-32091, 413, false, "A context exceeds a limit; the message names its key."),
+  context_over_budget: row(-32092, 422, false, "A context needs more tokens than its budget has."),
+  context_mode_conflict: row(-32093, 409, false, "The context's mode is not for such a session."),
+  context_transport_failed: row(
+    -32094,
+    502,
+    true,
+    "The context could not be read, or did not reach pi; the session was closed.",
+  ),
+  entry_not_found: row(-32095, 404, false, "The session has no entry of this id."),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorName = keyof typeof errorCatalogue;
