@@ -29,8 +29,10 @@ const Diagnostics = Type.Object(
   {
     entries: Type.Integer({ minimum: 0, description: "Entries of the session file that were read." }),
     nodes: Type.Integer({ minimum: 0, description: "Nodes, or items, of the document." }),
-    left: Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
-      description: "How many of what are left out, by a word for each kind; those of 0 are missing.",
+    pairs: Type.Integer({ minimum: 0, description: "Tool calls with their results." }),
+    notes: Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+      description:
+        "How often something was met that is not in the document as the session has it, by a word for each kind.",
     }),
   },
   { additionalProperties: false },
