@@ -74,10 +74,10 @@ export function contextHash(messages: readonly BuiltMessage[], instructions?: st
 }
 
 /**
- * Whether a prompt repeats the user's text with which the messages end, unanswered: the model would read it twice.
+ * Whether a prompt repeats the last text of the user's, and that is unanswered: the model would read it twice.
  */
 export function isDuplicatePrompt(messages: readonly BuiltMessage[], prompt: string): boolean {
-  const last = messages.at(-1);
+  const last = messages.findLast(({ role }) => role === "user" || role === "assistant" || role === "toolResult");
   if (last?.role !== "user" || last.content.some(({ type }) => type !== "text")) return false;
   const text = last.content.map((part) => (part.type === "text" ? part.text : "")).join("");
   return text.trim() === prompt.trim();

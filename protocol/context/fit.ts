@@ -33,7 +33,7 @@ export function fitContext(
   items: readonly ContextItem[],
   options: FitOptions,
 ): { readonly items: readonly ContextItem[]; readonly dropped: Dropped } {
-  const { list, dropped } = fit(items, itemKit, options);
+  const { list, dropped } = fitList(items, itemKit, options);
   return { items: list, dropped };
 }
 
@@ -42,7 +42,7 @@ export function fitMessages(
   messages: readonly BuiltMessage[],
   options: FitOptions,
 ): { readonly messages: readonly BuiltMessage[]; readonly dropped: Dropped } {
-  const { list, dropped } = fit(messages, messageKit, options);
+  const { list, dropped } = fitList(messages, messageKit, options);
   return { messages: list, dropped };
 }
 
@@ -80,7 +80,7 @@ const messageKit: Kit<BuiltMessage> = {
   notice: buildEvent,
 };
 
-function fit<T extends Entry["value"]>(
+function fitList<T extends Entry["value"]>(
   list: readonly T[],
   kit: Kit<T>,
   { budget, onOverflow = "trim", reserved = 0 }: FitOptions,
