@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { exportContext } from "../../../../protocol/context/export.ts";
-import { installedPi, readerOfPi } from "../../../helpers/pi-reader.ts";
-import { throughDocument } from "../../../helpers/through-document.ts";
+import { exportContext } from "../../../protocol/context/export.ts";
+import { installedPi, readerOfPi } from "../../helpers/pi-reader.ts";
+import { throughDocument } from "../../helpers/through-document.ts";
 
 // Sessions that real pis have written, with everything that a session can have. Their system prompts are cut short.
 
-const folder = join(import.meta.dirname, "..", "..", "..", "fixtures", "sessions");
+const folder = join(import.meta.dirname, "..", "..", "fixtures", "sessions");
 type Entry = Readonly<Record<string, unknown>>;
 
 const recorded = readdirSync(folder).map((file) => {
