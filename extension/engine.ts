@@ -201,6 +201,10 @@ function startEngine(pi: ExtensionAPI): Engine {
     }),
   );
   pi.on(
+    "before_agent_start",
+    guarded("before_agent_start", (event) => structured.forcedPrompt.runStarts(event)),
+  );
+  pi.on(
     "agent_start",
     guarded("agent_start", (_event, ctx) => run.started(ctx)),
   );

@@ -5,6 +5,7 @@ import type { Memory } from "../../memory.ts";
 import type { SessionReader } from "../../pi-types.ts";
 import type { RequestPipeline } from "../../request-pipeline.ts";
 import { CompactionCount } from "./compactions.ts";
+import { ForcedPrompt } from "./forced-prompt.ts";
 import { type HeldContext, heldContext } from "./held-context.ts";
 import { instructionsSection, rootInstructions, withInstructions } from "./instructions.ts";
 import { withPrefix } from "./prefix.ts";
@@ -27,6 +28,7 @@ interface Left {
  * of a session file that was written from a context.
  */
 export class StructuredContext {
+  readonly forcedPrompt = new ForcedPrompt();
   readonly #memory: Memory;
   readonly #fault: StructuredContextOptions["fault"];
   readonly #compactions = new CompactionCount();
@@ -48,7 +50,9 @@ export class StructuredContext {
     });
     pipeline.use("context_with_system", "sections", (messages) => {
       const section = this.#sectionOf(this.#memory.context);
-      return section === undefined ? undefined : withInstructions(messages, section);
+      if (section === undefined) return undefined;
+      this.forcedPrompt.add(section);
+      return withInstructions(messages, section);
     });
   }
 

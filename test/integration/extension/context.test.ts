@@ -7,7 +7,8 @@ import { finishContext } from "../../../protocol/context/finish.ts";
 import { sessionEntries } from "../../../protocol/context/session-entries.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { answer, call } from "../../../provider/reply.ts";
-import { type Pi, push } from "./driver.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { type Pi, push, startPi } from "./driver.ts";
 import { sharePi } from "./shared-pi.ts";
 
 const shared = sharePi();
@@ -262,3 +263,50 @@ test.for([
     }
   },
 );
+
+test.for([
+  ["before", { before: ["forced-prompt"] }],
+  ["behind", { after: ["forced-prompt"] }],
+] as const)(
+  "a prompt that an extension loaded %s the helper has forced keeps the instructions, once",
+  async ([, options]) => {
+    await using lent = await shared.use({ isEphemeral: true, ...options });
+    const { pi, provider } = lent;
+    await pi.send(frame());
+    await pi.hold(push("d1", "Something has happened."));
+    await pi.settled(1);
+    provider.add(answer(call("bash", { command: "true" })));
+    await prompt(pi, "Go on.", 2);
+    await pi.hold(push("d2", "More has happened."));
+    await pi.settled(3);
+    await prompt(pi, "And then?", 4);
+    expect(provider.requests).toHaveLength(5);
+    for (const request of provider.requests) expect(request.countText(section, { roles: ["system"] })).toBe(1);
+    expect(provider.requests.map((request) => request.hasText("Speak like a pirate."))).toContain(true);
+    expect(pi.frames("fault")).toEqual([]);
+  },
+);
+
+test("instructions of a session file are in the prompt again in the next pi, in a reloaded one and in a fork", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, entries: entriesOf(prepared()), after: ["session-commands"] });
+  await prompt(pi, "Go on.", 1);
+  await pi.restart();
+  await pi.hold(push("d1", "Something has happened."));
+  await pi.settled(1);
+  await pi.rpc({ type: "prompt", message: "/test-reload" });
+  await prompt(pi, "And then?", 2);
+  const { data } = await pi.rpc({ type: "get_fork_messages" });
+  const last = (data as { messages: { entryId: string }[] }).messages.at(-1);
+  await pi.rpc({ type: "fork", entryId: last?.entryId });
+  await prompt(pi, "In a fork.", 3);
+  expect(provider.requests).toHaveLength(4);
+  for (const request of provider.requests) {
+    expect(request.countText(section)).toBe(1);
+    expect(prompts(request)).toHaveLength(1);
+    expect(conversation(request).slice(0, past.length)).toEqual(past);
+  }
+  await pi.rpc({ type: "new_session" });
+  await prompt(pi, "Anew.", 4);
+  expect(provider.requests.at(-1)?.hasText("prior_instructions")).toBe(false);
+});
