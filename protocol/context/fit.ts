@@ -46,6 +46,12 @@ export function fitMessages(
   return { messages: list, ...rest };
 }
 
+/** The notice that stands for all of these. */
+export function noticeOf(messages: readonly BuiltMessage[]): BuiltMessage {
+  const all = messages.map((value) => ({ value, kind: messageKit.kind(value), tokens: estimateMessage(value) }));
+  return noticeFor(sum(all, messageKit), messages[0]?.timestamp ?? 0, messageKit);
+}
+
 interface Kit<T> {
   readonly tokens: (entry: T) => number;
   readonly kind: (entry: T) => Entry["kind"];
