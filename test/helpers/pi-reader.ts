@@ -44,10 +44,23 @@ export async function readerOfPi(
     const shown = convertToLlm(messages.filter(({ customType }) => customType !== "pi-rpcd.carrier"))
       .filter(({ role }) => role !== "system")
       .map((message) => withoutForeignReasoning(message, target));
-    return withoutOrphans(transformMessages(shown, { ...target, input: ["text", "image"] })).map(
-      ({ role, content, toolCallId, toolName, isError }) => ({ role, content, toolCallId, toolName, isError }),
-    );
+    return withoutOrphans(transformMessages(shown, { ...target, input: ["text", "image"] }))
+      .map(({ role, content, toolCallId, toolName, isError }) => ({
+        role,
+        content: role === "assistant" ? withoutBlanks(content) : (content as readonly unknown[]),
+        toolCallId,
+        toolName,
+        isError,
+      }))
+      .filter(({ role, content }) => role !== "assistant" || content.length > 0);
   };
+}
+
+/** The adapters of every service leave these out of an assistant's message, and the message where it has nothing else. */
+function withoutBlanks(content: unknown): readonly unknown[] {
+  return (content as { type: string; text?: string }[]).filter(
+    ({ type, text }) => type !== "text" || text?.trim() !== "",
+  );
 }
 
 function withoutForeignReasoning(message: SeenMessage, { id }: ContextTarget): SeenMessage {

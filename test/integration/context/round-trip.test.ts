@@ -32,7 +32,7 @@ test.each(Object.keys(apis) as (keyof typeof apis)[])(
 
     for (const [name, leafId] of Object.entries(recorded.leaves)) {
       const native = await requestBehind(pi, provider, branchOf(recorded, leafId));
-      const imported = await requestBehind(pi, provider, throughDocument(recorded.entries, target, leafId));
+      const imported = await requestBehind(pi, provider, throughDocument(recorded.entries, target, { leafId }).entries);
       expect(imported?.body, name).toEqual(native?.body);
       expect(imported?.bodySha256, name).toBe(native?.bodySha256);
     }
