@@ -1,0 +1,28 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readerOfPi } from "../../helpers/pi-reader.ts";
+import { sessionTarget } from "../../helpers/pi-session.ts";
+import { piUnderTest } from "../../helpers/pi-versions.ts";
+import { randomSession } from "../../helpers/random-session.ts";
+import { throughDocument } from "../../helpers/through-document.ts";
+import { Random } from "../../soak/random.ts";
+
+const read = await readerOfPi(join(piUnderTest().cli, "..", "..", "core"), sessionTarget);
+
+test.each(["projected", "full"] as const)(
+  "what was exported (%s) and imported is for pi's reader the session",
+  (view) => {
+    let compared = 0;
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = new Random(seed);
+      // Of the whole tree a call is given the result that it has on another branch alone.
+      const session = randomSession(random, random.integer(1, 40), { betweenTurns: view === "full" });
+      const { entries, repairs } = throughDocument(session.entries, sessionTarget, { view });
+      // Where an edit has taken the first question.
+      if (repairs.some(({ code }) => code === "leading_assistant")) continue;
+      expect(read(entries), `seed ${seed}`).toEqual(read(session.entries));
+      compared += 1;
+    }
+    expect(compared).toBeGreaterThan(200);
+  },
+);
