@@ -91,7 +91,8 @@ export function buildEvent(item: ContextItem): BuiltMessage {
   if (native !== undefined) return buildNative(item, native);
   const { eventType, meta, timestamp } = item;
   const [first, ...rest] = visibleParts(item);
-  const line = `Event: ${(eventType ?? "unnamed").replace(lineBreaks, " ").toWellFormed()}`;
+  const name = (eventType ?? "").replace(lineBreaks, " ").trim().toWellFormed();
+  const line = `Event: ${name === "" ? "unnamed" : name}`;
   const head: TextPart = { type: "text", text: first?.type === "text" ? `${line}\n${first.text}` : line };
   return {
     role: "custom",
