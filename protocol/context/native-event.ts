@@ -67,6 +67,12 @@ export function isSummary(item: ContextItem): boolean {
   return type === "compaction" || type === "branch_summary";
 }
 
+/** Whether the model is not shown it: a command of which the user wanted that. */
+export function isHidden(item: ContextItem): boolean {
+  const native = nativeEventOf(item);
+  return native?.type === "bashExecution" && native.excludeFromContext === true;
+}
+
 /** The item's texts as one; undefined where there is something else than text. */
 export function plainText(item: ContextItem): string | undefined {
   if (item.content.some(({ type }) => type !== "text")) return undefined;
