@@ -1,4 +1,4 @@
-import type { ContextDocument, ContextTarget, Repair } from "../../protocol/context/document.ts";
+import type { ContextTarget, Repair } from "../../protocol/context/document.ts";
 import { type ExportOptions, exportContext } from "../../protocol/context/export.ts";
 import { defaultContextLimits } from "../../protocol/context/limits.ts";
 import { prepareContext } from "../../protocol/context/prepare.ts";
@@ -25,9 +25,10 @@ export function throughDocument(entries: Entries, target: ContextTarget, options
 }
 
 /** The session that is made of a document, as it comes out of JSON. */
-export function imported(document: ContextDocument, target: ContextTarget): Through {
+export function imported(document: unknown, target: ContextTarget, nodeId?: string): Through {
   const given: unknown = JSON.parse(JSON.stringify(document));
-  const prepared = prepareContext(given, { budget: null, until: "through" }, target, defaultContextLimits);
+  const options = { budget: null, until: "through", ...(nodeId === undefined ? {} : { nodeId }) } as const;
+  const prepared = prepareContext(given, options, target, defaultContextLimits);
   const header = { id: "s-2", timestamp: 1_800_000_000_000, cwd: "/" };
   return { entries: [...sessionEntries(prepared, header)].slice(1), repairs: prepared.repairs };
 }
