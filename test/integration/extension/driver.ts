@@ -108,12 +108,12 @@ export class Pi implements AsyncDisposable {
     await this.frame("hello");
   }
 
-  /** Puts a new session into the running pi, with its extensions loaded anew. The log begins anew. */
-  async replaceSession(): Promise<void> {
-    if (this.#options.isEphemeral === true) {
+  /** Puts a new session into the running pi, or that of a file, with its extensions loaded anew. The log begins anew. */
+  async replaceSession(file?: string): Promise<void> {
+    if (this.#options.isEphemeral === true && file === undefined) {
       await this.rpc({ type: "new_session" });
     } else {
-      this.#sessionFile = this.makeSessionFile(randomUUID(), this.#options.entries);
+      this.#sessionFile = file ?? this.makeSessionFile(randomUUID(), this.#options.entries);
       await this.rpc({ type: "switch_session", sessionPath: this.#sessionFile });
     }
     this.#log.forget("hello");
