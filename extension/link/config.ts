@@ -25,7 +25,7 @@ function helperConfig(value: unknown): HelperConfig {
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
   if (contextWithinMs === undefined) return { link, statusKey };
-  if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0 && contextWithinMs <= maxWaitMs))
+  if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0))
     throw new Error("The helper's configuration has a wrong contextWithinMs.");
-  return { link, statusKey, contextWithinMs };
+  return { link, statusKey, contextWithinMs: Math.min(contextWithinMs, maxWaitMs) };
 }

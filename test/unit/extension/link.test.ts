@@ -50,7 +50,9 @@ test("the configuration is taken once, and its variable with it", () => {
 test("the configuration says how long a context is waited for", () => {
   const text = '{"link":1,"statusKey":"key","contextWithinMs":500}';
   expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text) })).toEqual(JSON.parse(text));
-  for (const wrong of ["0", "-1", '"1"', "null", "1e9"]) {
+  const long = file(text.replace("500", "1e300"));
+  expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: long })).toMatchObject({ contextWithinMs: 3_600_000 });
+  for (const wrong of ["0", "-1", '"1"', "null"]) {
     const path = file(text.replace("500", wrong));
     expect(() => takeHelperConfig({ PI_RPCD_HELPER_CONFIG: path })).toThrow("contextWithinMs");
   }
