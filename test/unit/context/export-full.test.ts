@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { ContextNode } from "../../../../protocol/context/document.ts";
-import { type ExportOptions, exportContext } from "../../../../protocol/context/export.ts";
-import { projectItems } from "../../../../protocol/context/projection.ts";
-import { CARRIER_TYPE } from "../../../../protocol/link.ts";
-import { call, PiSession, text, thinking } from "../../../helpers/pi-session.ts";
+import type { ContextNode } from "../../../protocol/context/document.ts";
+import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
+import { projectItems } from "../../../protocol/context/projection.ts";
+import { CARRIER_TYPE } from "../../../protocol/link.ts";
+import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
 
 describe("the whole tree of a session", () => {
   it("has all branches as nodes, and the leaf", () => {
