@@ -99,6 +99,27 @@ export const errorCatalogue = {
     false,
     "Another program has written to the session's file, and the session's policy does not let it go on; data says what was found.",
   ),
+  context_invalid: row(
+    -32090,
+    422,
+    false,
+    "The context cannot be made into sound messages, or may not be repaired; data.code says why, data.nodeId where.",
+  ),
+  context_too_large: row(-32091, 413, false, "The context exceeds a limit; data.limit names it."),
+  context_over_budget: row(
+    -32092,
+    422,
+    false,
+    "The context needs more tokens than its budget, and may not or cannot be trimmed to it.",
+  ),
+  context_mode_conflict: row(-32093, 409, false, "The context's mode does not fit the way the session is kept."),
+  context_transport_failed: row(
+    -32094,
+    502,
+    true,
+    "The context did not reach the helper extension whole, or was not confirmed in time.",
+  ),
+  entry_not_found: row(-32095, 404, false, "The session has no entry with this id."),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorName = keyof typeof errorCatalogue;

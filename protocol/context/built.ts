@@ -1,4 +1,4 @@
-import type { ContextItem, ImagePart, Meta, Repair, RepairCode, TextPart } from "./document.ts";
+import type { ContextItem, ContextSource, ImagePart, Meta, Repair, RepairCode, TextPart } from "./document.ts";
 
 /** Messages as pi has them: complete, so that neither pi nor its statistics stumble over them. Units are pi's. */
 export type BuiltMessage =
@@ -83,6 +83,12 @@ export interface PreparedContext {
   readonly warnings: readonly ContextWarning[];
   /** SHA-256 in hex, of the messages and instructions: the identity of what the model is given. */
   readonly hash: string;
+  /** The document's own. */
+  readonly source?: ContextSource;
+  /** The node that the conversation goes up to, where one was named. */
+  readonly nodeId?: string;
+  /** In tokens, as the messages were fitted to; `null`: none. */
+  readonly budget: number | null;
 }
 
 /** What goes over the link to the helper in ephemeral mode, as the frame `context`. */

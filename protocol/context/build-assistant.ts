@@ -1,0 +1,74 @@
+import type { ContextCall, ContextItem, ContextPart, ContextTarget, Meta, ModelName } from "./document.ts";
+import { isRecord } from "./native-event.ts";
+
+/** An assistant's content as pi has it: its own blocks where they are for the target and sound, else made of the parts. */
+export function assistantContent(item: ContextItem, target: ContextTarget): readonly Meta[] {
+  const isOfTarget = item.model !== undefined && isSameModel(item.model, target);
+  const blocks = isOfTarget ? ownBlocks(item) : undefined;
+  if (blocks !== undefined) return blocks;
+  const parts = item.content.flatMap((part) => partBlock(part, isOfTarget));
+  const calls = (item.toolCalls ?? []).map(callBlock);
+  return [...parts, ...calls];
+}
+
+export function isSameModel(one: ModelName, other: ModelName): boolean {
+  return one.api === other.api && one.provider === other.provider && one.id === other.id;
+}
+
+function callBlock({ id, name, arguments: args }: ContextCall): Meta {
+  return { type: "toolCall", id, name, arguments: args };
+}
+
+function partBlock(part: ContextPart, isOfTarget: boolean): readonly Meta[] {
+  if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
+  if (part.type === "image") return [{ type: "text", text: `[${part.mimeType} of ${imageBytes(part.data)} bytes]` }];
+  if (!isOfTarget) return [];
+  const { text, signature, redacted } = part;
+  return [
+    {
+      type: "thinking",
+      thinking: text,
+      ...(signature === undefined ? {} : { thinkingSignature: signature }),
+      ...(redacted === undefined ? {} : { redacted }),
+    },
+  ];
+}
+
+/** Decoded bytes of an image in base64. */
+function imageBytes(data: string): number {
+  return Math.floor((data.length * 3) / 4);
+}
+
+/**
+ * The item's own blocks, with the calls as they are named now; undefined where there are none, where one is not as pi
+ * has it, and where their calls are not the item's.
+ */
+function ownBlocks(item: ContextItem): readonly Meta[] | undefined {
+  if (item.blocks === undefined || item.blocks.length === 0 || !item.blocks.every(isSoundBlock)) return undefined;
+  const calls = item.toolCalls ?? [];
+  let next = 0;
+  const blocks = item.blocks.map((block) => {
+    if (block["type"] !== "toolCall") return block;
+    const call = calls[next++];
+    return call === undefined ? block : { ...block, id: call.id, name: call.name };
+  });
+  return next === calls.length ? blocks : undefined;
+}
+
+function isSoundBlock(block: Meta): boolean {
+  const { type } = block;
+  if (type === "text") return isText(block, "text") && mayBeText(block, "textSignature");
+  if (type === "thinking") return isText(block, "thinking") && mayBeText(block, "thinkingSignature");
+  if (type !== "toolCall") return false;
+  return (
+    isText(block, "id") && isText(block, "name") && isRecord(block["arguments"]) && mayBeText(block, "thoughtSignature")
+  );
+}
+
+function isText(block: Meta, field: string): boolean {
+  return typeof block[field] === "string";
+}
+
+function mayBeText(block: Meta, field: string): boolean {
+  return block[field] === undefined || isText(block, field);
+}

@@ -1,0 +1,207 @@
+import type { BuiltMessage } from "./built.ts";
+import type { ContextItem, ContextPart, Meta } from "./document.ts";
+import { nativeEventOf } from "./native-event.ts";
+
+// Estimates rather above what services count than below it: a budget must hold.
+
+/** Tokens of what stands around each message and each call. */
+const aroundMessage = 6;
+const aroundCall = 8;
+
+/** Tokens of an image, whatever its size: about the most that services ask for one of their usual limit. */
+const imageTokens = 1_600;
+
+/** Tokens of what pi writes around the text of a compaction, a branch or a command. */
+const aroundNative = 40;
+
+/** Tokens of the item as a message. Never less than `estimateMessage` of what is built of it. */
+export function estimateTokens(item: ContextItem): number {
+  let tokens = aroundMessage;
+  for (const part of item.content) tokens += estimatePart(part);
+  for (const call of item.toolCalls ?? []) {
+    tokens += aroundCall + estimateText(call.id) + estimateText(call.name) + estimateJson(call.arguments);
+  }
+  if (item.role === "toolResult") tokens += estimateText(item.toolCallId ?? "") + estimateText(item.toolName ?? "");
+  if (item.role === "event") tokens += aroundEvent(item);
+  // Which of the two is sent depends on the model.
+  if (item.role === "assistant" && item.blocks !== undefined) {
+    tokens = Math.max(tokens, aroundMessage + estimateBlocks(item.blocks));
+  }
+  return tokens;
+}
+
+/** Tokens of a message as pi sends it. */
+export function estimateMessage(message: BuiltMessage): number {
+  switch (message.role) {
+    case "assistant":
+      return aroundMessage + estimateBlocks(message.content);
+    case "toolResult":
+      return (
+        aroundMessage +
+        estimateText(message.toolCallId) +
+        estimateText(message.toolName) +
+        estimateContent(message.content)
+      );
+    case "compactionSummary":
+    case "branchSummary":
+      return aroundMessage + aroundNative + estimateText(message.summary);
+    case "bashExecution":
+      return (
+        aroundMessage +
+        aroundNative +
+        estimateText(message.command) +
+        estimateText(message.fullOutputPath ?? "") +
+        estimateText(message.output)
+      );
+    default:
+      return aroundMessage + estimateContent(message.content);
+  }
+}
+
+/** Tokens of the same items as one text with role tags, as a host without roles would give them. */
+export function flattenedTokens(items: readonly ContextItem[]): number {
+  let tokens = aroundMessage;
+  for (const item of items) {
+    tokens += estimateText(`[${item.role === "event" ? (item.eventType ?? "event") : item.role}] `) + 1;
+    for (const part of item.content) tokens += estimatePart(part);
+    for (const call of item.toolCalls ?? []) {
+      tokens += aroundTag + estimateText(call.name) + estimateJson(call.arguments);
+    }
+    if (item.role === "toolResult") tokens += estimateText(item.toolName ?? "") + 1;
+  }
+  return tokens;
+}
+
+/** Tokens of the tag and the line of a call in a flattened conversation. */
+const aroundTag = 7;
+
+function aroundEvent(item: ContextItem): number {
+  const native = nativeEventOf(item);
+  // What is no native event gets a first line, in which line breaks become spaces.
+  if (native === undefined) return 4 + 2 * estimateText(item.eventType ?? "");
+  if (native.type !== "bashExecution") return aroundNative;
+  return aroundNative + estimateText(native.command) + estimateText(native.fullOutputPath ?? "");
+}
+
+function estimateContent(content: string | readonly ContextPart[]): number {
+  if (typeof content === "string") return estimateText(content);
+  let tokens = 0;
+  for (const part of content) tokens += estimatePart(part);
+  return tokens;
+}
+
+function estimatePart(part: ContextPart): number {
+  if (part.type === "image") return imageTokens;
+  if (part.type === "text") return estimateText(part.text);
+  return estimateReasoning(part.text, part.signature);
+}
+
+/** A signature stands for reasoning that is not shown, or for what is shown already. */
+function estimateReasoning(text: string, signature: string | undefined): number {
+  return Math.max(estimateText(text), Math.ceil((signature?.length ?? 0) / 4));
+}
+
+function estimateBlocks(blocks: readonly Meta[]): number {
+  let tokens = 0;
+  for (const block of blocks) {
+    const { type, text, thinking, thinkingSignature, id, name, arguments: args } = block;
+    if (type === "text" && typeof text === "string") tokens += estimateText(text);
+    else if (type === "thinking" && typeof thinking === "string") {
+      tokens += estimateReasoning(thinking, typeof thinkingSignature === "string" ? thinkingSignature : undefined);
+    } else if (type === "toolCall") {
+      tokens += aroundCall + estimateText(String(id)) + estimateText(String(name)) + estimateJson(args);
+    } else tokens += estimateJson(block);
+  }
+  return tokens;
+}
+
+// Services cut a text into tokens by tables that are not here. What holds for all of them: a short word is one token, a
+// long one several; digits go by few; a space before a word costs nothing; beyond ASCII a character may be several.
+
+const upper = 0;
+const lower = 1;
+const digit = 2;
+const space = 3;
+const mark = 4;
+
+/** Kinds of the ASCII characters. */
+const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
+  if (code >= 0x41 && code <= 0x5a) return upper;
+  if (code >= 0x61 && code <= 0x7a) return lower;
+  if (code >= 0x30 && code <= 0x39) return digit;
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d) ? space : mark;
+});
+
+/** Tokens of the first character of a run of one kind, and of each further one. */
+const firstOf = [1.2, 1, 1, 0, 0.8];
+const furtherOf = [0.5, 0.1, 0.5, 0.1, 0.7];
+
+/**
+ * Tokens of a text, in one pass and without a copy of it. Never less than a quarter of its UTF-16 units, which is how pi
+ * counts.
+ */
+export function estimateText(text: string): number {
+  let tokens = 0;
+  let previous = space;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code >= 128) {
+      tokens += beyondAscii(code);
+      previous = mark;
+      continue;
+    }
+    const kind = kinds[code] as number;
+    // A word may begin with a capital.
+    const goesOn = kind === previous || (kind === lower && previous === upper);
+    if (kind === space) tokens += goesOn ? 0.1 : code === 0x20 ? 0 : 0.9;
+    else tokens += (goesOn ? furtherOf[kind] : firstOf[kind]) as number;
+    previous = kind;
+  }
+  return Math.ceil(Math.max(tokens, text.length / 4));
+}
+
+/** Tokens of one UTF-16 unit. */
+function beyondAscii(code: number): number {
+  if (code < 0x370) return 0.7;
+  if (code < 0x900) return 0.8;
+  if (code < 0x2000) return 1.3;
+  if (code < 0x2e80) return 1.5;
+  if (code < 0xd800) return 1.3;
+  return 1.6;
+}
+
+/** Tokens of a value as JSON, without writing it, and without recursion. */
+function estimateJson(value: unknown): number {
+  let tokens = 0;
+  const open: unknown[] = [value];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (typeof next === "string") tokens += estimateQuoted(next);
+    else if (Array.isArray(next)) {
+      tokens += 1 + next.length * 0.6;
+      for (const element of next) open.push(element);
+    } else if (typeof next === "object" && next !== null) {
+      tokens += 1.5;
+      for (const name in next) {
+        tokens += estimateQuoted(name) + 0.6;
+        open.push((next as Record<string, unknown>)[name]);
+      }
+    } else tokens += typeof next === "number" ? estimateText(String(next)) : 1;
+  }
+  return Math.ceil(tokens);
+}
+
+function estimateQuoted(text: string): number {
+  return estimateText(text) + 1.2 + escapes(text) * 0.6;
+}
+
+/** How many characters JSON writes as more than one. */
+function escapes(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22 || code === 0x5c || code === 0x0a || code === 0x09 || code === 0x0d) count += 1;
+    else if (code < 0x20) count += 5;
+  }
+  return count;
+}
