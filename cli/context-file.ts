@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, open, rename, rm } from "node:fs/promises";
+import { access, link, open, rename, rm } from "node:fs/promises";
 import type { Exported } from "./context-daemon.ts";
 import { CommandError } from "./errors.ts";
 import type { Output } from "./output.ts";
@@ -35,17 +35,29 @@ export async function writeDocument(make: () => Promise<Exported>, where: Docume
     return await copy(pieces, { exported, signal, write: async (text) => output.write(text) });
   }
   const temporary = `${target}.${randomUUID()}.tmp`;
-  const file = await open(temporary, "wx", 0o600);
   try {
-    const write = async (text: string): Promise<void> => void (await file.write(text));
-    const written = await copy(documentOf(exported), { exported, signal, write }).finally(() => file.close());
-    // Another may have come meanwhile.
-    if (!force && (await isThere(target))) throw exists(target);
-    await rename(temporary, target);
+    const written = await writeFile(temporary, { exported, signal });
+    if (force) await rename(temporary, target);
+    else await give(temporary, target);
     return written;
-  } catch (error) {
+  } finally {
     await rm(temporary, { force: true });
-    throw error;
+  }
+}
+
+async function writeFile(path: string, copying: Omit<Copying, "write">): Promise<Written> {
+  await using file = await open(path, "wx", 0o600);
+  return await copy(documentOf(copying.exported), { ...copying, write: (text) => file.appendFile(text) });
+}
+
+/** Names a file as another, unless that is there: not even one that has just come. */
+async function give(path: string, name: string): Promise<void> {
+  try {
+    await link(path, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST" || (await isThere(name))) throw exists(name);
+    // Not every file system has links.
+    await rename(path, name);
   }
 }
 
