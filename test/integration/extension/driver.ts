@@ -102,9 +102,9 @@ export class Pi implements AsyncDisposable {
     await this.frame("hello");
   }
 
-  /** Puts a new session into the running pi, with its extensions loaded anew. The log begins anew. */
-  async replaceSession(): Promise<void> {
-    this.#sessionFile = this.makeSessionFile(randomUUID());
+  /** Puts a new session into the running pi, or that of a file, with its extensions loaded anew. The log begins anew. */
+  async replaceSession(file = this.makeSessionFile(randomUUID())): Promise<void> {
+    this.#sessionFile = file;
     await this.rpc({ type: "switch_session", sessionPath: this.#sessionFile });
     this.#log.forget("hello");
   }
