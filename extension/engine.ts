@@ -1,6 +1,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { CarryReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
+import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
 import { BoundaryWriter } from "./boundary.ts";
+import { StructuredContext } from "./context/structured/structured-context.ts";
 import { findUnanswered } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
 import { Observer } from "./delivery/observer.ts";
@@ -61,6 +62,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);
   const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
   const observer = new Observer({ memory, standing, send });
+  const structured = new StructuredContext(memory);
   const pending = new PendingList({ send, context: () => current });
   /** Pushes that came before the session has started. */
   const early: HeldPush[] = [];
@@ -133,6 +135,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     release,
     beforePrompt: (ctx): HoldReply => handOver.beforePrompt(ctx),
     carry: (ctx): CarryReply => handOver.carry(ctx),
+    setContext: (context, ctx): ContextReply => structured.take(context, ctx),
     watch: (frame) => observer.requests.watch(frame),
     ping: (ctx): PingReply => ({ running: run.isRunning(ctx), held: handOver.held() }),
   };

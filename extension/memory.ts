@@ -1,4 +1,5 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import type { HeldContext } from "./context/structured/held-context.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
 import type { Tracked } from "./delivery/tracker.ts";
@@ -49,6 +50,8 @@ export interface Memory {
   isCarryWanted: boolean;
   watch: ProviderWatch;
   request: WatchedRequest | undefined;
+  /** What stands in front of the conversation in each request, and in no file. */
+  context: HeldContext | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -63,6 +66,7 @@ export function emptyMemory(): Memory {
     isCarryWanted: false,
     watch: unwatched,
     request: undefined,
+    context: undefined,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

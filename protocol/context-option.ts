@@ -140,6 +140,8 @@ export const ContextHash = Type.String({
 export const ContextSummary = Type.Object(
   {
     mode: Type.Enum(["session", "ephemeral"]),
+    nodes: count("Nodes of the document, or its items."),
+    items: count("Items behind selection, repair and budget."),
     messages: count("Messages that were put before the session's own."),
     pairs: count("Tool calls with their results."),
     tokens: ContextTokens,

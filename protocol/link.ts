@@ -8,6 +8,7 @@
  * This module is loaded inside every pi: it holds constants and types only.
  */
 import type { Content } from "./content.ts";
+import type { HelperContext } from "./context/built.ts";
 import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
 import type { PendingItem } from "./pending.ts";
 import type { ProviderLevel } from "./provider-level.ts";
@@ -103,6 +104,12 @@ type InwardBody =
       readonly maxBodyBytes: number;
     }
   /**
+   * Put this context in front of the conversation, in each request from the next one on, as long as this conversation is
+   * in this process. One of the same hash that is there already stays as it is, with what compactions have left of it;
+   * another one takes its place. Reply: {@link ContextReply}.
+   */
+  | { readonly kind: "context"; readonly rid: string; readonly context: HelperContext }
+  /**
    * Which entries does this pi know behind `since`, or in all if it does not know that one? Reply: {@link EntriesReply}.
    */
   | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
@@ -144,6 +151,13 @@ export interface ReleaseReply {
 export interface CarryReply {
   /** Whether a run was started. False also where it is done later. */
   readonly started: boolean;
+}
+
+export interface ContextReply {
+  /** Of the context that the next request has. */
+  readonly hash: string;
+  /** How many messages the helper was given with it. */
+  readonly messages: number;
 }
 
 export interface EntriesReply {

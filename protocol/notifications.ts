@@ -59,6 +59,12 @@ export const notifications = {
         lostPrompts: Type.Optional(
           Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
         ),
+        restored: Type.Optional(
+          Type.Literal(true, {
+            description:
+              "An ephemeral session has another pi, which has the session's context alone: what was said since is lost.",
+          }),
+        ),
       },
       { additionalProperties: false },
     ),

@@ -1,5 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { CarryReply, HeldPush, HoldReply, InwardFrame, PingReply, ReleaseReply } from "../../protocol/link.ts";
+import type { HelperContext } from "../../protocol/context/built.ts";
+import type {
+  CarryReply,
+  ContextReply,
+  HeldPush,
+  HoldReply,
+  InwardFrame,
+  PingReply,
+  ReleaseReply,
+} from "../../protocol/link.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { messageOf } from "../pi-types.ts";
 import { entriesBehind } from "./entries.ts";
@@ -13,6 +22,7 @@ export interface FrameHandlers {
   release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply;
   beforePrompt(ctx: ExtensionContext): HoldReply;
   carry(ctx: ExtensionContext): CarryReply;
+  setContext(context: HelperContext, ctx: ExtensionContext): ContextReply;
   watch(frame: Extract<InwardFrame, { kind: "watch" }>): void;
   ping(ctx: ExtensionContext): PingReply;
 }
@@ -57,6 +67,8 @@ export class Inbound {
         return this.#handlers.beforePrompt(ctx);
       case "carry":
         return this.#handlers.carry(ctx);
+      case "context":
+        return this.#handlers.setContext(frame.context, ctx);
       case "watch":
         this.#handlers.watch(frame);
         return {};

@@ -4,6 +4,7 @@ import { CARRIER_TYPE, type HeldPush, type InwardFrame } from "../../protocol/li
 import { providerLevels } from "../../protocol/provider-level.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { isObject } from "../pi-types.ts";
+import { whatIsWrongWithContext } from "./context-frame.ts";
 
 /** A frame whose shape is wrong. `rid` is there when it can be answered. */
 export class FrameError extends Error {
@@ -59,6 +60,7 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
     Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
   beforePrompt: () => undefined,
   carry: () => undefined,
+  context: ({ context }) => whatIsWrongWithContext(context),
   watch: ({ provider, bodyPrefix, maxBodyBytes }) => {
     if (!providerLevels.some((level) => level === provider)) return "A watch frame needs a level.";
     if (typeof bodyPrefix !== "string" || !isAbsolute(bodyPrefix) || bodyPrefix.includes("\0"))

@@ -3,8 +3,8 @@ import type { InwardFrame } from "../../protocol/link.ts";
 import { FrameError, parseInwardFrame } from "./inward-frame.ts";
 import { takeOwnedFile } from "./owned-file.ts";
 
-/** More than a hundred pushes of the largest size would be: a frame that large is a mistake. */
-const maxFrameBytes = 64 * 1024 * 1024;
+/** More than the largest context, or a thousand pushes of the largest size: a frame that large is a mistake. */
+const maxFrameBytes = 384 * 1024 * 1024;
 
 /**
  * The frame that a `file` frame stands for. It carries the same `rid`, since there is one reply to both. The file is

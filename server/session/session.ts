@@ -1,3 +1,4 @@
+import type { ContextError } from "../../protocol/context-option.ts";
 import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
@@ -58,6 +59,7 @@ export class Session implements SessionCore {
   readonly #custody: Custody;
   readonly #reports: ChildReports;
   readonly #leaving: Leaving;
+  #contextError: ContextError | undefined;
   /** Resolves when all is told of the last child's end. */
   #lastEnded: Promise<void> = Promise.resolve();
 
@@ -87,7 +89,7 @@ export class Session implements SessionCore {
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing },
-      onLost: (lost) => this.#publish(lost),
+      onLost: (lostPrompts) => this.#publish({ lostPrompts }),
     });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
@@ -179,6 +181,7 @@ export class Session implements SessionCore {
     return sessionInfo({
       facts: this.#record.facts(),
       state: this.#life.state,
+      isLost: this.loss !== undefined,
       upkeep: this.upkeep.facts(),
       cursor: this.#journal.cursor,
       epoch: this.#journal.epoch,
@@ -306,6 +309,7 @@ export class Session implements SessionCore {
     try {
       const sinks = this.#reports.sinks(generation);
       const { child, ready } = await this.#options.start(this.#record.stored, { signal, onPi, ...sinks });
+      await this.#giveContext(child, generation);
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.
@@ -315,6 +319,33 @@ export class Session implements SessionCore {
       await this.#custody.notStarted();
       throw error;
     }
+  }
+
+  /** An ephemeral session's pi has nothing of what was said before: each gets the context anew. */
+  async #giveContext(child: Child, generation: number): Promise<void> {
+    if (this.#record.stored.context?.kept === undefined) return;
+    try {
+      await this.#options.giveContext(child, this.#record.stored);
+    } catch (error) {
+      await child.stop();
+      await child.cleaned;
+      if (error instanceof WireError && error.kind === "context_transport_failed") this.#options.abandon(this);
+      throw error;
+    }
+    if (generation > 1) this.#publish({ restored: true });
+  }
+
+  /** It begins without the context that it was to have. */
+  contextFailed(error: WireError): void {
+    const { code, message, data } = error;
+    this.#contextError = { code, message, data };
+    this.#journal.say("context/failed", { error: this.#contextError });
+    this.#options.log.warn({ error: error.kind }, "a session has begun without its context");
+  }
+
+  /** Why it has no context, where it was to have one. */
+  get contextError(): ContextError | undefined {
+    return this.#contextError;
   }
 
   #resume(child: Child): void {
@@ -339,7 +370,8 @@ export class Session implements SessionCore {
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
   async #recount(at: number): Promise<void> {
     try {
-      const kind = this.#record.stored.ephemeral === true ? "sessionLost" : "childEnded";
+      const { ephemeral, context } = this.#record.stored;
+      const kind = ephemeral === true && context === undefined ? "sessionLost" : "childEnded";
       this.#options.tracker.applyToAll(this.sessionId, { kind, at });
       await this.prompts.childEnded();
     } catch (error) {
@@ -347,13 +379,13 @@ export class Session implements SessionCore {
     }
   }
 
-  #publish(lostPrompts?: readonly LostPrompt[]): void {
+  #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
     this.#journal.say("session/updated", {
       ...signed(this.attribution.by),
       session,
-      ...(lostPrompts && { lostPrompts }),
+      ...more,
     });
     this.#options.onChange();
   }

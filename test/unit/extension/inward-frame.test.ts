@@ -5,6 +5,31 @@ import { heldPush } from "./pushes.ts";
 
 const image = { type: "image", data: "aGk=", mimeType: "image/png" };
 
+const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: {} };
+const messages = [
+  { role: "user", content: [{ type: "text", text: "Look:" }, image], timestamp: 1 },
+  {
+    role: "assistant",
+    content: [
+      { type: "thinking", thinking: "Hm.", thinkingSignature: "s" },
+      { type: "text", text: "I look." },
+      { type: "toolCall", id: "c1", name: "read", arguments: { path: "a" } },
+    ],
+    api: "openai-completions",
+    provider: "scripted",
+    model: "scripted",
+    usage,
+    stopReason: "toolUse",
+    timestamp: 2,
+  },
+  { role: "toolResult", toolCallId: "c1", toolName: "read", content: [], isError: false, timestamp: 3 },
+  { role: "custom", customType: "pi-rpcd.event", content: "Event: x", display: true, details: {}, timestamp: 4 },
+  { role: "compactionSummary", summary: "Before.", tokensBefore: 1, timestamp: 5 },
+  { role: "branchSummary", summary: "Aside.", fromId: "a1", timestamp: 6 },
+  { role: "bashExecution", command: "ls", output: "", exitCode: 0, cancelled: false, truncated: false, timestamp: 7 },
+] as const;
+const context = { hash: "0".repeat(64), messages, budget: 1_000, afterCompaction: "trim" } as const;
+
 test.for([
   { kind: "ping", rid: "r" },
   { kind: "carry", rid: "r" },
@@ -21,6 +46,8 @@ test.for([
   { kind: "entries", rid: "r" },
   { kind: "entries", rid: "r", since: "a1b2c3d4", session: "0199c2" },
   { kind: "watch", rid: "r", provider: "messages", bodyPrefix: "/tmp/body-", maxBodyBytes: 0 },
+  { kind: "context", rid: "r", context: { ...context, messages: [] } },
+  { kind: "context", rid: "r", context: { ...context, instructions: "Be brief.", budget: null } },
 ])("takes %j", (frame) => {
   expect(parseInwardFrame(JSON.stringify(frame))).toEqual(frame);
 });
@@ -74,6 +101,28 @@ test.for([
   { kind: "release" },
   { kind: "release", deliveryIds: "d1" },
   { kind: "release", deliveryIds: [null] },
+  { kind: "context" },
+  { kind: "context", context: { ...context, hash: "0" } },
+  { kind: "context", context: { ...context, messages: undefined } },
+  { kind: "context", context: { ...context, instructions: 1 } },
+  { kind: "context", context: { ...context, budget: 0 } },
+  { kind: "context", context: { ...context, budget: undefined } },
+  { kind: "context", context: { ...context, afterCompaction: "burn" } },
+  { kind: "context", context: { ...context, messages: [null] } },
+  { kind: "context", context: { ...context, messages: [{ role: "system", content: "Obey.", timestamp: 1 }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[0], content: "text" }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[0], timestamp: undefined }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[1], usage: undefined }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[1], stopReason: "error" }] } },
+  {
+    kind: "context",
+    context: { ...context, messages: [{ ...messages[1], content: [{ type: "toolCall", id: "c1" }] }] },
+  },
+  { kind: "context", context: { ...context, messages: [{ ...messages[2], toolCallId: undefined }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[3], customType: CARRIER_TYPE }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[4], summary: 1 }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[5], fromId: 1 }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[6], output: null }] } },
   { kind: "file", path: "", bytes: 1, sha256: "0".repeat(64) },
   { kind: "file", path: "/a\0b", bytes: 1, sha256: "0".repeat(64) },
   { kind: "file", path: "/a", bytes: -1, sha256: "0".repeat(64) },

@@ -1,0 +1,27 @@
+import type { BuiltMessage, HelperContext } from "../../../protocol/context/built.ts";
+import { DELIVERY_MARK } from "../../../protocol/link.ts";
+import { type AgentMessage, isObject } from "../../pi-types.ts";
+import { withoutCarriers } from "../../stages/carrier.ts";
+
+/** A context that this process holds for its conversation. Part of the memory that outlives the modules. */
+export interface HeldContext extends HelperContext {
+  /** How many compactions stood on the branch when it came: those are none of its own. */
+  readonly compactionsBefore: number;
+}
+
+/**
+ * A context as it is held. What another session's deliveries have left in it says nothing in this one: their marks would
+ * be taken for deliveries of this session, and their carriers would be shown to the model.
+ */
+export function heldContext(context: HelperContext, compactionsBefore: number): HeldContext {
+  const messages = withoutCarriers(context.messages as readonly AgentMessage[]) as readonly BuiltMessage[];
+  return { ...context, messages: messages.map(withoutMark), compactionsBefore };
+}
+
+function withoutMark(message: BuiltMessage): BuiltMessage {
+  if (message.role !== "custom" || !isObject(message.details) || !Object.hasOwn(message.details, DELIVERY_MARK)) {
+    return message;
+  }
+  const { [DELIVERY_MARK]: _, ...details } = message.details;
+  return { ...message, details };
+}

@@ -1,0 +1,104 @@
+import type { ExtensionContext, SessionStartEvent } from "@earendil-works/pi-coding-agent";
+import type { BuiltMessage, HelperContext } from "../../../protocol/context/built.ts";
+import type { ContextReply } from "../../../protocol/link.ts";
+import type { Memory } from "../../memory.ts";
+import type { SessionReader } from "../../pi-types.ts";
+import type { RequestPipeline } from "../../request-pipeline.ts";
+import { CompactionCount } from "./compactions.ts";
+import { heldContext, type HeldContext } from "./held-context.ts";
+import { instructionsSection, rootInstructions, withInstructions } from "./instructions.ts";
+import { withPrefix } from "./prefix.ts";
+import type * as Trim from "./trim.ts";
+
+export interface StructuredContextOptions {
+  readonly memory: Memory;
+  readonly fault: (where: string, thrown: unknown) => void;
+}
+
+/** What compactions have left of a context. */
+interface Left {
+  readonly of: HeldContext;
+  readonly compactions: number;
+  readonly messages: readonly BuiltMessage[];
+}
+
+/**
+ * Gives each request the past that the conversation was created with: messages that are in no file, and the instructions
+ * of a session file that was written from a context.
+ */
+export class StructuredContext {
+  readonly #memory: Memory;
+  readonly #fault: StructuredContextOptions["fault"];
+  readonly #compactions = new CompactionCount();
+  /** Of the session's root entry, for the prompt. */
+  #section: string | undefined;
+  #left: Left | undefined;
+  /** Loaded when there is something that it may be needed for. */
+  #trim: typeof Trim | undefined;
+
+  constructor({ memory, fault }: StructuredContextOptions) {
+    this.#memory = memory;
+    this.#fault = fault;
+  }
+
+  addStages(pipeline: RequestPipeline): void {
+    pipeline.use("context_with_system", "prefix", (messages, { sessionManager }) => {
+      const held = this.#memory.context;
+      return held === undefined ? undefined : withPrefix(messages, this.#messagesOf(held, sessionManager));
+    });
+    pipeline.use("context_with_system", "sections", (messages) => {
+      const section = this.#sectionOf(this.#memory.context);
+      return section === undefined ? undefined : withInstructions(messages, section);
+    });
+  }
+
+  /**
+   * Another session or another life of the same. Only a reload and a fork go on with the conversation that the context
+   * belongs to.
+   */
+  sessionStarted(reason: SessionStartEvent["reason"], { sessionManager }: ExtensionContext): void {
+    this.#compactions.reset();
+    if (reason !== "reload" && reason !== "fork") this.#memory.context = undefined;
+    if (this.#memory.context !== undefined) this.#loadTrim();
+    const instructions = rootInstructions(sessionManager.getEntries());
+    this.#section = instructions === undefined ? undefined : instructionsSection(instructions);
+  }
+
+  /** Takes what the daemon has sent. The same again changes nothing. */
+  take(context: HelperContext, { sessionManager }: ExtensionContext): ContextReply {
+    if (this.#memory.context?.hash !== context.hash) {
+      this.#memory.context = heldContext(context, this.#compactions.on(sessionManager));
+      this.#loadTrim();
+    }
+    return { hash: context.hash, messages: context.messages.length };
+  }
+
+  #sectionOf(held: HeldContext | undefined): string | undefined {
+    return held?.instructions === undefined ? this.#section : instructionsSection(held.instructions);
+  }
+
+  #messagesOf(held: HeldContext, session: SessionReader): readonly BuiltMessage[] {
+    const compactions = Math.max(0, this.#compactions.on(session) - held.compactionsBefore);
+    if (this.#left?.of !== held || this.#left.compactions !== compactions) {
+      this.#left = { of: held, compactions, messages: this.#leftOf(held, compactions) };
+    }
+    return this.#left.messages;
+  }
+
+  #leftOf(held: HeldContext, compactions: number): readonly BuiltMessage[] {
+    const { messages, afterCompaction, budget } = held;
+    if (compactions === 0 || afterCompaction === "keep") return messages;
+    if (afterCompaction === "drop") return [];
+    if (this.#trim === undefined) throw new Error("What trims a context is not loaded.");
+    return this.#trim.trimmed(messages, budget, compactions);
+  }
+
+  #loadTrim(): void {
+    import("./trim.ts").then(
+      (loaded) => {
+        this.#trim = loaded;
+      },
+      (thrown: unknown) => this.#fault("context", thrown),
+    );
+  }
+}

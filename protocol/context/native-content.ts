@@ -1,0 +1,124 @@
+import type { ContextCall, ContextPart, ImagePart, Meta, TextPart } from "./document.ts";
+import type { NoteExport } from "./export-notes.ts";
+import { isObject, type Loose, soundObject } from "./native-values.ts";
+
+/** What of a message's content is wanted. */
+export interface ContentOptions {
+  /** Default of an export: false. */
+  readonly includeReasoning: boolean;
+  /** Without, each image becomes one text of its type and size. */
+  readonly includeImages: boolean;
+}
+
+/** An assistant's content in the format's fields. */
+export interface AssistantContent {
+  readonly content: readonly ContextPart[];
+  readonly toolCalls?: readonly ContextCall[];
+  /** Absent where `content` and `toolCalls` say all of it: texts first, then calls, without anything of a provider's. */
+  readonly blocks?: readonly Meta[];
+}
+
+const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** The text and images of a user's message, a tool's result or a custom message, as pi has them: a string, or blocks. */
+export function partsOf(
+  content: unknown,
+  { includeImages }: ContentOptions,
+  note: NoteExport,
+): readonly (TextPart | ImagePart)[] {
+  const parts: (TextPart | ImagePart)[] = [];
+  for (const block of blocksOf(content, note)) {
+    const part = textOf(block) ?? imageOf(block, includeImages, note);
+    if (part === undefined) note("unreadable_content");
+    else parts.push(part);
+  }
+  return parts;
+}
+
+/** An assistant's content, which it has in blocks. */
+export function assistantContent(content: unknown, options: ContentOptions, note: NoteExport): AssistantContent {
+  const parts: ContextPart[] = [];
+  const toolCalls: ContextCall[] = [];
+  const blocks: Meta[] = [];
+  let isPlain = true;
+  for (const raw of blocksOf(content, note)) {
+    const block = soundBlock(raw, note);
+    if (block === undefined) continue;
+    const call = callOf(block);
+    const part = textOf(block) ?? reasoningOf(block);
+    if (part?.type === "reasoning" && !options.includeReasoning) {
+      note("reasoning");
+      continue;
+    }
+    if (part !== undefined) parts.push(part);
+    if (call !== undefined) toolCalls.push(call);
+    if (part === undefined && call === undefined) note("unreadable_content");
+    else blocks.push(block);
+    isPlain &&=
+      call === undefined ? part?.type === "text" && toolCalls.length === 0 && isBare(block, 2) : isBare(block, 4);
+  }
+  return { content: parts, ...(toolCalls.length > 0 ? { toolCalls } : {}), ...(isPlain ? {} : { blocks }) };
+}
+
+/** Whether a block has nothing but the fields that the format has. */
+function isBare(block: Meta, fields: number): boolean {
+  return Object.keys(block).length === fields;
+}
+
+function blocksOf(content: unknown, note: NoteExport): readonly Loose[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  if (content === null || content === undefined) return [];
+  if (!Array.isArray(content)) {
+    note("unreadable_content");
+    return [];
+  }
+  return content.filter((block) => {
+    if (isObject(block)) return true;
+    note("unreadable_content");
+    return false;
+  });
+}
+
+/** A call keeps its place even where its arguments cannot be kept. */
+function soundBlock(raw: Loose, note: NoteExport): Meta | undefined {
+  if (raw["type"] !== "toolCall") {
+    const block = soundObject(raw);
+    if (block === undefined) note("unsound_data");
+    return block;
+  }
+  const { arguments: given, ...others } = raw;
+  const rest = soundObject(others);
+  const sound = soundObject(given);
+  if (rest === undefined || sound === undefined) note("unsound_data");
+  return { ...(rest ?? { type: "toolCall", id: raw["id"], name: raw["name"] }), arguments: sound ?? {} };
+}
+
+function callOf({ type, id, name, arguments: given }: Meta): ContextCall | undefined {
+  if (type !== "toolCall" || typeof id !== "string" || typeof name !== "string" || !isObject(given)) return undefined;
+  return { id, name, arguments: given };
+}
+
+function textOf({ type, text }: Loose): TextPart | undefined {
+  return type === "text" && typeof text === "string" ? { type, text } : undefined;
+}
+
+function reasoningOf({ type, thinking, thinkingSignature, redacted }: Loose): ContextPart | undefined {
+  if (type !== "thinking" || (typeof thinking !== "string" && typeof thinkingSignature !== "string")) return undefined;
+  return {
+    type: "reasoning",
+    text: typeof thinking === "string" ? thinking : "",
+    ...(typeof thinkingSignature === "string" ? { signature: thinkingSignature } : {}),
+    ...(redacted === true ? { redacted } : {}),
+  };
+}
+
+function imageOf(
+  { type, data, mimeType }: Loose,
+  isWanted: boolean,
+  note: NoteExport,
+): ImagePart | TextPart | undefined {
+  if (type !== "image" || typeof data !== "string" || typeof mimeType !== "string") return undefined;
+  if (isWanted) return base64.test(data) && data !== "" ? { type, data, mimeType } : undefined;
+  note("image");
+  return { type: "text", text: `[image left out: ${mimeType}, ${Math.floor((data.length * 3) / 4)} bytes]` };
+}

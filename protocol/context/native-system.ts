@@ -1,0 +1,39 @@
+import type { ContextItem } from "./document.ts";
+import { isObject, type Loose } from "./native-values.ts";
+import type { SessionEntry } from "./session-tree.ts";
+
+/** A system message's text as a model that gets no changes of it would read it. */
+export function systemText({ content, sections }: Loose): string {
+  const named = isObject(sections) ? Object.values(sections) : [];
+  return [...contentTexts(content), ...named].filter((text) => typeof text === "string" && text !== "").join("\n\n");
+}
+
+/** The prompt that the system messages of a path come to, as one item: a later one adds text and replaces sections. */
+export function foldSystem(path: readonly SessionEntry[]): readonly ContextItem[] {
+  const texts: string[] = [];
+  const sections = new Map<string, unknown>();
+  let timestamp: number | undefined;
+  const start = Math.max(
+    0,
+    path.findLastIndex(({ type }) => type === "compaction"),
+  );
+  for (const { type, raw, timestamp: time } of path.slice(start)) {
+    const message = type === "message" ? raw["message"] : type === "compaction" ? raw["systemMessage"] : undefined;
+    if (!isObject(message) || message["role"] !== "system") continue;
+    timestamp ??= time;
+    texts.push(...contentTexts(message["content"]));
+    for (const [name, text] of Object.entries(isObject(message["sections"]) ? message["sections"] : {})) {
+      sections.set(name, text);
+    }
+  }
+  const all = [...texts, ...sections.values()].filter((text) => typeof text === "string" && text !== "");
+  if (timestamp === undefined || all.length === 0) return [];
+  return [{ role: "system", content: [{ type: "text", text: all.join("\n\n") }], timestamp }];
+}
+
+function contentTexts(content: unknown): readonly string[] {
+  const blocks = Array.isArray(content)
+    ? content.map((block) => (isObject(block) ? block["text"] : undefined))
+    : [content];
+  return blocks.filter((text): text is string => typeof text === "string" && text !== "");
+}

@@ -1,0 +1,47 @@
+import type { Meta } from "./document.ts";
+
+/** An object as it comes out of JSON, whose fields may be anything. */
+export type Loose = Readonly<Record<string, unknown>>;
+
+/** Levels of objects and arrays that are kept of what others have put into an entry; documents are held to it too. */
+export const MAX_DATA_DEPTH = 64;
+
+export function isObject(value: unknown): value is Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Foreign data that can be written as JSON and read again by anyone: no deeper than `maxDepth` levels, without keys
+ * that would set a prototype. Data that is sound already is given as it is; too deep data is `undefined`.
+ */
+export function soundData(value: unknown, maxDepth = MAX_DATA_DEPTH): unknown {
+  const found = look(value, maxDepth);
+  if (found === "sound") return value;
+  if (found === "deep") return undefined;
+  return JSON.parse(JSON.stringify(value, (key, held: unknown) => (key === "__proto__" ? undefined : held)));
+}
+
+/** The same of an object; `undefined` for anything else. */
+export function soundObject(value: unknown): Meta | undefined {
+  const sound = isObject(value) ? soundData(value) : undefined;
+  return isObject(sound) ? sound : undefined;
+}
+
+/** Looks at each value once, level by level, so that depth costs no stack. */
+function look(value: unknown, maxDepth: number): "sound" | "deep" | "proto" {
+  let level: unknown[] = [value];
+  let found: "sound" | "proto" = "sound";
+  for (let depth = 0; level.length > 0; depth++) {
+    const next: unknown[] = [];
+    for (const held of level) {
+      if (typeof held !== "object" || held === null) continue;
+      if (depth >= maxDepth) return "deep";
+      if (Object.hasOwn(held, "__proto__")) found = "proto";
+      for (const inner of Array.isArray(held) ? held : Object.values(held)) {
+        if (typeof inner === "object" && inner !== null) next.push(inner);
+      }
+    }
+    level = next;
+  }
+  return found;
+}
