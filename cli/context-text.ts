@@ -11,7 +11,10 @@ export function inspectLines(found: Inspected, columns: number | undefined): rea
   const mended = Object.entries(counts.repairs).map(([code, count]) => `${count} ${code}`);
   const facts = [
     ["mode", found.mode],
-    ["items", `${counts.items} of ${counts.nodes} nodes; ${counts.pairs} tool calls with their results`],
+    [
+      "items",
+      `${counts.items} of ${counts.nodes} nodes; ${counts.pairs} ${counts.pairs === 1 ? "tool call with its result" : "tool calls with their results"}`,
+    ],
     ["tokens", `about ${tokens.structured}; as one text about ${tokens.flattened}`],
     ["left out", droppedText(found.dropped) ?? "nothing"],
     ["mended", mended.join(", ") || "nothing"],

@@ -157,7 +157,7 @@ test("inspecting tells what a document comes to, each thing mended on a line of 
   expect(stderr).toBe("");
   expect(stdout.split("\n")).toEqual([
     "mode      session",
-    "items     5 of 9 nodes; 1 tool calls with their results",
+    "items     5 of 9 nodes; 1 tool call with its result",
     "tokens    about 120; as one text about 150",
     "left out  nothing",
     "mended    2 missing_result",
