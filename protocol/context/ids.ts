@@ -1,0 +1,79 @@
+import type { ContextTarget, ModelName } from "./document.ts";
+
+// Names that every service takes, made of those that came.
+
+const longestName = 64;
+const acceptedName = /^[A-Za-z0-9_-]{1,64}$/;
+const refused = /[^A-Za-z0-9_-]/g;
+/** What a model's own service may have given: it is sent back as it came. */
+const ownId = /^[!-~]{1,1024}$/;
+const hashLength = 8;
+/** Leaves room for `-` and seven digits. */
+const longestBase = 56;
+
+export function isModel(one: ModelName | undefined, other: ModelName): boolean {
+  return one !== undefined && one.api === other.api && one.provider === other.provider && one.id === other.id;
+}
+
+export function isAcceptedName(name: string): boolean {
+  return acceptedName.test(name);
+}
+
+/** A call's id that every service takes. Different ids stay different: a changed one gets a hash of what it was. */
+export function acceptedId(id: string): string {
+  if (isAcceptedName(id)) return id;
+  const head = id.slice(0, longestName - hashLength - 1).replace(refused, "_");
+  return `${head}_${hash(id)}`;
+}
+
+export function acceptedToolName(name: string): string {
+  return name === "" ? "tool" : name.slice(0, longestName).replace(refused, "_");
+}
+
+export function isOwnId(id: string): boolean {
+  return ownId.test(id);
+}
+
+export function isOwnToolName(name: string): boolean {
+  return name !== "" && name.length <= 256;
+}
+
+/** FNV-1a of 32 bits in hex. */
+function hash(text: string): string {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  }
+  return (value >>> 0).toString(16).padStart(hashLength, "0");
+}
+
+/** Sees to it that no id of a call is given twice. */
+export class CallIds {
+  readonly #taken = new Set<string>();
+  /** By id the last number that was tried, so that many of the same do not cost their square. */
+  readonly #tried = new Map<string, number>();
+  readonly #splits: boolean;
+
+  constructor({ api }: ContextTarget) {
+    this.#splits = api.includes("responses");
+  }
+
+  /** The id itself where it is new, else with `-2`, `-3`, … */
+  take(id: string): string {
+    // An id of OpenAI Responses is `call_id|item_id`, and the first part must be unique.
+    const head = this.#splits ? (id.split("|", 1)[0] ?? id) : id;
+    if (!this.#taken.has(head)) {
+      this.#taken.add(head);
+      return id;
+    }
+    // Long ids are cut at one place, and those that are the same then count together: none is tried twice.
+    const base = isAcceptedName(head) ? head.slice(0, longestBase) : head;
+    for (let number = (this.#tried.get(base) ?? 1) + 1; ; number += 1) {
+      const next = `${base}-${number}`;
+      if (this.#taken.has(next)) continue;
+      this.#tried.set(base, number);
+      this.#taken.add(next);
+      return next;
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import type { ContextCall, ContextItem, ContextNode, Meta, ModelName, NoteRepair } from "./document.ts";
+import { subject } from "./faults.ts";
+import type { ContextLimits } from "./limits.ts";
+import { setField } from "./measure.ts";
+import { checkCallCount } from "./read-calls.ts";
+import type { EntryFlaws } from "./read-entry.ts";
+
+/** Passes on what was wrong with an entry when it was read. */
+export function noteFlaws(
+  flaws: EntryFlaws | undefined,
+  name: string,
+  nodeId: string | undefined,
+  note: NoteRepair,
+): void {
+  const where = nodeId === undefined ? {} : { nodeId };
+  if (flaws?.wrongContent)
+    note({ code: "wrong_content", ...where, detail: `${name} has content that is not in blocks.` });
+  if (flaws?.badTimestamp) note({ code: "bad_timestamp", ...where, detail: `${name} has no time that is a date.` });
+}
+
+interface OpenCall {
+  readonly id: string;
+  isAnswered: boolean;
+}
+
+/** Finds the call of a result that does not name one: the nearest earlier one of its tool that has no result. */
+export class OpenCalls {
+  readonly #byId = new Map<string, OpenCall[]>();
+  readonly #byName = new Map<string, OpenCall[]>();
+
+  add({ id, name }: ContextCall): void {
+    const call: OpenCall = { id, isAnswered: false };
+    push(this.#byId, id, call);
+    push(this.#byName, name, call);
+  }
+
+  answer(id: string): void {
+    const call = latest(this.#byId.get(id));
+    if (call !== undefined) call.isAnswered = true;
+  }
+
+  idOf(toolName: string | undefined): string | undefined {
+    return toolName === undefined ? undefined : latest(this.#byName.get(toolName))?.id;
+  }
+}
+
+function push(lists: Map<string, OpenCall[]>, key: string, call: OpenCall): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [call]);
+  else list.push(call);
+}
+
+function latest(calls: OpenCall[] | undefined): OpenCall | undefined {
+  while (calls?.at(-1)?.isAnswered) calls.pop();
+  return calls?.at(-1);
+}
+
+interface Group {
+  readonly node: ContextNode;
+  readonly calls: ContextCall[];
+  readonly others: Meta[];
+}
+
+/** Makes items of nodes in their order. Calls without a result between them become one assistant. */
+export class ItemList {
+  readonly #items: ContextItem[] = [];
+  readonly #limits: ContextLimits;
+  readonly #parentOf: (node: ContextNode) => ContextNode | undefined;
+  readonly #open = new OpenCalls();
+  #group: Group | undefined;
+
+  constructor(limits: ContextLimits, parentOf: (node: ContextNode) => ContextNode | undefined) {
+    this.#limits = limits;
+    this.#parentOf = parentOf;
+  }
+
+  add(node: ContextNode): void {
+    if (node.role === "toolCall") this.#addCall(node);
+    else {
+      this.#closeGroup();
+      this.#items.push(node.role === "toolResult" ? this.#resultOf(node) : itemOf(node));
+      for (const call of callsOf(node)) this.#open.add(call);
+    }
+  }
+
+  finish(): readonly ContextItem[] {
+    this.#closeGroup();
+    return this.#items;
+  }
+
+  #addCall(node: ContextNode): void {
+    const call = { id: callId(node), name: node.toolName ?? "", arguments: node.arguments ?? {} };
+    if (this.#group !== undefined && isOneMessage(this.#group.node.model, node.model)) {
+      this.#group.calls.push(call);
+      const { meta, content } = node;
+      if (meta !== undefined || content.length > 0) this.#group.others.push({ id: call.id, ...callMeta(node) });
+    } else {
+      this.#closeGroup();
+      this.#group = { node, calls: [call], others: [] };
+    }
+    const { id } = this.#group.node;
+    checkCallCount(this.#group.calls.length, { name: subject({ id }, 0), nodeId: id, limits: this.#limits });
+    this.#open.add(call);
+  }
+
+  #closeGroup(): void {
+    if (this.#group === undefined) return;
+    const { node, calls, others } = this.#group;
+    const meta = { ...callMeta(node), ...(others.length > 0 ? { calls: others } : {}) };
+    const { id: nodeId, parentId: _, arguments: __, toolCallId: ___, toolName: ____, meta: _____, ...rest } = node;
+    const hasMeta = Object.keys(meta).length > 0;
+    this.#items.push({
+      ...rest,
+      role: "assistant",
+      content: [],
+      toolCalls: calls,
+      nodeId,
+      ...(hasMeta ? { meta } : {}),
+    });
+    this.#group = undefined;
+  }
+
+  #resultOf(node: ContextNode): ContextItem {
+    const toolCallId = node.toolCallId ?? this.#parentCall(node) ?? this.#open.idOf(node.toolName);
+    if (toolCallId === undefined) return itemOf(node);
+    this.#open.answer(toolCallId);
+    return { ...itemOf(node), toolCallId };
+  }
+
+  #parentCall(node: ContextNode): string | undefined {
+    const parent = this.#parentOf(node);
+    if (parent?.role === "toolCall") return callId(parent);
+    const calls = parent === undefined ? [] : callsOf(parent);
+    return calls.length === 1 ? calls[0]?.id : undefined;
+  }
+}
+
+function callId({ toolCallId, id }: ContextNode): string {
+  return toolCallId ?? id;
+}
+
+/** The calls that a node has in itself. */
+function callsOf({ role, toolCalls = [] }: ContextNode): readonly ContextCall[] {
+  return role === "assistant" ? toolCalls : [];
+}
+
+/** What a call's node has beside the call: what it shows as content is a rendering of it, which no model wrote. */
+function callMeta({ meta, content }: ContextNode): Meta {
+  const all: Record<string, unknown> = {};
+  if (content.length > 0) all["content"] = content;
+  for (const key of Object.keys(meta ?? {})) setField(all, key, meta?.[key]);
+  return all;
+}
+
+function itemOf(node: ContextNode): ContextItem {
+  const { id: nodeId, parentId: _, arguments: __, role, ...fields } = node;
+  if (role === "toolCall") throw new TypeError("a call is no item of its own");
+  return { role, nodeId, ...fields };
+}
+
+function isOneMessage(one: ModelName | undefined, other: ModelName | undefined): boolean {
+  return one?.api === other?.api && one?.provider === other?.provider && one?.id === other?.id;
+}

@@ -1,0 +1,67 @@
+/** A JSON object whose fields have not been looked at. */
+export type Loose = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What a walk over a value has found. */
+export interface Measured {
+  /** UTF-8 bytes as JSON without white space, but for what JSON would escape in texts. */
+  readonly bytes: number;
+  /** Whether there are more levels of objects and arrays than may be; what is below them was not looked at. */
+  readonly isTooDeep: boolean;
+  /** Whether something is no JSON: a function, a bigint. */
+  readonly isForeign: boolean;
+}
+
+/** Measures a value. It goes no deeper than `levels`, so that neither depth nor a cycle can exhaust the stack. */
+export function measure(value: unknown, levels: number): Measured {
+  let bytes = 0;
+  let isTooDeep = false;
+  let isForeign = false;
+  look(value, 0);
+  return { bytes, isTooDeep, isForeign };
+
+  function look(one: unknown, level: number): void {
+    if (typeof one === "string") bytes += utf8Bytes(one) + 2;
+    else if (typeof one === "number") bytes += String(one).length;
+    else if (typeof one !== "object" || one === null) lookAtRest(one);
+    else if (level >= levels) isTooDeep = true;
+    else if (Array.isArray(one)) {
+      bytes += one.length + 1;
+      for (const element of one) look(element, level + 1);
+    } else lookIntoObject(one as Loose, level);
+  }
+
+  function lookAtRest(one: unknown): void {
+    bytes += 4;
+    if (one !== null && one !== undefined && typeof one !== "boolean") isForeign = true;
+  }
+
+  function lookIntoObject(one: Loose, level: number): void {
+    bytes += 1;
+    for (const key of Object.keys(one)) {
+      bytes += utf8Bytes(key) + 4;
+      look(one[key], level + 1);
+    }
+  }
+}
+
+/** Whether a value has more levels of objects and arrays than `levels`. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((element) => isDeeperThan(element, levels - 1));
+  return Object.keys(value).some((key) => isDeeperThan((value as Loose)[key], levels - 1));
+}
+
+export function utf8Bytes(text: string): number {
+  return Buffer.byteLength(text);
+}
+
+/** Sets a field of a new object. A field named `__proto__` stays a field. */
+export function setField(target: Record<string, unknown>, key: string, value: unknown): void {
+  if (key !== "__proto__") target[key] = value;
+  else Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+}

@@ -1,0 +1,96 @@
+import type { ContextItem, ContextPart, ContextTarget, NoteRepair, RepairCode } from "./document.ts";
+import { grouped } from "./faults.ts";
+import { isObject, setField } from "./measure.ts";
+import { decodedBytes } from "./read-parts.ts";
+
+/** Types of images that the services take. */
+const takenImages: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+const deepest = 128;
+
+/** Notes a code once for an item. */
+export type NoteOnce = (code: RepairCode, detail: string) => void;
+
+export interface ContentRules {
+  /** Whether an item's message is one of the target's own, which goes as it is. */
+  readonly isOwn: boolean;
+  readonly target: ContextTarget;
+  readonly note: NoteOnce;
+  /** As a sentence begins. */
+  readonly name: string;
+}
+
+export function noteOnce(note: NoteRepair, nodeId: string | undefined): NoteOnce {
+  const noted = new Set<RepairCode>();
+  return (code, detail) => {
+    if (noted.has(code)) return;
+    noted.add(code);
+    note({ code, ...(nodeId === undefined ? {} : { nodeId }), detail });
+  };
+}
+
+/** The parts that the message may have: no blank text, reasoning only of the target, images only where they can be. */
+export function soundParts(item: ContextItem, rules: ContentRules): readonly ContextPart[] {
+  const mayHaveImages = item.role !== "assistant" && item.role !== "system" && rules.target.takesImages;
+  let isChanged = false;
+  const parts: ContextPart[] = [];
+  for (const part of item.content) {
+    const sound = soundPart(part, mayHaveImages, rules);
+    if (sound !== part) isChanged = true;
+    if (sound !== undefined) parts.push(sound);
+  }
+  return isChanged ? parts : item.content;
+}
+
+function soundPart(part: ContextPart, mayHaveImages: boolean, rules: ContentRules): ContextPart | undefined {
+  const { isOwn, note, name } = rules;
+  if (part.type === "text") {
+    if (isBlank(part.text)) return undefined;
+    const text = wellFormed(part.text, rules);
+    return text === part.text ? part : { type: "text", text };
+  }
+  if (part.type === "reasoning") {
+    if (isOwn) return part;
+    note("foreign_reasoning", `${name} has reasoning of another model.`);
+    return undefined;
+  }
+  if (mayHaveImages && takenImages.has(part.mimeType)) return part;
+  note("image_left_out", `${name} has an image that the model cannot be given there.`);
+  return { type: "text", text: `[Image left out: ${part.mimeType}, ${grouped(decodedBytes(part.data))} bytes]` };
+}
+
+/** Services refuse texts of white space alone as they do empty ones. */
+export function isBlank(text: string): boolean {
+  return text.trim() === "";
+}
+
+function wellFormed(text: string, { isOwn, note, name }: ContentRules): string {
+  if (isOwn || text.isWellFormed()) return text;
+  note("lone_surrogate", `${name} has text that is not Unicode.`);
+  return text.toWellFormed();
+}
+
+/** The same value with every text in it well-formed; itself where it is already. */
+export function wellFormedJson<T>(value: T, rules: ContentRules): T {
+  if (rules.isOwn || isWellFormedJson(value, deepest)) return value;
+  rules.note("lone_surrogate", `${rules.name} has text that is not Unicode.`);
+  return mended(value, deepest) as T;
+}
+
+function isWellFormedJson(value: unknown, levels: number): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value !== "object" || value === null || levels === 0) return true;
+  if (Array.isArray(value)) return value.every((element) => isWellFormedJson(element, levels - 1));
+  return Object.keys(value).every(
+    (key) => key.isWellFormed() && isWellFormedJson((value as Record<string, unknown>)[key], levels - 1),
+  );
+}
+
+function mended(value: unknown, levels: number): unknown {
+  if (typeof value === "string") return value.toWellFormed();
+  if (typeof value !== "object" || value === null || levels === 0) return value;
+  if (Array.isArray(value)) return value.map((element) => mended(element, levels - 1));
+  if (!isObject(value)) return value;
+  const whole: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) setField(whole, key.toWellFormed(), mended(value[key], levels - 1));
+  return whole;
+}
