@@ -62,7 +62,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);
   const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
   const observer = new Observer({ memory, standing, send });
-  const structured = new StructuredContext(memory);
+  const structured = new StructuredContext({ memory, fault });
   const pending = new PendingList({ send, context: () => current });
   /** Pushes that came before the session has started. */
   const early: HeldPush[] = [];
@@ -142,6 +142,7 @@ function startEngine(pi: ExtensionAPI): Engine {
 
   pipeline.use("context_with_system", "head", (messages, ctx) => withHead(messages, () => ctx.getSystemPrompt()));
   pipeline.use("context_with_system", "carrier", withoutCarriers);
+  structured.addStages(pipeline);
   pipeline.use("context_with_system", "offer", (messages, ctx) => {
     handOver.look(ctx, "draft");
     observer.offer(messages, ctx);
@@ -180,6 +181,7 @@ function startEngine(pi: ExtensionAPI): Engine {
         tracker.hear({ kind: "over", code: "session_replaced" });
       }
       memory.sessionId = sessionId;
+      structured.sessionStarted(event.reason, ctx);
       for (const entry of findUnanswered(ctx.sessionManager)) {
         standing.add(entry);
         tracker.standing(entry);
@@ -197,6 +199,10 @@ function startEngine(pi: ExtensionAPI): Engine {
       run.prompted();
       if (isWaitedFor) handOver.beforePrompt(ctx);
     }),
+  );
+  pi.on(
+    "before_agent_start",
+    guarded("before_agent_start", (event) => structured.forcedPrompt.runStarts(event)),
   );
   pi.on(
     "agent_start",

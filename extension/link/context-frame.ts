@@ -1,5 +1,4 @@
 import type { BuiltMessage, HelperContext } from "../../protocol/context/built.ts";
-import { CARRIER_TYPE } from "../../protocol/link.ts";
 import { isObject } from "../pi-types.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -39,10 +38,7 @@ const roles: Readonly<Record<BuiltMessage["role"], (message: Fields) => boolean>
   toolResult: ({ toolCallId, toolName, content, isError }) =>
     isString(toolCallId) && isString(toolName) && areParts(content) && typeof isError === "boolean",
   custom: ({ customType, content, display }) =>
-    isString(customType) &&
-    customType !== CARRIER_TYPE &&
-    (isString(content) || areParts(content)) &&
-    typeof display === "boolean",
+    isString(customType) && (isString(content) || areParts(content)) && typeof display === "boolean",
   compactionSummary: ({ summary, tokensBefore }) => isString(summary) && isNumber(tokensBefore),
   branchSummary: ({ summary, fromId }) => isString(summary) && isString(fromId),
   bashExecution: ({ command, output, exitCode, cancelled, truncated }) =>

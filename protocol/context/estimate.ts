@@ -5,7 +5,7 @@ import { nativeEventOf } from "./native-event.ts";
 // Estimates rather above what services count than below it: a budget must hold.
 
 /** Tokens of what stands around each message and each call. */
-const aroundMessage = 6;
+const aroundMessage = 5;
 const aroundCall = 8;
 
 /** Tokens of an image, whatever its size: about the most that services ask for one of their usual limit. */
@@ -58,29 +58,41 @@ export function estimateMessage(message: BuiltMessage): number {
   }
 }
 
-/** Tokens of the same items as one text with role tags, as a host without roles would give them. */
-export function flattenedTokens(items: readonly ContextItem[]): number {
-  let tokens = aroundMessage;
+/**
+ * Tokens of the same items as one text with role tags, as a host without roles would give them. `structured`: what
+ * {@link estimateTokens} gives for all, where it is known: it reads every text.
+ */
+export function flattenedTokens(items: readonly ContextItem[], structured = sumOf(items)): number {
+  let tokens = structured + aroundMessage;
   for (const item of items) {
-    tokens += estimateText(`[${item.role === "event" ? (item.eventType ?? "event") : item.role}] `) + 1;
-    for (const part of item.content) tokens += estimatePart(part);
-    for (const call of item.toolCalls ?? []) {
-      tokens += aroundTag + estimateText(call.name) + estimateJson(call.arguments);
-    }
-    if (item.role === "toolResult") tokens += estimateText(item.toolName ?? "") + 1;
+    const { role, toolCalls = [], toolCallId = "" } = item;
+    tokens += aroundTag - aroundMessage + estimateText(role === "event" ? (item.eventType ?? role) : role);
+    for (const { id } of toolCalls) tokens += aroundTag - aroundCall - estimateText(id);
+    if (role === "toolResult") tokens -= estimateText(toolCallId);
+    if (role === "event") tokens -= aroundText(item);
   }
   return tokens;
 }
 
-/** Tokens of the tag and the line of a call in a flattened conversation. */
-const aroundTag = 7;
+/** Tokens of a tag's brackets and of a line's end. */
+const aroundTag = 4;
+
+function sumOf(items: readonly ContextItem[]): number {
+  let tokens = 0;
+  for (const item of items) tokens += estimateTokens(item);
+  return tokens;
+}
 
 function aroundEvent(item: ContextItem): number {
   const native = nativeEventOf(item);
-  // What is no native event gets a first line, in which line breaks become spaces.
-  if (native === undefined) return 4 + 2 * estimateText(item.eventType ?? "");
-  if (native.type !== "bashExecution") return aroundNative;
-  return aroundNative + estimateText(native.command) + estimateText(native.fullOutputPath ?? "");
+  const around = aroundText(item);
+  if (native?.type !== "bashExecution") return around;
+  return around + estimateText(native.command) + estimateText(native.fullOutputPath ?? "");
+}
+
+/** What is no native event gets a first line, in which line breaks become spaces. */
+function aroundText(item: ContextItem): number {
+  return nativeEventOf(item) === undefined ? 4 + 2 * estimateText(item.eventType ?? "") : aroundNative;
 }
 
 function estimateContent(content: string | readonly ContextPart[]): number {
@@ -118,23 +130,43 @@ function estimateBlocks(blocks: readonly Meta[]): number {
 // Services cut a text into tokens by tables that are not here. What holds for all of them: a short word is one token, a
 // long one several; digits go by few; a space before a word costs nothing; beyond ASCII a character may be several.
 
-const upper = 0;
-const lower = 1;
-const digit = 2;
-const space = 3;
-const mark = 4;
-
-/** Kinds of the ASCII characters. */
-const kinds = Uint8Array.from({ length: 128 }, (_, code) => {
-  if (code >= 0x41 && code <= 0x5a) return upper;
-  if (code >= 0x61 && code <= 0x7a) return lower;
-  if (code >= 0x30 && code <= 0x39) return digit;
-  return code === 0x20 || (code >= 0x09 && code <= 0x0d) ? space : mark;
-});
+const kindNames = ["upper", "lower", "digit", "space", "line", "mark"] as const;
+type Kind = (typeof kindNames)[number];
 
 /** Tokens of the first character of a run of one kind, and of each further one. */
-const firstOf = [1.2, 1, 1, 0, 0.8];
-const furtherOf = [0.5, 0.1, 0.5, 0.1, 0.7];
+const costs: Readonly<Record<Kind, readonly [first: number, further: number]>> = {
+  upper: [1.2, 0.5],
+  lower: [1, 0.1],
+  digit: [1, 0.5],
+  space: [0, 0.1],
+  line: [0.9, 0.1],
+  mark: [0.8, 0.7],
+};
+
+/** Kinds of the ASCII characters, by their number. */
+const kinds = Uint8Array.from({ length: 128 }, (_, code) => kindNames.indexOf(kindOf(code)));
+
+function kindOf(code: number): Kind {
+  if (code >= 0x41 && code <= 0x5a) return "upper";
+  if (code >= 0x61 && code <= 0x7a) return "lower";
+  if (code >= 0x30 && code <= 0x39) return "digit";
+  if (code === 0x20) return "space";
+  return code >= 0x09 && code <= 0x0d ? "line" : "mark";
+}
+
+/** Tokens of a character by its kind (the row) and the kind of the one before it. */
+const steps = Float64Array.from(
+  kindNames.flatMap((kind) => kindNames.map((previous) => costs[kind][goesOn(kind, previous) ? 1 : 0])),
+);
+
+function goesOn(kind: Kind, previous: Kind): boolean {
+  if (kind === "space" || kind === "line") return previous === "space" || previous === "line";
+  // A word may begin with a capital.
+  return kind === previous || (kind === "lower" && previous === "upper");
+}
+
+const kindCount = kindNames.length;
+const mark = kindNames.indexOf("mark");
 
 /**
  * Tokens of a text, in one pass and without a copy of it. Never less than a quarter of its UTF-16 units, which is how pi
@@ -142,20 +174,17 @@ const furtherOf = [0.5, 0.1, 0.5, 0.1, 0.7];
  */
 export function estimateText(text: string): number {
   let tokens = 0;
-  let previous = space;
+  let previous = mark;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
-    if (code >= 128) {
+    if (code < 128) {
+      const kind = kinds[code] as number;
+      tokens += steps[kind * kindCount + previous] as number;
+      previous = kind;
+    } else {
       tokens += beyondAscii(code);
       previous = mark;
-      continue;
     }
-    const kind = kinds[code] as number;
-    // A word may begin with a capital.
-    const goesOn = kind === previous || (kind === lower && previous === upper);
-    if (kind === space) tokens += goesOn ? 0.1 : code === 0x20 ? 0 : 0.9;
-    else tokens += (goesOn ? furtherOf[kind] : firstOf[kind]) as number;
-    previous = kind;
   }
   return Math.ceil(Math.max(tokens, text.length / 4));
 }

@@ -4,7 +4,7 @@ import { buildMessages } from "./build.ts";
 import type { BuiltMessage, ContextWarning, PreparedContext } from "./built.ts";
 import { capToolResults } from "./cap.ts";
 import type { ContextItem, ContextSource, ContextTarget, Repair, RepairCode } from "./document.ts";
-import { estimateTokens, flattenedTokens } from "./estimate.ts";
+import { flattenedTokens } from "./estimate.ts";
 import { fitContext } from "./fit.ts";
 import { contextBudget, type PrepareOptions } from "./options.ts";
 
@@ -28,15 +28,18 @@ export function finishContext(repaired: Repaired, options: PrepareOptions, targe
   const { nodes, repairs, source, nodeId } = repaired;
   const capped = capToolResults(repaired.items, options.toolResults ?? {});
   const budget = options.budget === undefined ? contextBudget(options.maxTokens, target) : options.budget;
-  const { items, dropped } = fitContext(capped, { budget, onOverflow: options.onOverflow ?? "trim" });
+  const {
+    items,
+    tokens: structured,
+    dropped,
+  } = fitContext(capped, { budget, onOverflow: options.onOverflow ?? "trim" });
   if (items.length === 0) {
     throw new WireError("context_invalid", "Nothing of the document is left to give to the model.", {
       code: "nothing_selected",
     });
   }
   const built = buildMessages(items, target);
-  const structured = sum(items);
-  const flattened = flattenedTokens(items);
+  const flattened = flattenedTokens(items, structured);
   const warnings: readonly ContextWarning[] = [
     ...(budget !== null && structured > budget ? ["above_threshold" as const] : []),
     ...((repairs.counts.foreign_reasoning ?? 0) > 0 ? ["reasoning_dropped" as const] : []),
@@ -71,20 +74,4 @@ export function contextHash(messages: readonly BuiltMessage[], instructions?: st
   hash.update("]");
   if (instructions !== undefined) hash.update(`,"instructions":${JSON.stringify(instructions)}`);
   return hash.update("}").digest("hex");
-}
-
-/**
- * Whether a prompt repeats the last text of the user's, and that is unanswered: the model would read it twice.
- */
-export function isDuplicatePrompt(messages: readonly BuiltMessage[], prompt: string): boolean {
-  const last = messages.findLast(({ role }) => role === "user" || role === "assistant" || role === "toolResult");
-  if (last?.role !== "user" || last.content.some(({ type }) => type !== "text")) return false;
-  const text = last.content.map((part) => (part.type === "text" ? part.text : "")).join("");
-  return text.trim() === prompt.trim();
-}
-
-function sum(items: readonly ContextItem[]): number {
-  let tokens = 0;
-  for (const item of items) tokens += estimateTokens(item);
-  return tokens;
 }

@@ -25,25 +25,31 @@ export interface Dropped {
 export const TRIMMED_EVENT_TYPE = "context.trimmed";
 
 /**
- * The items that fit into the budget: whole user spans, newest first, and a notice in place of what was left out. If the
+ * The items that fit into the budget, and their tokens: whole user spans, newest first, and a notice in place of what was left out. If the
  * newest span alone is too large, its tools' results are cut, oldest first. Throws `context_over_budget` when that is not
  * enough, and with `error`. Items of the role `system` always stay.
  */
 export function fitContext(
   items: readonly ContextItem[],
   options: FitOptions,
-): { readonly items: readonly ContextItem[]; readonly dropped: Dropped } {
-  const { list, dropped } = fitList(items, itemKit, options);
-  return { items: list, dropped };
+): { readonly items: readonly ContextItem[]; readonly tokens: number; readonly dropped: Dropped } {
+  const { list, ...rest } = fitList(items, itemKit, options);
+  return { items: list, ...rest };
 }
 
 /** The same for messages that are built already. Deterministic: the notice's time is that of what it stands for. */
 export function fitMessages(
   messages: readonly BuiltMessage[],
   options: FitOptions,
-): { readonly messages: readonly BuiltMessage[]; readonly dropped: Dropped } {
-  const { list, dropped } = fitList(messages, messageKit, options);
-  return { messages: list, dropped };
+): { readonly messages: readonly BuiltMessage[]; readonly tokens: number; readonly dropped: Dropped } {
+  const { list, ...rest } = fitList(messages, messageKit, options);
+  return { messages: list, ...rest };
+}
+
+/** The notice that stands for all of these. */
+export function noticeOf(messages: readonly BuiltMessage[]): BuiltMessage {
+  const all = messages.map((value) => ({ value, kind: messageKit.kind(value), tokens: estimateMessage(value) }));
+  return noticeFor(sum(all, messageKit), messages[0]?.timestamp ?? 0, messageKit);
 }
 
 interface Kit<T> {
@@ -84,10 +90,12 @@ function fitList<T extends Entry["value"]>(
   list: readonly T[],
   kit: Kit<T>,
   { budget, onOverflow = "trim", reserved = 0 }: FitOptions,
-): { readonly list: readonly T[]; readonly dropped: Dropped } {
+): { readonly list: readonly T[]; readonly tokens: number; readonly dropped: Dropped } {
   const counted = list.map((value): Counted<T> => ({ value, kind: kit.kind(value), tokens: kit.tokens(value) }));
   const needed = reserved + total(counted);
-  if (budget === null || needed <= budget || onOverflow === "keep") return { list, dropped: nothing };
+  if (budget === null || needed <= budget || onOverflow === "keep") {
+    return { list, tokens: needed - reserved, dropped: nothing };
+  }
   if (onOverflow === "error") throw overBudget(needed, budget, 'Use onOverflow "trim" or raise maxTokens.');
 
   const rest = counted.filter(({ kind }) => kind !== "system");
@@ -114,7 +122,9 @@ function fitList<T extends Entry["value"]>(
   const dropped = sum(rest.slice(0, start), kit);
   const first = rest[0];
   const notice = start === 0 || first === undefined ? [] : [noticeFor(dropped, first.value.timestamp, kit)];
-  return { list: assemble(counted, { start, kept, notice }), dropped };
+  const fitted = assemble(counted, { start, kept, notice });
+  const noticed = notice[0] === undefined ? 0 : kit.tokens(notice[0]);
+  return { list: fitted, tokens: needed - reserved - total(rest) + noticed + total(kept), dropped };
 }
 
 const nothing: Dropped = { messages: 0, tokens: 0 };

@@ -12,7 +12,7 @@ export const maxResultChars = 1_000_000;
 
 /** What a context is to be made of and how: the option `context`, without where the document comes from. */
 export interface ContextOptions {
-  /** The node up to which the conversation goes. Default: the document's `leafId`, else its last node or item. */
+  /** The node up to which the conversation goes. Default: the document's `leafId`; all of a document of items. */
   readonly nodeId?: string;
   /** Whether that node itself belongs to it. Default: `before` for a user's node, else `through`. */
   readonly until?: "before" | "through";

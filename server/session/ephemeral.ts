@@ -6,7 +6,14 @@ import type { SessionState } from "./session-state.ts";
 /** Whether the conversation was in the memory of a pi that has ended: the first of its session, and the only one. */
 export function isLost({ ephemeral, generation, context }: Ephemeral, { kind }: SessionState): boolean {
   // With a context there is something that another pi can go on with.
-  return ephemeral === true && context === undefined && generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
+  return (
+    ephemeral === true &&
+    context === undefined &&
+    generation > 0 &&
+    kind !== "starting" &&
+    kind !== "idle" &&
+    kind !== "running"
+  );
 }
 
 /** What a caller is told who needs a pi, if there can be none. */

@@ -8,10 +8,10 @@ import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, removeIfEmpty, sessionFilePath } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
+import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { type ContextConfiguration, Contexts, type ContextsOptions } from "./context/contexts.ts";
 import { createWithContext, type WithContext } from "./context/creation.ts";
 import type { ContextCaller } from "./context/read-path.ts";
-import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles, createFile, removeIfUnused, sumOf } from "./created-files.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
@@ -106,6 +106,7 @@ export class Registry {
     });
     this.contexts = new Contexts({
       ...options,
+      roots: options.roots,
       stateDir: taker.stateDir,
       configuration: options.contexts,
       limits: options.limits.context,
@@ -205,7 +206,13 @@ export class Registry {
   async #shutDown(): Promise<void> {
     this.watch.close();
     const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(this.#options.limits.drainMs));
-    await Promise.allSettled([...ending, ...this.#underWay, this.children.close(), this.#catalogue.close(), this.contexts.close()]);
+    await Promise.allSettled([
+      ...ending,
+      ...this.#underWay,
+      this.children.close(),
+      this.#catalogue.close(),
+      this.contexts.close(),
+    ]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -235,7 +242,8 @@ export class Registry {
       add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
-      begin: async (stored, how) => await this.#make(stored.sessionId, () => this.#begin(stored, how === undefined ? {} : { how })),
+      begin: async (stored, how) =>
+        await this.#make(stored.sessionId, () => this.#begin(stored, how === undefined ? {} : { how })),
       end: (session, how) => this.#track(this.#close(session, how)),
     };
   }

@@ -1,5 +1,5 @@
-import type { ContextError } from "../../protocol/context-option.ts";
 import type { By } from "../../protocol/client-identity.ts";
+import type { ContextError } from "../../protocol/context-option.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
@@ -329,7 +329,10 @@ export class Session implements SessionCore {
     } catch (error) {
       await child.stop();
       await child.cleaned;
-      if (error instanceof WireError && error.kind === "context_transport_failed") this.#options.abandon(this);
+      if (error instanceof WireError && error.kind === "context_transport_failed") {
+        // Whoever waits for this start hears why it has failed.
+        void this.#life.startOver().then(() => this.#options.abandon(this));
+      }
       throw error;
     }
     if (generation > 1) this.#publish({ restored: true });

@@ -5,6 +5,8 @@ import { withoutCarriers } from "../../stages/carrier.ts";
 
 /** A context that this process holds for its conversation. Part of the memory that outlives the modules. */
 export interface HeldContext extends HelperContext {
+  /** The session whose conversation it belongs to. */
+  readonly sessionId: string;
   /** How many compactions stood on the branch when it came: those are none of its own. */
   readonly compactionsBefore: number;
 }
@@ -13,9 +15,12 @@ export interface HeldContext extends HelperContext {
  * A context as it is held. What another session's deliveries have left in it says nothing in this one: their marks would
  * be taken for deliveries of this session, and their carriers would be shown to the model.
  */
-export function heldContext(context: HelperContext, compactionsBefore: number): HeldContext {
+export function heldContext(
+  context: HelperContext,
+  at: Pick<HeldContext, "sessionId" | "compactionsBefore">,
+): HeldContext {
   const messages = withoutCarriers(context.messages as readonly AgentMessage[]) as readonly BuiltMessage[];
-  return { ...context, messages: messages.map(withoutMark), compactionsBefore };
+  return { ...context, messages: messages.map(withoutMark), ...at };
 }
 
 function withoutMark(message: BuiltMessage): BuiltMessage {

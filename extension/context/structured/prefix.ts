@@ -11,9 +11,10 @@ export function withPrefix(messages: readonly AgentMessage[], past: readonly Bui
 
 /** Other extensions may write to the messages of a request, which pi has copied for them: the next one has the same past. */
 function copyOf(message: BuiltMessage): AgentMessage {
-  const copy = "content" in message && Array.isArray(message.content)
-    ? { ...message, content: message.content.map((block) => ({ ...block })) }
-    : { ...message };
+  const copy =
+    "content" in message && Array.isArray(message.content)
+      ? { ...message, content: message.content.map((block) => ({ ...block })) }
+      : { ...message };
   // pi's types are wider and mutable.
   return copy as unknown as AgentMessage;
 }

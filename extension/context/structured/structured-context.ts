@@ -5,7 +5,8 @@ import type { Memory } from "../../memory.ts";
 import type { SessionReader } from "../../pi-types.ts";
 import type { RequestPipeline } from "../../request-pipeline.ts";
 import { CompactionCount } from "./compactions.ts";
-import { heldContext, type HeldContext } from "./held-context.ts";
+import { ForcedPrompt } from "./forced-prompt.ts";
+import { type HeldContext, heldContext } from "./held-context.ts";
 import { instructionsSection, rootInstructions, withInstructions } from "./instructions.ts";
 import { withPrefix } from "./prefix.ts";
 import type * as Trim from "./trim.ts";
@@ -27,13 +28,14 @@ interface Left {
  * of a session file that was written from a context.
  */
 export class StructuredContext {
+  readonly forcedPrompt = new ForcedPrompt();
   readonly #memory: Memory;
   readonly #fault: StructuredContextOptions["fault"];
   readonly #compactions = new CompactionCount();
   /** Of the session's root entry, for the prompt. */
   #section: string | undefined;
   #left: Left | undefined;
-  /** Loaded when there is something that it may be needed for. */
+  /** Loaded when there is something that it may be needed for, long before it is. */
   #trim: typeof Trim | undefined;
 
   constructor({ memory, fault }: StructuredContextOptions) {
@@ -48,17 +50,19 @@ export class StructuredContext {
     });
     pipeline.use("context_with_system", "sections", (messages) => {
       const section = this.#sectionOf(this.#memory.context);
-      return section === undefined ? undefined : withInstructions(messages, section);
+      if (section === undefined) return undefined;
+      this.forcedPrompt.add(section);
+      return withInstructions(messages, section);
     });
   }
 
-  /**
-   * Another session or another life of the same. Only a reload and a fork go on with the conversation that the context
-   * belongs to.
-   */
+  /** A session begins, or another life of the same. Only a fork goes on with the conversation of another session. */
   sessionStarted(reason: SessionStartEvent["reason"], { sessionManager }: ExtensionContext): void {
     this.#compactions.reset();
-    if (reason !== "reload" && reason !== "fork") this.#memory.context = undefined;
+    const held = this.#memory.context;
+    const sessionId = sessionManager.getSessionId();
+    const isOfThis = reason === "fork" || held?.sessionId === sessionId;
+    this.#memory.context = held !== undefined && isOfThis ? { ...held, sessionId } : undefined;
     if (this.#memory.context !== undefined) this.#loadTrim();
     const instructions = rootInstructions(sessionManager.getEntries());
     this.#section = instructions === undefined ? undefined : instructionsSection(instructions);
@@ -67,7 +71,10 @@ export class StructuredContext {
   /** Takes what the daemon has sent. The same again changes nothing. */
   take(context: HelperContext, { sessionManager }: ExtensionContext): ContextReply {
     if (this.#memory.context?.hash !== context.hash) {
-      this.#memory.context = heldContext(context, this.#compactions.on(sessionManager));
+      this.#memory.context = heldContext(context, {
+        sessionId: sessionManager.getSessionId(),
+        compactionsBefore: this.#compactions.on(sessionManager),
+      });
       this.#loadTrim();
     }
     return { hash: context.hash, messages: context.messages.length };
@@ -89,14 +96,14 @@ export class StructuredContext {
     const { messages, afterCompaction, budget } = held;
     if (compactions === 0 || afterCompaction === "keep") return messages;
     if (afterCompaction === "drop") return [];
-    if (this.#trim === undefined) throw new Error("What trims a context is not loaded.");
-    return this.#trim.trimmed(messages, budget, compactions);
+    return this.#trim?.trimmed(messages, budget, compactions) ?? messages;
   }
 
   #loadTrim(): void {
     import("./trim.ts").then(
       (loaded) => {
         this.#trim = loaded;
+        this.#left = undefined;
       },
       (thrown: unknown) => this.#fault("context", thrown),
     );

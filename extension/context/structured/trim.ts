@@ -1,10 +1,12 @@
 import type { BuiltMessage } from "../../../protocol/context/built.ts";
 import { estimateMessage } from "../../../protocol/context/estimate.ts";
-import { fitMessages } from "../../../protocol/context/fit.ts";
+import { fitMessages, noticeOf } from "../../../protocol/context/fit.ts";
+import { WireError } from "../../../protocol/errors.ts";
 
 /**
- * What of a context's messages fits into its budget, halved for each compaction: pi's summary says nothing of them, so
- * that they must grow fewer by themselves. A context without a budget has its own size for one. `undefined` budget.
+ * What of a context's messages fits into its budget, halved for each compaction: no summary of pi's covers them, so they
+ * must grow fewer by themselves. A context without a budget has its own size for one. Where not even the newest span
+ * fits, a notice alone stands for all of it.
  */
 export function trimmed(
   messages: readonly BuiltMessage[],
@@ -12,5 +14,10 @@ export function trimmed(
   compactions: number,
 ): readonly BuiltMessage[] {
   const whole = budget ?? messages.reduce((tokens, message) => tokens + estimateMessage(message), 0);
-  return fitMessages(messages, { budget: Math.floor(whole / 2 ** compactions) }).messages;
+  try {
+    return fitMessages(messages, { budget: Math.floor(whole / 2 ** compactions) }).messages;
+  } catch (thrown) {
+    if (thrown instanceof WireError && thrown.kind === "context_over_budget") return [noticeOf(messages)];
+    throw thrown;
+  }
 }

@@ -3,9 +3,9 @@ import type { Params, Result } from "../../../protocol/methods.ts";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
+import type { Session } from "../../session/session.ts";
 import { sessionPage } from "../../session/session-page.ts";
 import type { Covers } from "../../session/session-scope.ts";
-import type { Session } from "../../session/session.ts";
 import type { HandlersOf } from "../call.ts";
 import { callerOf } from "./context.ts";
 

@@ -30,7 +30,8 @@ export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
   readonly runDirectory: string;
   readonly configuration: ContextConfiguration;
   readonly roots: Roots;
-  readonly limits: WorkDeskLimits & ExportFilesLimits & { readonly maxInlineBytes: number; readonly maxKnownTargets: number };
+  readonly limits: WorkDeskLimits &
+    ExportFilesLimits & { readonly maxInlineBytes: number; readonly maxKnownTargets: number };
   /** Throws `session_not_found`. */
   readonly session: (sessionId: string) => Session;
   readonly find: (sessionId: string) => Session | undefined;
@@ -131,7 +132,11 @@ export class Contexts {
     const summary = summaryOf(mode, outcome.facts);
     return {
       // pi would take the model that the last answer in the file names.
-      options: { ...order.options, ...(as.kind === "session" ? { model } : {}), ...(thinking === undefined ? {} : { thinking }) },
+      options: {
+        ...order.options,
+        ...(as.kind === "session" ? { model } : {}),
+        ...(thinking === undefined ? {} : { thinking }),
+      },
       stored: {
         summary,
         ...(outcome.facts.unanswered === undefined ? {} : { unanswered: outcome.facts.unanswered }),
@@ -143,7 +148,8 @@ export class Contexts {
 
   /** Keeps what the session's pi get, and what was mended. Throws `context_transport_failed`. */
   async keep(sessionId: string, { stored, facts, bytes }: ReadyContext): Promise<StoredContext> {
-    if (facts.repairs.length > 0) await this.#kept.put(sessionId, "repairs", Buffer.from(JSON.stringify(facts.repairs)));
+    if (facts.repairs.length > 0)
+      await this.#kept.put(sessionId, "repairs", Buffer.from(JSON.stringify(facts.repairs)));
     if (stored.summary.mode === "session") return stored;
     return { ...stored, kept: await this.#kept.put(sessionId, "context", bytes) };
   }
@@ -240,7 +246,11 @@ export class Contexts {
 
   async #work(
     option: ContextOption,
-    { source, target, facts }: { source: PrepareWork["source"]; target: PrepareWork["target"]; facts: Parameters<typeof budgetOf>[1] },
+    {
+      source,
+      target,
+      facts,
+    }: { source: PrepareWork["source"]; target: PrepareWork["target"]; facts: Parameters<typeof budgetOf>[1] },
     { signal }: ContextCaller,
     as: () => PrepareWork["as"],
   ): Promise<{ readonly outcome: Prepared; readonly as: PrepareWork["as"] }> {

@@ -1,5 +1,5 @@
-import { WireError } from "../../../protocol/errors.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
+import { WireError } from "../../../protocol/errors.ts";
 import type { StoredContext, StoredOptions } from "../../store/sessions.ts";
 import type { Session } from "../session.ts";
 import { type ContextOrder, type Contexts, mayStartWithout } from "./contexts.ts";

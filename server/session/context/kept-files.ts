@@ -41,9 +41,13 @@ export class KeptContexts {
     );
     const bytes = size === sum.bytes ? await readFile(file).catch(() => undefined) : undefined;
     if (bytes !== undefined && sumOf(bytes) === sum.sha256) return bytes;
-    throw new WireError("context_transport_failed", "The session's context is not in the daemon's directory as it was kept.", {
-      reason: bytes === undefined ? "missing" : "hash_mismatch",
-    });
+    throw new WireError(
+      "context_transport_failed",
+      "The session's context is not in the daemon's directory as it was kept.",
+      {
+        reason: bytes === undefined ? "missing" : "hash_mismatch",
+      },
+    );
   }
 
   /** The repairs, as JSON; undefined where there are none. */

@@ -34,7 +34,12 @@ export interface ReadFile {
  * Throws `forbidden` (also where it is not there, unless the caller may read any), `context_transport_failed` and
  * `context_too_large`. The path is never echoed.
  */
-export async function readNamed(path: string, caller: ContextCaller, rules: ReadRules, maxBytes: number): Promise<ReadFile> {
+export async function readNamed(
+  path: string,
+  caller: ContextCaller,
+  rules: ReadRules,
+  maxBytes: number,
+): Promise<ReadFile> {
   const { mayReadAny } = caller;
   const real = await realpath(path).catch((cause: unknown) => {
     throw mayReadAny ? unreadable(cause) : notAllowed();
@@ -128,7 +133,11 @@ async function readAll(handle: FileHandle, size: number, maxBytes: number): Prom
 
 export function tooLarge(bytes: number, maxBytes: number): WireError {
   const message = `The document has ${grouped(bytes)} bytes; the limit is ${grouped(maxBytes)} (context.maxDocumentBytes).`;
-  return new WireError("context_too_large", message, { limit: "context.maxDocumentBytes", value: bytes, max: maxBytes });
+  return new WireError("context_too_large", message, {
+    limit: "context.maxDocumentBytes",
+    value: bytes,
+    max: maxBytes,
+  });
 }
 
 function notAllowed(): WireError {
@@ -137,7 +146,9 @@ function notAllowed(): WireError {
 
 function unreadable(cause: unknown): WireError {
   const { code = "not a file" } = (cause ?? {}) as NodeJS.ErrnoException;
-  return new WireError("context_transport_failed", `The file with the context cannot be read (${code}).`, { reason: code });
+  return new WireError("context_transport_failed", `The file with the context cannot be read (${code}).`, {
+    reason: code,
+  });
 }
 
 function grouped(value: number): string {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { ContextSource } from "../../../protocol/context/document.ts";
 import type { HelperContext } from "../../../protocol/context/built.ts";
+import type { ContextSource } from "../../../protocol/context/document.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { EntriesReply } from "../../../protocol/link.ts";
@@ -121,8 +121,7 @@ export class ContextSources {
     const bytes = await this.#options.kept(stored);
     if (bytes === undefined) return [];
     const { hash, messages } = JSON.parse(bytes.toString("utf8")) as HelperContext;
-    const idOf = (index: number): string =>
-      createHash("sha256").update(`${hash} ${index}`).digest("hex").slice(0, 16);
+    const idOf = (index: number): string => createHash("sha256").update(`${hash} ${index}`).digest("hex").slice(0, 16);
     return messages.map((message, index) => ({
       ...entryOf(message as unknown as Readonly<Record<string, unknown>>),
       id: idOf(index),
@@ -187,7 +186,9 @@ function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } 
   }
   const { type, id, cwd } = isRecordObject(header) ? header : {};
   if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
-    throw new WireError("context_transport_failed", "The file is no session file of pi's.", { reason: "not_a_session" });
+    throw new WireError("context_transport_failed", "The file is no session file of pi's.", {
+      reason: "not_a_session",
+    });
   }
   return { id, cwd };
 }

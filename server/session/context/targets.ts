@@ -71,7 +71,9 @@ export class Targets {
     const { cwd } = request;
     const { name: _name, ...options } = request.options;
     const key = canonicalJson([await this.#options.program(), cwd, options]);
-    const further = Object.values(options).flat().filter((one): one is string => typeof one === "string" && one.startsWith("/"));
+    const further = Object.values(options)
+      .flat()
+      .filter((one): one is string => typeof one === "string" && one.startsWith("/"));
     // Looked at before pi: what changes meanwhile makes its answer stale.
     const inputs = await inputsOf({ cwd, env: this.#options.env, further });
     const known = this.#known.get(key);

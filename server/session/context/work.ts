@@ -85,8 +85,7 @@ function prepare({ source, options, target, budget, threshold, limits, as }: Pre
   const prepared = prepareContext(value, { ...options, budget }, target, limits);
   const { messages, counts, repairs, tokens, dropped, hash } = prepared;
   const isAbove = threshold !== undefined && tokens.structured > threshold;
-  const hasAbove = prepared.warnings.includes("above_threshold");
-  const warnings = isAbove && !hasAbove ? [...prepared.warnings, "above_threshold" as const] : prepared.warnings;
+  const warnings = [...new Set([...prepared.warnings, ...(isAbove ? ["above_threshold" as const] : [])])];
   const unanswered = unansweredText(messages);
   const facts: PreparedFacts = {
     counts,
@@ -169,8 +168,8 @@ function linesOf(entries: Iterable<object>): Uint8Array {
 }
 
 function unansweredText(messages: readonly BuiltMessage[]): string | undefined {
-  const last = messages.at(-1);
-  if (last?.role !== "user") return undefined;
+  const last = messages.findLast(({ role }) => role === "user" || role === "assistant" || role === "toolResult");
+  if (last?.role !== "user" || last.content.some(({ type }) => type !== "text")) return undefined;
   return last.content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 

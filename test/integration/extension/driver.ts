@@ -28,6 +28,10 @@ export interface PiOptions {
   /** Whether pi gets a daemon's configuration. Default true. */
   readonly isConfigured?: boolean;
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether its sessions are in memory alone. Default false. */
+  readonly isEphemeral?: boolean;
+  /** The lines of the session's file behind its header. Default: none. */
+  readonly entries?: readonly object[];
 }
 
 export type Frame = OutwardFrame;
@@ -85,7 +89,7 @@ export class Pi implements AsyncDisposable {
     mkdirSync(this.cwd);
     mkdirSync(join(directory, "sessions"));
     this.configFile = join(directory, "helper.json");
-    this.#sessionFile = this.makeSessionFile(randomUUID());
+    this.#sessionFile = this.makeSessionFile(randomUUID(), options.entries);
     this.#agentDir = agentDir;
     this.#options = options;
     ({ child: this.#child, log: this.#log } = this.#spawn());
@@ -103,19 +107,31 @@ export class Pi implements AsyncDisposable {
   }
 
   /** Puts a new session into the running pi, or that of a file, with its extensions loaded anew. The log begins anew. */
-  async replaceSession(file = this.makeSessionFile(randomUUID())): Promise<void> {
-    this.#sessionFile = file;
-    await this.rpc({ type: "switch_session", sessionPath: this.#sessionFile });
+  async replaceSession(file?: string): Promise<void> {
+    if (this.#options.isEphemeral === true) {
+      await this.rpc({ type: "new_session" });
+    } else {
+      this.#sessionFile = file ?? this.makeSessionFile(randomUUID(), this.#options.entries);
+      await this.rpc({ type: "switch_session", sessionPath: this.#sessionFile });
+    }
     this.#log.forget("hello");
   }
 
   #spawn(): { readonly child: PiProcess; readonly log: RecordLog } {
-    const { before = [], after = [], entry = helperEntry, isConfigured = true, env } = this.#options;
+    const {
+      before = [],
+      after = [],
+      entry = helperEntry,
+      isConfigured = true,
+      isEphemeral = false,
+      env,
+    } = this.#options;
     const statusKey = `link-${randomUUID()}`;
     writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey }), { mode: 0o600 });
     const helper = entry === "none" ? [] : [entry];
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
-    const session = ["--session", this.#sessionFile, "--model", this.#agentDir.model];
+    const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
+    const session = [...place, "--model", this.#agentDir.model];
     const child = spawn(process.execPath, [piUnderTest().cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
       cwd: this.cwd,
       env: {
@@ -134,11 +150,12 @@ export class Pi implements AsyncDisposable {
     if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, "exit");
   }
 
-  /** A session file with its header only, as the daemon makes it. */
-  makeSessionFile(id: string): string {
+  /** A session file as the daemon makes it: its header, and these entries. */
+  makeSessionFile(id: string, entries: readonly object[] = []): string {
     const file = join(this.directory, "sessions", `${id}.jsonl`);
     const header = { type: "session", version: 3, id, timestamp: new Date().toISOString(), cwd: this.cwd };
-    writeFileSync(file, `${JSON.stringify(header)}\n`, { mode: 0o600 });
+    const lines = [header, ...entries].map((line) => `${JSON.stringify(line)}\n`);
+    writeFileSync(file, lines.join(""), { mode: 0o600 });
     return file;
   }
 

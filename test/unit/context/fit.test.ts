@@ -49,7 +49,7 @@ describe("a context of too many tokens", () => {
   test("stays as it is without a budget, within it, and where nothing may be left out", () => {
     const tokens = tokensOf(items);
     for (const options of [{ budget: null }, { budget: tokens }, { budget: 1, onOverflow: "keep" as const }]) {
-      expect(fitContext(items, options)).toEqual({ items, dropped: { messages: 0, tokens: 0 } });
+      expect(fitContext(items, options)).toEqual({ items, tokens, dropped: { messages: 0, tokens: 0 } });
     }
   });
 
@@ -131,8 +131,9 @@ describe("whatever the conversation and the budget", () => {
       expect(error).toMatchObject({ kind: "context_over_budget" });
       return "refused";
     }
-    const { items: kept, dropped } = fitted;
-    expect(tokensOf(kept)).toBeLessThanOrEqual(budget);
+    const { items: kept, tokens, dropped } = fitted;
+    expect(tokensOf(kept)).toBe(tokens);
+    expect(tokens).toBeLessThanOrEqual(budget);
     expect(unpaired(kept)).toEqual([]);
     const { messages } = buildMessages(kept, target);
     expect(messages.reduce((sum, message) => sum + estimateMessage(message), 0)).toBeLessThanOrEqual(tokensOf(kept));

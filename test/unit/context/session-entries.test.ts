@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type ContextRoot, readContextRoot } from "../../../protocol/context/context-root.ts";
 import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
-import { contextHash, finishContext, isDuplicatePrompt } from "../../../protocol/context/finish.ts";
+import { contextHash, finishContext } from "../../../protocol/context/finish.ts";
 import { type SessionEntry, sessionEntries } from "../../../protocol/context/session-entries.ts";
 import { dice, someItems, text } from "./items.ts";
 
@@ -184,16 +184,5 @@ describe("what is prepared", () => {
 
   test("is refused where nothing is left", () => {
     expect(() => prepare([])).toThrow(expect.objectContaining({ kind: "context_invalid" }));
-  });
-
-  test("knows a prompt that it ends with already", () => {
-    const { messages } = prepare([
-      { role: "assistant", content: text("Hi."), timestamp: 1 },
-      { role: "user", content: [...text("Do "), ...text("it.")], timestamp: 2 },
-      { role: "event", eventType: "e", content: [], timestamp: 3 },
-    ]);
-    expect(isDuplicatePrompt(messages, "Do it.\n")).toBe(true);
-    expect(isDuplicatePrompt(messages, "Do that.")).toBe(false);
-    expect(isDuplicatePrompt(messages.slice(0, 1), "Hi.")).toBe(false);
   });
 });

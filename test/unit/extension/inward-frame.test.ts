@@ -119,7 +119,7 @@ test.for([
     context: { ...context, messages: [{ ...messages[1], content: [{ type: "toolCall", id: "c1" }] }] },
   },
   { kind: "context", context: { ...context, messages: [{ ...messages[2], toolCallId: undefined }] } },
-  { kind: "context", context: { ...context, messages: [{ ...messages[3], customType: CARRIER_TYPE }] } },
+  { kind: "context", context: { ...context, messages: [{ ...messages[3], display: 1 }] } },
   { kind: "context", context: { ...context, messages: [{ ...messages[4], summary: 1 }] } },
   { kind: "context", context: { ...context, messages: [{ ...messages[5], fromId: 1 }] } },
   { kind: "context", context: { ...context, messages: [{ ...messages[6], output: null }] } },
