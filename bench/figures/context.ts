@@ -13,10 +13,11 @@ import { ratios } from "../lib/statistics.ts";
 const program = join(import.meta.dirname, "..", "context-process.ts");
 const prompts = 4;
 
+/** What a model reads of a request, in its order, for each API. */
 const apis = {
-  scripted: "messages",
-  "scripted-responses": "input",
-  "scripted-anthropic": "messages",
+  scripted: ["tools", "messages"],
+  "scripted-responses": ["tools", "input"],
+  "scripted-anthropic": ["tools", "system", "messages"],
 } as const;
 
 /** What a past costs: in time and memory when it is read, in tokens and in what a provider can cache when it is sent. */
@@ -40,7 +41,7 @@ export const contextCost: Figure = {
       "prepare: parse, check, select, repair, estimate, build, and render the lines of a session file; each in a new process",
       "memory: the peak beyond the process's own, of which the document's bytes are one part",
       "tokens by estimate; flattened: one text with a tag for each role",
-      `prefix: what ${prompts} prompts with a tool each have in common with the request before, of its messages, without cache marks`,
+      `prefix: of ${prompts * 2} requests each, the share of one (tools, system, messages; no cache marks) that the next begins with`,
     );
     return { rows, notes };
   },
@@ -80,7 +81,7 @@ async function costOf(task: ContextTask, path: string): Promise<ContextCost> {
   return JSON.parse(output) as ContextCost;
 }
 
-/** The share of a request's messages that the next request begins with, byte by byte. */
+/** The share of a request that the next request begins with, byte by byte: 1 where nothing of it has changed. */
 async function measurePrefix(pi: RealPi, setting: Setting, resources: Resources): Promise<Row[]> {
   const { provider, env } = await scriptModel(setting, resources, {
     otherwise: ({ messages }) =>
@@ -90,7 +91,7 @@ async function measurePrefix(pi: RealPi, setting: Setting, resources: Resources)
   const client = await RawClient.open(daemon, "unix", resources);
   const document = JSON.parse(treeDocument(fewNodes)) as unknown;
   const rows: Row[] = [];
-  for (const [name, key] of Object.entries(apis)) {
+  for (const [name, keys] of Object.entries(apis)) {
     for (const ephemeral of [false, true]) {
       const first = provider.requests.length;
       const { sessionId } = await client.request("session/create", {
@@ -102,25 +103,27 @@ async function measurePrefix(pi: RealPi, setting: Setting, resources: Resources)
         await client.request("session/waitForIdle", { sessionId });
       }
       await client.request("session/close", { sessionId });
-      const sent = provider.requests.slice(first).map(({ body }) => withoutMarks(body[key]));
+      const sent = provider.requests.slice(first).map(({ body }) => withoutMarks(keys.map((key) => body[key])));
       if (sent.length !== prompts * 2) throw new Error(`${sent.length} requests went out for ${prompts} prompts.`);
       const values = sent.slice(1).map((next, i) => shared(sent[i] ?? "", next));
       const mode = ephemeral ? "ephemeral" : "session";
-      rows.push({ name: `pi ${pi.version}, ${name}, ${mode}: identical prefix`, unit: "x", values });
+      const goal = { id: "R000-10", sense: "at least", target: 1 } as const;
+      rows.push({ name: `pi ${pi.version}, ${name}, ${mode}: identical prefix`, unit: "x", values, goal });
     }
   }
   return rows;
 }
 
 /** Where a provider is to keep what it has read moves on with the conversation, and is no part of it. */
-function withoutMarks(messages: unknown): string {
-  return JSON.stringify(messages, (key, value: unknown) => (key === "cache_control" ? undefined : value));
+function withoutMarks(read: readonly unknown[]): string {
+  return JSON.stringify(read, (key, value: unknown) => (key === "cache_control" ? undefined : value));
 }
 
-/** Of the first list's elements, as JSON; the list's end is none of them. */
+/** The ends of the list of messages and of the list around it are no part of what is read. */
 function shared(before: string, next: string): number {
-  const whole = before.length - 1;
+  const whole = before.length - "]]".length;
   let at = 0;
   while (at < whole && before.charCodeAt(at) === next.charCodeAt(at)) at += 1;
-  return at / whole;
+  // Not rounded up: what is not all of it does not look like it.
+  return Math.floor((at / whole) * 100) / 100;
 }
