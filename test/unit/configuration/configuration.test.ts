@@ -119,9 +119,11 @@ test("defaults are what their own schema allows", () => {
 });
 
 test("the schema for editors knows every setting, with a description", () => {
-  const { properties } = configurationSchema() as { properties: Record<string, { description?: string }> };
+  const { properties } = configurationSchema() as {
+    properties: Record<string, { description?: string; properties?: object }>;
+  };
   // A name with a dot is that of a part of an object.
-  const names = Object.entries<{ properties?: object }>(properties).flatMap(([name, { properties: parts }]) =>
+  const names = Object.entries(properties).flatMap(([name, { properties: parts }]) =>
     parts === undefined ? [name] : Object.keys(parts).map((part) => `${name}.${part}`),
   );
   expect(names.toSorted()).toEqual(["$schema", ...Object.keys(settings)].toSorted());
