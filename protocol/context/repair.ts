@@ -1,7 +1,6 @@
 import type { ContextCall, ContextItem, ContextTarget, NoteRepair } from "./document.ts";
 import { contextInvalid, quoted, repairNote, subject } from "./faults.ts";
 import { CallIds, isModel } from "./ids.ts";
-import { isHidden } from "./native-event.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
 import { isTime, timeBehind } from "./read-entry.ts";
 import { renamedBlocks, type SoundCall, soundAssistant } from "./repair-assistant.ts";
@@ -66,7 +65,7 @@ class Mending {
   finish(): readonly ContextItem[] {
     for (const { item, index } of this.#pairs.orphans) this.#noteOrphan(item, index);
     const items: ContextItem[] = [];
-    const first = this.#turns.find(({ item }) => item.role !== "system" && !isHidden(item));
+    const first = this.#turns.find(({ item }) => item.role !== "system");
     for (const turn of this.#turns) {
       if (turn === first && turn.item.role === "assistant") items.push(this.#opening(turn));
       items.push(turn.item);

@@ -109,7 +109,7 @@ describe("a document", () => {
       { role: "assistant", content: "Oh.", timestamp: 2 },
     ];
     const { messages, counts } = prepare({ format: "pi-rpcd/context", version: 1, items });
-    expect(messages.map(said)).toEqual(["bashExecution", "user: (The conversation starts here.)", "assistant: Oh."]);
+    expect(messages.map(said)).toEqual(["user: (The conversation starts here.)", "assistant: Oh."]);
     expect(counts.repairs).toEqual({ leading_assistant: 1 });
   });
 
