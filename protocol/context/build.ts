@@ -91,7 +91,8 @@ export function buildEvent(item: ContextItem): BuiltMessage {
   if (native !== undefined) return buildNative(item, native);
   const { eventType, meta, timestamp } = item;
   const [first, ...rest] = visibleParts(item);
-  const line = `Event: ${(eventType ?? "unnamed").replace(lineBreaks, " ")}`;
+  const name = (eventType ?? "").replace(lineBreaks, " ").trim().toWellFormed();
+  const line = `Event: ${name === "" ? "unnamed" : name}`;
   const head: TextPart = { type: "text", text: first?.type === "text" ? `${line}\n${first.text}` : line };
   return {
     role: "custom",
@@ -114,7 +115,14 @@ function buildNative(item: ContextItem, native: NativeEvent): BuiltMessage {
       return { role: "branchSummary", summary: textOf(item), fromId: native.fromId, timestamp };
     case "bashExecution": {
       const { type: _, command, exitCode, ...rest } = native;
-      return { role: "bashExecution", command, output: textOf(item), exitCode, ...rest, timestamp };
+      return {
+        role: "bashExecution",
+        command: command.toWellFormed(),
+        output: textOf(item),
+        exitCode,
+        ...rest,
+        timestamp,
+      };
     }
     case "custom_message": {
       const { customType, display } = native;

@@ -1,6 +1,7 @@
 import type { ContextCall, ContextPart, ImagePart, Meta, TextPart } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject, type Loose, soundObject } from "./native-values.ts";
+import { isObject, type Loose } from "./measure.ts";
+import { soundObject } from "./native-values.ts";
 
 /** What of a message's content is wanted. */
 export interface ContentOptions {
@@ -18,7 +19,8 @@ export interface AssistantContent {
   readonly blocks?: readonly Meta[];
 }
 
-const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const imageType = /^image\/[A-Za-z0-9.+-]{1,64}$/;
 
 /** The text and images of a user's message, a tool's result or a custom message, as pi has them: a string, or blocks. */
 export function partsOf(
@@ -118,7 +120,9 @@ function imageOf(
   note: NoteExport,
 ): ImagePart | TextPart | undefined {
   if (type !== "image" || typeof data !== "string" || typeof mimeType !== "string") return undefined;
-  if (isWanted) return base64.test(data) && data !== "" ? { type, data, mimeType } : undefined;
+  // No document may have another image, and no service takes one.
+  if (!imageType.test(mimeType) || data.length % 4 !== 0 || !base64.test(data)) return undefined;
+  if (isWanted) return { type, data, mimeType };
   note("image");
   return { type: "text", text: `[image left out: ${mimeType}, ${Math.floor((data.length * 3) / 4)} bytes]` };
 }

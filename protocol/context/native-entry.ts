@@ -1,11 +1,12 @@
 import { CARRIER_TYPE, DELIVERY_MARK } from "../link.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type Meta } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
+import { isObject, type Loose } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { nativeEventTypes } from "./native-event.ts";
 import { systemText } from "./native-system.ts";
-import { isObject, type Loose, soundData, soundObject } from "./native-values.ts";
-import type { SessionEntry } from "./session-tree.ts";
+import { soundData, soundObject } from "./native-values.ts";
+import { type SessionEntry, timeOf } from "./session-tree.ts";
 
 export interface ConvertOptions extends ContentOptions {
   readonly includeSystem: boolean;
@@ -56,8 +57,7 @@ export function convertEntry(entry: SessionEntry, conversion: Conversion): Conte
 }
 
 function convertMessage(entry: SessionEntry, message: Loose, conversion: Conversion): ContextItem {
-  const time = message["timestamp"];
-  const timestamp = typeof time === "number" && Number.isFinite(time) ? time : entry.timestamp;
+  const timestamp = timeOf(message["timestamp"]) ?? entry.timestamp;
   const { options, note } = conversion;
   switch (message["role"]) {
     case "system":

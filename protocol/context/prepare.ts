@@ -5,6 +5,7 @@ import { repairNote } from "./faults.ts";
 import { finishContext } from "./finish.ts";
 import type { ContextLimits } from "./limits.ts";
 import type { PrepareOptions } from "./options.ts";
+import { projectItems } from "./projection.ts";
 import { asRead } from "./read-document.ts";
 import { repairItems } from "./repair.ts";
 import { contextForStructured } from "./select.ts";
@@ -34,7 +35,7 @@ export function prepareContext(
     counts[found.code] = (counts[found.code] ?? 0) + 1;
     if (listed.length < maxListedRepairs) listed.push(found);
   });
-  const selected = contextForStructured(document, nodeId, { until, note, limits });
+  const selected = projectItems(contextForStructured(document, nodeId, { until, note, limits }));
   // Before the repair: what is left out here must not leave a conversation behind that begins with an answer.
   const items = repairItems(chosenItems(selected, options), { target, repair, note });
   const { source, nodes, items: given } = document;

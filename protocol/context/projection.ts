@@ -1,9 +1,10 @@
 import type { ContextItem, Meta } from "./document.ts";
 import type { ExportNote, NoteExport } from "./export-notes.ts";
+import { isObject } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { STATE_EVENT_PREFIX } from "./native-entry.ts";
 import { nativeEventTypes } from "./native-event.ts";
-import { isObject } from "./native-values.ts";
+import { nativeOf } from "./native-mark.ts";
 
 /** The text with which pi answers a call that has no result. */
 const noResult = "No result provided";
@@ -38,7 +39,7 @@ function shownItems(path: readonly ContextItem[], note: NoteExport): readonly Co
   const newest = path.findLastIndex(isCompaction);
   const compaction = path[newest];
   if (compaction === undefined) return path;
-  const start = firstKept(path.slice(0, newest), nativeOf(compaction));
+  const start = firstKept(path.slice(0, newest), nativeOf(compaction) ?? {});
   const before = path.slice(0, newest).filter((item, index) => {
     // What a system message says stands in the prompt, whichever way it came there.
     const isKept = item.role === "system" || (index >= start && !isCompaction(item));
@@ -62,7 +63,8 @@ function firstKept(before: readonly ContextItem[], { firstKeptNodeId, keptBehind
 function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
   const edits = new Map<string, unknown>();
   for (const item of items) {
-    const { targetId, replacement } = item.eventType === `${STATE_EVENT_PREFIX}context_edit` ? nativeOf(item) : {};
+    const { targetId, replacement } =
+      item.eventType === `${STATE_EVENT_PREFIX}context_edit` ? (nativeOf(item) ?? {}) : {};
     if (typeof targetId === "string") edits.set(targetId, replacement);
   }
   return edits;
@@ -72,11 +74,11 @@ function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
 function unseen(item: ContextItem, isNative: boolean): ExportNote | undefined {
   if (item.role === "assistant") return isNative && isFailed(item) ? "failed_answer" : undefined;
   if (item.role !== "event") return undefined;
-  if (item.eventType?.startsWith(STATE_EVENT_PREFIX) && typeof nativeOf(item)["type"] === "string")
-    return "not_for_model";
-  return item.eventType === nativeEventTypes.bashExecution && nativeOf(item)["excludeFromContext"] === true
-    ? "not_for_model"
-    : undefined;
+  const native = nativeOf(item);
+  const isHidden = item.eventType?.startsWith(STATE_EVENT_PREFIX)
+    ? native !== undefined
+    : item.eventType === nativeEventTypes.bashExecution && native?.["excludeFromContext"] === true;
+  return isHidden ? "not_for_model" : undefined;
 }
 
 /** A result of an answer that is left out. pi would send it, and no service would take it. */
@@ -152,17 +154,17 @@ function missingResults({ toolCalls = [], timestamp }: ContextItem): Map<string,
 /** A compaction that says what it keeps of what is before it; any other is an event among others. */
 function isCompaction(item: ContextItem): boolean {
   if (item.role !== "event" || item.eventType !== nativeEventTypes.compaction) return false;
-  const { type, firstKeptNodeId, keptBehindNodeId } = nativeOf(item);
+  const { type, firstKeptNodeId, keptBehindNodeId } = nativeOf(item) ?? {};
   return type === "compaction" && (firstKeptNodeId !== undefined || keptBehindNodeId !== undefined);
 }
 
-function isMarked({ role, meta }: ContextItem): boolean {
-  return role === "assistant" && isObject(meta?.["native"]) && meta["native"]["type"] === "message";
+function isMarked(item: ContextItem): boolean {
+  return item.role === "assistant" && nativeOf(item)?.["type"] === "message";
 }
 
 /** Without what a message of pi's has besides the format's fields, and without what points at other entries. */
 function withoutMark(item: ContextItem): ContextItem {
-  const native = nativeOf(item);
+  const native = nativeOf(item) ?? {};
   if (item.role === "event" ? !isCompaction(item) : native["type"] !== "message") return item;
   const { native: _, ...others } = item.meta ?? {};
   if (item.role === "event") {
@@ -171,9 +173,4 @@ function withoutMark(item: ContextItem): ContextItem {
   }
   const { meta: __, ...bare } = item;
   return Object.keys(others).length > 0 ? { ...bare, meta: others } : bare;
-}
-
-function nativeOf({ meta }: ContextItem): Meta {
-  const native = meta?.["native"];
-  return isObject(native) ? native : {};
 }

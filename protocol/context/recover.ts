@@ -1,3 +1,4 @@
+import { nativeOf } from "./native-mark.ts";
 import { type ContextTree, isTool } from "./tree.ts";
 
 // A tree may have the tools of a turn beside its answer: both hang off the user's node, and the path to the answer
@@ -28,8 +29,12 @@ interface Reached {
   readonly answers: readonly number[];
 }
 
-/** The tool nodes behind an anchor in their order: those of the path, and those beside it that belong to the answer. */
+/**
+ * The tool nodes behind an anchor in their order: those of the path, and those beside it that belong to the answer. Of pi's
+ * own trees the path has all: what is beside it is of another branch.
+ */
 export function toolsBehind(tree: ContextTree, anchor: Anchor): readonly number[] {
+  if (nativeOf(tree.at(anchor.place)) !== undefined) return anchor.run;
   const onPath = new Set(anchor.run);
   const reached = reach(tree, anchor, onPath);
   const isInWindow = windowOf(tree, anchor, reached.answers);
@@ -83,7 +88,10 @@ function byKey(one: Key, other: Key): number {
   return one.time - other.time || one.order - other.order || one.visit - other.visit;
 }
 
-/** Which tool nodes beside the path belong to the answer, where an anchor has several: those between it and the last. */
+/**
+ * Which tool nodes beside the path belong to the answer, where an anchor has several: those between it and the one
+ * before. Of equal times the place in the document decides.
+ */
 function windowOf(
   tree: ContextTree,
   { run, answer, leaf }: Anchor,
@@ -91,18 +99,15 @@ function windowOf(
 ): (place: number) => boolean {
   const answers = answer === undefined || reached.includes(answer) ? [...reached] : [...reached, answer];
   if (answers.length === 0 || (answers.length === 1 && answer !== undefined)) return () => true;
-  const timeOf = (place: number): number => tree.at(place).timestamp;
-  answers.sort((one, other) => timeOf(one) - timeOf(other) || one - other);
-  if (answer !== undefined) {
-    const before = answers[answers.indexOf(answer) - 1];
-    const from = before === undefined ? Number.NEGATIVE_INFINITY : timeOf(before);
-    return (place) => timeOf(place) > from && timeOf(place) <= timeOf(answer);
-  }
-  // Nothing of the path answers: what is behind the last of the other answers, or the one whose tools the path ends in.
-  const end = run.includes(leaf) ? timeOf(leaf) : Number.POSITIVE_INFINITY;
-  const before = answers.findLast((place) => timeOf(place) < end);
-  const behind = answers.find((place) => timeOf(place) >= end);
-  const from = before === undefined ? Number.NEGATIVE_INFINITY : timeOf(before);
-  const to = behind === undefined ? Number.POSITIVE_INFINITY : timeOf(behind);
-  return (place) => timeOf(place) > from && timeOf(place) <= to;
+  const order = (one: number, other: number): number =>
+    tree.at(one).timestamp - tree.at(other).timestamp || one - other;
+  answers.sort(order);
+  // Where nothing of the path answers: up to the answer whose tools the path ends in, else what is behind the last.
+  const end = answer ?? (run.includes(leaf) ? leaf : undefined);
+  const to = end === undefined ? undefined : answers.find((place) => order(place, end) >= 0);
+  const from = end === undefined ? answers.at(-1) : answers.findLast((place) => order(place, end) < 0);
+  const isLast = to === answers.at(-1);
+  const isBeforeEnd = (place: number, last: number): boolean =>
+    isLast ? tree.at(place).timestamp <= tree.at(last).timestamp : order(place, last) < 0;
+  return (place) => (from === undefined || order(place, from) > 0) && (to === undefined || isBeforeEnd(place, to));
 }

@@ -1,4 +1,4 @@
-import type { ContextItem, ContextPart, ContextTarget, NoteRepair, RepairCode } from "./document.ts";
+import type { ContextItem, ContextPart, ContextTarget, RepairCode } from "./document.ts";
 import { grouped } from "./faults.ts";
 import { isObject, setField } from "./measure.ts";
 import { decodedBytes } from "./read-parts.ts";
@@ -7,25 +7,16 @@ import { decodedBytes } from "./read-parts.ts";
 const takenImages: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const deepest = 128;
 
-/** Notes a code once for an item. */
-export type NoteOnce = (code: RepairCode, detail: string) => void;
+/** Notes what was mended in one item. */
+export type NoteItem = (code: RepairCode, detail: string) => void;
 
 export interface ContentRules {
   /** Whether an item's message is one of the target's own, which goes as it is. */
   readonly isOwn: boolean;
   readonly target: ContextTarget;
-  readonly note: NoteOnce;
+  readonly note: NoteItem;
   /** As a sentence begins. */
   readonly name: string;
-}
-
-export function noteOnce(note: NoteRepair, nodeId: string | undefined): NoteOnce {
-  const noted = new Set<RepairCode>();
-  return (code, detail) => {
-    if (noted.has(code)) return;
-    noted.add(code);
-    note({ code, ...(nodeId === undefined ? {} : { nodeId }), detail });
-  };
 }
 
 /** The parts that the message may have: no blank text, reasoning only of the target, images only where they can be. */

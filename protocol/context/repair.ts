@@ -4,7 +4,7 @@ import { CallIds, isModel } from "./ids.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
 import { isTime, timeBehind } from "./read-entry.ts";
 import { renamedBlocks, type SoundCall, soundAssistant } from "./repair-assistant.ts";
-import { type ContentRules, noteOnce, soundParts } from "./repair-content.ts";
+import { type ContentRules, soundParts } from "./repair-content.ts";
 
 export interface RepairOptions {
   readonly target: ContextTarget;
@@ -54,7 +54,7 @@ class Mending {
     const rules: ContentRules = {
       isOwn: item.role === "assistant" && isModel(item.model, this.#target),
       target: this.#target,
-      note: noteOnce(this.#note, nodeId),
+      note: (code, detail) => this.#say(code, item, detail),
       name: subject({ nodeId }, index),
     };
     if (item.role === "assistant") this.#addAssistant(item, index, rules);
@@ -86,14 +86,15 @@ class Mending {
   #addMessage(item: ContextItem, index: number, { name }: ContentRules): void {
     const isEmpty = item.content.length === 0;
     if (isEmpty && item.role === "system") return;
-    if (isEmpty && item.role === "user") return this.#say("empty_message", item, `${name} says nothing.`);
-    this.#push({ item, index, uses: [] });
+    if (isEmpty && item.role === "user") this.#say("empty_message", item, `${name} says nothing.`);
+    else this.#push({ item, index, uses: [] });
   }
 
   #addAssistant(item: ContextItem, index: number, rules: ContentRules): void {
     const { content, calls, blocks } = soundAssistant(item, rules);
     if (calls.length === 0 && !content.some(({ type }) => type === "text")) {
-      return this.#say("empty_message", item, `${rules.name} says nothing and calls nothing.`);
+      this.#say("empty_message", item, `${rules.name} says nothing and calls nothing.`);
+      return;
     }
     const toolCalls = calls.map((call): ContextCall => ({ ...bare(call), id: this.#freeId(call, item, rules) }));
     const { blocks: _, toolCalls: __, meta: ___, ...rest } = item;
@@ -127,7 +128,10 @@ class Mending {
 
   #addResult(item: ContextItem, index: number, { name }: ContentRules): void {
     const id = item.toolCallId;
-    if (id === undefined) return this.#noteOrphan(item, index);
+    if (id === undefined) {
+      this.#noteOrphan(item, index);
+      return;
+    }
     const outcome = this.#pairs.answer(id, { item, index });
     const { replaced } = outcome;
     if (outcome.kind === "waiting") {

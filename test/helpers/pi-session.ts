@@ -1,7 +1,10 @@
-import type { Meta } from "../../protocol/context/document.ts";
+import type { ContextTarget, Meta } from "../../protocol/context/document.ts";
 
 /** The model that the sessions of tests were made with. */
 export const sessionModel = { api: "openai-completions", provider: "scripted", model: "echo" } as const;
+
+const { api, provider, model: id } = sessionModel;
+export const sessionTarget: ContextTarget = { api, provider, id, takesImages: true };
 
 /** Writes a session of pi's entry by entry, as pi itself appends them: each behind the one before, unless it says otherwise. */
 export class PiSession {

@@ -1,13 +1,14 @@
 import type { Random } from "../soak/random.ts";
 import { call, PiSession, text, thinking } from "./pi-session.ts";
 
-/** A session as pi might have written it, of up to `length` entries: what follows what is as in pi, and what is said is chance. */
+/** A session as pi might have written it, of `length` entries: what follows what is as in pi, and what is said is chance. */
 export function randomSession(random: Random, length: number): PiSession {
   const session = new PiSession();
   const ids: string[] = [];
   let open: string[] = [];
   let calls = 0;
   if (random.chance(0.8)) ids.push(session.system("prompt", { tools: "tools" }));
+  ids.push(session.user("first"));
   for (let n = 0; n < length; n++) ids.push(step(n));
   return session;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { ContextItem } from "../../../../protocol/context/document.ts";
-import { type ExportOptions, exportContext } from "../../../../protocol/context/export.ts";
-import { CARRIER_TYPE, DELIVERY_MARK } from "../../../../protocol/link.ts";
-import { call, PiSession, sessionModel, text, thinking, usage } from "../../../helpers/pi-session.ts";
+import type { ContextItem } from "../../../protocol/context/document.ts";
+import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
+import { CARRIER_TYPE, DELIVERY_MARK } from "../../../protocol/link.ts";
+import { call, PiSession, sessionModel, text, thinking, usage } from "../../helpers/pi-session.ts";
 
 describe("what the model would see of a session", () => {
   it("is the path to the leaf as items, in order, with all that the format has a field for", () => {

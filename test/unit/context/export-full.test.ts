@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { ContextNode } from "../../../../protocol/context/document.ts";
-import { type ExportOptions, exportContext } from "../../../../protocol/context/export.ts";
-import { projectItems } from "../../../../protocol/context/projection.ts";
-import { CARRIER_TYPE } from "../../../../protocol/link.ts";
-import { call, PiSession, text, thinking } from "../../../helpers/pi-session.ts";
+import type { ContextNode } from "../../../protocol/context/document.ts";
+import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
+import { projectItems } from "../../../protocol/context/projection.ts";
+import { contextForStructured } from "../../../protocol/context/select.ts";
+import { CARRIER_TYPE } from "../../../protocol/link.ts";
+import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
 
 describe("the whole tree of a session", () => {
   it("has all branches as nodes, and the leaf", () => {
@@ -79,6 +80,23 @@ describe("the whole tree of a session", () => {
       }
     }
   });
+});
+
+it("gives no call of pi's the result that it has on another branch, as a tree of another program would", () => {
+  const session = new PiSession();
+  session.user("one");
+  const calls = session.assistant([call("c1"), call("c2")]);
+  session.result("c1", "1");
+  session.result("c2", "2");
+  session.branch(calls);
+  session.append("label", { targetId: calls, label: "here" });
+
+  const { document } = exportContext(session.entries, { view: "full" });
+  expect(contextForStructured(document).map(({ role }) => role)).toEqual(["user", "assistant", "event"]);
+  const nodes = document.nodes?.map(({ meta: _, ...node }) => node);
+  expect(contextForStructured({ ...document, nodes }).map(({ role }) => role)).toEqual([
+    ...["user", "assistant", "toolResult", "toolResult", "event"],
+  ]);
 });
 
 function branched(): PiSession {

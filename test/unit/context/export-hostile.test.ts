@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { exportContext } from "../../../../protocol/context/export.ts";
-import { call, PiSession, text } from "../../../helpers/pi-session.ts";
+import { exportContext } from "../../../protocol/context/export.ts";
+import { call, PiSession, text } from "../../helpers/pi-session.ts";
 
 const views = ["projected", "full"] as const;
 
