@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import type { ContextItem } from "../../../protocol/context/document.ts";
+import { exportContext } from "../../../protocol/context/export.ts";
+import { defaultContextLimits } from "../../../protocol/context/limits.ts";
+import { normalise } from "../../../protocol/context/normalise.ts";
+import { prepareContext } from "../../../protocol/context/prepare.ts";
+import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import { makeTree } from "../../helpers/context-trees.ts";
+
+const header = { id: "s", timestamp: 1_800_000_000_000, cwd: "/tmp" };
+
+/** Without what a session has to give to those that came from no node. */
+function withoutNewIds(items: readonly ContextItem[] = [], other: readonly ContextItem[] = []): unknown[] {
+  return items.map((item, index) => {
+    const { nodeId: _, ...rest } = item;
+    return other[index]?.nodeId === undefined ? rest : item;
+  });
+}
+
+test("an export of what was imported is the document, normalised, for 2,000 trees made at random", () => {
+  let count = 0;
+  for (let seed = 1; seed <= 2_000; seed += 1) {
+    const { document, nodeId, target } = makeTree(seed);
+    const options = { includeSystem: seed % 2 === 0, includeReasoning: seed % 3 === 0 };
+    let expected: readonly ContextItem[];
+    try {
+      expected = normalise(document, target, { nodeId, ...options }).items ?? [];
+    } catch (error) {
+      if (error instanceof WireError && error.data["code"] === "nothing_selected") continue;
+      throw new Error(`seed ${seed}`, { cause: error });
+    }
+    const prepared = prepareContext(document, { nodeId, budget: null }, target, defaultContextLimits);
+    const lines = [...sessionEntries(prepared, header)].map((entry) => JSON.parse(JSON.stringify(entry)) as unknown);
+    const { items } = exportContext(lines, options).document;
+    const [came, went] = [withoutNewIds(items, expected), withoutNewIds(expected, expected)];
+    count += 1;
+    if (sorted(came) === sorted(went)) continue;
+    expect(came, `seed ${seed}`).toEqual(went);
+  }
+  expect(count).toBeGreaterThan(1_900);
+}, 60_000);
+
+test("normalising what is normal changes nothing", () => {
+  for (let seed = 1; seed <= 500; seed += 1) {
+    const { document, target } = makeTree(seed);
+    try {
+      const once = normalise(document, target, { includeSystem: true, includeReasoning: true });
+      expect(normalise(once, target, { includeSystem: true, includeReasoning: true }), `seed ${seed}`).toEqual(once);
+    } catch (error) {
+      if (!(error instanceof WireError) || error.data["code"] !== "nothing_selected") throw error;
+    }
+  }
+});
+
+/** JSON with its keys in order. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, one: unknown) =>
+    typeof one === "object" && one !== null && !Array.isArray(one)
+      ? Object.fromEntries(Object.entries(one).sort(([first], [second]) => (first < second ? -1 : 1)))
+      : one,
+  );
+}
