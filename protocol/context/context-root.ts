@@ -62,6 +62,9 @@ const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof Cont
   bashExecution: [],
 };
 
+/** An export calls a node after its entry. */
+const nodeName = "nodeId";
+
 /** What is lost of an item in the entry that its message becomes; undefined: nothing. */
 export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra | undefined {
   const fields = Object.fromEntries(
@@ -70,7 +73,7 @@ export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra
       return value === undefined || isKept(name, item, message) ? [] : [[name, value]];
     }),
   ) as ItemFields;
-  const absent = optionalOfRole[message.role].filter((name) => item[name] === undefined);
+  const absent = [...optionalOfRole[message.role], nodeName].filter((name) => item[name] === undefined);
   if (absent.length === 0 && Object.keys(fields).length === 0) return undefined;
   return { ...(Object.keys(fields).length === 0 ? {} : { fields }), ...(absent.length === 0 ? {} : { absent }) };
 }
@@ -138,7 +141,7 @@ function readExtra({ fields, absent }: Meta): EntryExtra {
   };
 }
 
-const absentNames: ReadonlySet<unknown> = new Set(Object.values(optionalOfRole).flat());
+const absentNames: ReadonlySet<unknown> = new Set([...Object.values(optionalOfRole).flat(), nodeName]);
 
 function readFields(fields: Meta): ItemFields {
   const sound = fieldNames.filter((name) => Object.hasOwn(fields, name) && fieldChecks[name](fields[name]));

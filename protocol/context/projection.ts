@@ -9,30 +9,40 @@ import { nativeOf } from "./native-mark.ts";
 /** The text with which pi answers a call that has no result. */
 const noResult = "No result provided";
 
+export interface ProjectionOptions {
+  readonly note?: NoteExport;
+  /** Whether an assistant's item is pi's own. Default: those that an export with the view `full` has marked are. */
+  readonly isNative?: (item: ContextItem) => boolean;
+  /** Whether commands that were kept from the model are left out too. Default: false, since pi keeps them from it again. */
+  readonly leavesOutHidden?: boolean;
+}
+
 /**
  * What of a path through a session of pi's the model would see: the newest compaction with what it has kept, behind it what
- * follows; edits are applied; entries that say nothing to the model, answers that have failed and commands that were kept
- * from it are left out; calls without a result are answered as pi answers them. `isNative` says whether an assistant's item
- * is pi's own: by default those that an export with the view `full` has marked. In a path that has nothing of pi's
- * everything stays as it is.
+ * follows; edits are applied; entries that say nothing to the model and answers that have failed are left out; calls without
+ * a result are answered as pi answers them. In a path that has nothing of pi's everything stays as it is.
  */
 export function projectItems(
   path: readonly ContextItem[],
-  note: NoteExport = () => {},
-  isNative: (item: ContextItem) => boolean = isMarked,
+  { note = () => {}, isNative = isMarked, leavesOutHidden = false }: ProjectionOptions = {},
 ): readonly ContextItem[] {
   const shown = shownItems(path, note);
   const edits = editsOf(shown);
   const failed = new Set<string>();
   const visible = shown.flatMap((item) => {
-    const why = unseen(item, isNative(item)) ?? orphaned(item, failed);
+    const isHidden = isState(item) || (leavesOutHidden && isHiddenCommand(item));
+    const isFailed = item.role === "assistant" && isNative(item) && failures.has(item.stopReason ?? "");
+    const why = isHidden ? "not_for_model" : isFailed ? "failed_answer" : orphaned(item, failed);
     if (why === undefined) return edited(item, edits, note);
-    if (why === "failed_answer") for (const { id } of item.toolCalls ?? []) failed.add(id);
+    if (isFailed) for (const { id } of item.toolCalls ?? []) failed.add(id);
     note(why);
     return [];
   });
   return withAnswers(visible, note, isNative).map(withoutMark);
 }
+
+/** How answers end that pi does not send again. */
+const failures: ReadonlySet<string> = new Set(["error", "aborted"]);
 
 /** The newest compaction, what it keeps of what was before it, and what is behind it. */
 function shownItems(path: readonly ContextItem[], note: NoteExport): readonly ContextItem[] {
@@ -70,25 +80,21 @@ function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
   return edits;
 }
 
-/** Why an item is not for the model; undefined: it is. */
-function unseen(item: ContextItem, isNative: boolean): ExportNote | undefined {
-  if (item.role === "assistant") return isNative && isFailed(item) ? "failed_answer" : undefined;
-  if (item.role !== "event") return undefined;
-  const native = nativeOf(item);
-  const isHidden = item.eventType?.startsWith(STATE_EVENT_PREFIX)
-    ? native !== undefined
-    : item.eventType === nativeEventTypes.bashExecution && native?.["excludeFromContext"] === true;
-  return isHidden ? "not_for_model" : undefined;
+/** Whether an item stands for an entry that says nothing to the model. */
+function isState(item: ContextItem): boolean {
+  return (
+    item.role === "event" && item.eventType?.startsWith(STATE_EVENT_PREFIX) === true && nativeOf(item) !== undefined
+  );
+}
+
+function isHiddenCommand(item: ContextItem): boolean {
+  return item.eventType === nativeEventTypes.bashExecution && nativeOf(item)?.["excludeFromContext"] === true;
 }
 
 /** A result of an answer that is left out. pi would send it, and no service would take it. */
 function orphaned({ role, toolCalls = [], toolCallId }: ContextItem, failed: Set<string>): ExportNote | undefined {
   for (const { id } of toolCalls) failed.delete(id);
   return role === "toolResult" && failed.has(toolCallId ?? "") ? "orphan_result" : undefined;
-}
-
-function isFailed({ stopReason }: ContextItem): boolean {
-  return stopReason === "error" || stopReason === "aborted";
 }
 
 const everything: ContentOptions = { includeImages: true, includeReasoning: true };
@@ -127,7 +133,7 @@ function withAnswers(
   };
   for (const item of items) {
     if (item.role === "toolResult") open.delete(item.toolCallId ?? "");
-    else if (item.role !== "system") close();
+    else if (item.role !== "system" && !isHiddenCommand(item)) close();
     answered.push(item);
     if (item.role === "assistant" && isNative(item)) open = missingResults(item);
   }

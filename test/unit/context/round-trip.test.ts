@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ContextItem } from "../../../protocol/context/document.ts";
+import type { ContextItem, Meta } from "../../../protocol/context/document.ts";
 import { exportContext } from "../../../protocol/context/export.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import { normalise } from "../../../protocol/context/normalise.ts";
@@ -7,16 +7,12 @@ import { prepareContext } from "../../../protocol/context/prepare.ts";
 import { sessionEntries } from "../../../protocol/context/session-entries.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { makeTree } from "../../helpers/context-trees.ts";
+import { sessionTarget } from "../../helpers/pi-session.ts";
+import { randomSession } from "../../helpers/random-session.ts";
+import { imported } from "../../helpers/through-document.ts";
+import { Random } from "../../soak/random.ts";
 
 const header = { id: "s", timestamp: 1_800_000_000_000, cwd: "/tmp" };
-
-/** Without what a session has to give to those that came from no node. */
-function withoutNewIds(items: readonly ContextItem[] = [], other: readonly ContextItem[] = []): unknown[] {
-  return items.map((item, index) => {
-    const { nodeId: _, ...rest } = item;
-    return other[index]?.nodeId === undefined ? rest : item;
-  });
-}
 
 test("an export of what was imported is the document, normalised, for 2,000 trees made at random", () => {
   let count = 0;
@@ -33,13 +29,31 @@ test("an export of what was imported is the document, normalised, for 2,000 tree
     const prepared = prepareContext(document, { nodeId, budget: null }, target, defaultContextLimits);
     const lines = [...sessionEntries(prepared, header)].map((entry) => JSON.parse(JSON.stringify(entry)) as unknown);
     const { items } = exportContext(lines, options).document;
-    const [came, went] = [withoutNewIds(items, expected), withoutNewIds(expected, expected)];
     count += 1;
-    if (sorted(came) === sorted(went)) continue;
-    expect(came, `seed ${seed}`).toEqual(went);
+    if (sorted(items) === sorted(expected)) continue;
+    expect(items, `seed ${seed}`).toEqual(expected);
   }
   expect(count).toBeGreaterThan(1_900);
 }, 60_000);
+
+test.each(["projected", "full"] as const)("so is that of what was exported (%s) of 500 sessions of pi's", (view) => {
+  let count = 0;
+  for (let seed = 1; seed <= 500; seed += 1) {
+    const random = new Random(seed);
+    const session = randomSession(random, random.integer(1, 40));
+    const { document } = exportContext(session.entries, { view, includeReasoning: true });
+    const { entries } = imported(document, sessionTarget);
+    if (entries.length === 0) continue;
+    const expected = normalise(document, sessionTarget, { includeReasoning: true, until: "through" }).items;
+    const lines = entries.map((entry) => JSON.parse(JSON.stringify(entry)) as unknown);
+    expect(exportContext(lines, { includeReasoning: true }).document.items, `seed ${seed}`).toEqual(
+      // Those that pi is given back, and keeps from the model.
+      expected?.filter(({ meta }) => (meta?.["native"] as Meta | undefined)?.["excludeFromContext"] !== true),
+    );
+    count += 1;
+  }
+  expect(count).toBeGreaterThan(450);
+});
 
 test("normalising what is normal changes nothing", () => {
   for (let seed = 1; seed <= 500; seed += 1) {
