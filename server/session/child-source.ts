@@ -183,11 +183,20 @@ export class ChildSource {
       return await startPi({
         ...this.#of(kind),
         sessionFile: stored.ephemeral === true ? undefined : stored.file,
+        contextWithinMs: this.#contextWithinMs(stored),
         log: log.child({ generation: stored.generation }),
         ...sinks,
       });
     };
     return await this.#starts.pass(start, { signal: sinks.signal });
+  }
+
+  /**
+   * An extension may start a run before the context is there, which comes behind the start. One whose `session_start`
+   * waited for that run would hold up the start itself, so that the run goes on before the start's time is up.
+   */
+  #contextWithinMs({ context }: StoredSession): number | undefined {
+    return context?.kept === undefined ? undefined : this.#options.limits.child.startTimeoutMs / 2;
   }
 
   async #startWarm(kind: WarmKind, signal: AbortSignal): Promise<Child> {
