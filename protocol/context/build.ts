@@ -2,7 +2,8 @@ import { DELIVERY_MARK } from "../link.ts";
 import { assistantContent } from "./build-assistant.ts";
 import type { BuiltMessage } from "./built.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextTarget, type ImagePart, type TextPart } from "./document.ts";
-import { isRecord, isSummary, type NativeEvent, nativeEventOf, plainText } from "./native-event.ts";
+import { isObject } from "./measure.ts";
+import { isSummary, type NativeEvent, nativeEventOf, plainText } from "./native-event.ts";
 import type { ContextOptions } from "./options.ts";
 
 export type BuildOptions = Pick<ContextOptions, "systemNodes" | "events">;
@@ -135,7 +136,7 @@ function buildNative(item: ContextItem, native: NativeEvent): BuiltMessage {
 
 /** The mark of a delivery in another session says nothing in this one, where it would be taken for one of its own. */
 function withoutMark(details: unknown): unknown {
-  if (!isRecord(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
+  if (!isObject(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
   const { [DELIVERY_MARK]: _, ...rest } = details;
   return rest;
 }

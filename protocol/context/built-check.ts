@@ -1,6 +1,6 @@
 import { WireError } from "../errors.ts";
 import type { BuiltMessage } from "./built.ts";
-import { isRecord } from "./native-event.ts";
+import { isObject } from "./measure.ts";
 
 // What pi must be given of each message. It reads what it is given without a check of its own, and stumbles later.
 
@@ -24,23 +24,23 @@ function each(check: Check): Check {
 /** An object with these fields, and others. */
 function record(fields: Readonly<Record<string, Check>>): Check {
   const named = Object.entries(fields);
-  return (value) => isRecord(value) && named.every(([name, check]) => check(value[name]));
+  return (value) => isObject(value) && named.every(([name, check]) => check(value[name]));
 }
 
 const text = record({ text: isName });
 const image = record({ data: isName, mimeType: isName });
 const isPart: Check = (value) => {
-  const type = isRecord(value) ? value["type"] : undefined;
+  const type = isObject(value) ? value["type"] : undefined;
   return type === "text" ? text(value) : type === "image" && image(value);
 };
 
 const blocks: Readonly<Record<string, Check>> = {
   text: record({ text: isString, textSignature: maybe(isString) }),
   thinking: record({ thinking: isString, thinkingSignature: maybe(isString), redacted: maybe(isFlag) }),
-  toolCall: record({ id: isName, name: isName, arguments: isRecord }),
+  toolCall: record({ id: isName, name: isName, arguments: isObject }),
 };
 const isBlock: Check = (value) => {
-  const type = isRecord(value) ? value["type"] : undefined;
+  const type = isObject(value) ? value["type"] : undefined;
   return typeof type === "string" && Object.hasOwn(blocks, type) && blocks[type]?.(value) === true;
 };
 
@@ -82,7 +82,7 @@ const fieldsOf: { readonly [Role in BuiltMessage["role"]]: Fields } = {
 
 /** The first field of a message that is not as pi needs it, or that pi does not know; undefined: all is well. */
 export function messageFault(message: unknown): string | undefined {
-  if (!isRecord(message)) return "message";
+  if (!isObject(message)) return "message";
   const { role } = message;
   if (typeof role !== "string" || !Object.hasOwn(fieldsOf, role)) return "role";
   const fields = fieldsOf[role as BuiltMessage["role"]];

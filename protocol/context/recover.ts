@@ -94,9 +94,11 @@ function byKey(one: Key, other: Key): number {
  */
 function windowOf(
   tree: ContextTree,
-  { run, answer, leaf }: Anchor,
+  { place: anchor, run, answer, leaf }: Anchor,
   reached: readonly number[],
 ): (place: number) => boolean {
+  // Only results of its own were looked for.
+  if (answer === undefined && tree.at(anchor).role !== "user") return () => true;
   const answers = answer === undefined || reached.includes(answer) ? [...reached] : [...reached, answer];
   if (answers.length === 0 || (answers.length === 1 && answer !== undefined)) return () => true;
   const order = (one: number, other: number): number =>

@@ -191,6 +191,9 @@ export type Values = {
     | (K extends "pi" | "logFile" | "maxChildrenMiB" | "listen" | "tlsCert" | "tlsKey" ? undefined : never);
 };
 
+/** What the objects are that have parts. */
+const groups: Readonly<Record<string, string>> = { context: "Conversations that come from elsewhere." };
+
 /** The configuration file's schema: every part is optional. */
 export const ConfigurationFile = Type.Object(
   {
@@ -213,7 +216,8 @@ function parts(rows: readonly (readonly [string, TSchema])[]): Record<string, TS
     }
   }
   for (const [name, properties] of nested) {
-    found[name] = Type.Optional(Type.Object(properties, { additionalProperties: false }));
+    const description = groups[name] ?? "";
+    found[name] = Type.Optional(Type.Object(properties, { additionalProperties: false, description }));
   }
   return found;
 }

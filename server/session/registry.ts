@@ -5,15 +5,15 @@ import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { agentDirectoryOf, removeIfEmpty, sessionFilePath } from "../pi/session-file.ts";
+import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { type ContextConfiguration, Contexts, type ContextsOptions } from "./context/contexts.ts";
-import { createWithContext, type WithContext } from "./context/creation.ts";
 import type { ContextCaller } from "./context/read-path.ts";
-import { createOptions, type SessionConfiguration } from "./create-options.ts";
-import { CreatedFiles, createFile, removeIfUnused, sumOf } from "./created-files.ts";
+import type { SessionConfiguration } from "./create-options.ts";
+import { CreatedFiles, removeIfUnused, sumOf } from "./created-files.ts";
+import { Creator } from "./creation.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -24,7 +24,6 @@ import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import type { SessionScope } from "./session-scope.ts";
 import { SessionWatch } from "./session-watch.ts";
 import type { WakeLimits } from "./wakes.ts";
-import { admittedDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
   readonly sessions: SessionStore;
@@ -52,14 +51,6 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
   };
 }
 
-/** One call of `session/create`. */
-interface Creation {
-  readonly params: Params<"session/create">;
-  readonly sessionId: string;
-  readonly admit: (scope: SessionScope) => void;
-  readonly caller: ContextCaller;
-}
-
 /** Who may name no file, and waits for ever. */
 const nobody: ContextCaller = { mayReadAny: false, signal: new AbortController().signal };
 
@@ -71,6 +62,7 @@ export class Registry {
   /** Who hears of all sessions. */
   readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
   readonly #created: CreatedFiles;
+  readonly #creator: Creator;
   readonly #catalogue: ModelCatalogue;
   /** Conversations that come from elsewhere, or are given away. */
   readonly contexts: Contexts;
@@ -94,13 +86,11 @@ export class Registry {
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
+    const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
       cwd: options.runDirectory,
-      program: async () => {
-        const { path, version } = await options.locate();
-        return `${path} ${version}`;
-      },
+      program,
       ask: (signal) => this.children.ask({ type: "get_available_models" }, { cwd: options.runDirectory, signal }),
       keepMs: options.limits.keepModelsMs,
     });
@@ -114,15 +104,20 @@ export class Registry {
       find: (sessionId) => this.find(sessionId),
       models: async () => (await this.models(false)).models,
       probe: ({ cwd, options: pi }, signal) => this.children.ask({ type: "get_state" }, { cwd, pi, signal }),
-      program: async () => JSON.stringify(await options.locate()),
+      program,
+    });
+    this.#creator = new Creator({
+      ...options,
+      created: this.#created,
+      contexts: this.contexts,
+      begin: (stored, content) => this.#begin(stored, { content }),
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
 
   /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
   async recover(): Promise<void> {
-    const isKnown = (sessionId: string): boolean => this.#sessions.has(sessionId);
-    await Promise.all([this.#created.sweep(isKnown), this.contexts.sweep(isKnown)]);
+    await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
@@ -144,7 +139,7 @@ export class Registry {
   ): Promise<Session> {
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
-    return await this.#make(sessionId, () => this.#create({ params, sessionId, admit, caller }));
+    return await this.#make(sessionId, () => this.#creator.create({ params, sessionId, admit, caller }));
   }
 
   /** Throws `session_not_found`. */
@@ -268,51 +263,6 @@ export class Registry {
       logs.delete(sessionId),
       this.contexts.forget(sessionId),
     ]);
-  }
-
-  async #create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
-    const cwd = await admittedDirectory(params.cwd, admit);
-    const now = new Date();
-    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
-    const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
-    const { name, sessionDir: directory } = options;
-    const begin = (file: string, given?: WithContext): Promise<Session> =>
-      this.#begin(
-        {
-          sessionId,
-          cwd,
-          file,
-          ...(name === undefined ? {} : { name }),
-          generation: 0,
-          reservedSeq: 0,
-          options: given?.options ?? options,
-          ...(ephemeral && { ephemeral }),
-          ...(profile === undefined ? {} : { profile }),
-          ...(labels === undefined ? {} : { labels }),
-          ...(given === undefined ? {} : { context: given.context }),
-          ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
-          ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
-          ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
-          createdAt: now.getTime(),
-          updatedAt: now.getTime(),
-        },
-        { content: given?.content },
-      );
-    const request = { sessionId, cwd, env: this.#options.env, now, directory };
-    const order = { sessionId, cwd, ephemeral, options, now };
-    return await createWithContext({
-      ...{ contexts: this.contexts, option: params.context, order, caller },
-      begin: async (given) => {
-        if (ephemeral) return await begin(join(this.#options.runDirectory, `${sessionId}.jsonl`), given);
-        const { content } = given ?? {};
-        await this.#created.begin(sessionId, sessionFilePath(request), content);
-        try {
-          return await begin(await createFile(request, content), given);
-        } finally {
-          await this.#created.end(sessionId);
-        }
-      },
-    });
   }
 
   /** `content`: what the file was created with, where that has messages. */

@@ -1,5 +1,4 @@
 import type { By } from "../../protocol/client-identity.ts";
-import type { ContextError } from "../../protocol/context-option.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { ChildExit, LostPrompt, SessionInfo } from "../../protocol/session.ts";
@@ -10,10 +9,11 @@ import type { StoredSession } from "../store/sessions.ts";
 import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { ChildReports } from "./child-reports.ts";
+import type { SessionContext } from "./context/session-context.ts";
 import type { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
-import { lossOf } from "./ephemeral.ts";
+import { isInMemoryAlone, lossOf } from "./ephemeral.ts";
 import { Journal, type SubscribeOptions } from "./journal.ts";
 import { Leaving } from "./leaving.ts";
 import { PiCalls } from "./pi-calls.ts";
@@ -25,7 +25,7 @@ import type { SessionCore } from "./session-core.ts";
 import { dialogsOf } from "./session-dialogs.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { controlOf, queueOf, upkeepOf } from "./session-parts.ts";
+import { contextOf, controlOf, queueOf, resumeIn, upkeepOf } from "./session-parts.ts";
 import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
@@ -48,6 +48,7 @@ export class Session implements SessionCore {
   readonly attribution = new Attribution();
   readonly succession: Succession;
   readonly dialogs: Dialogs;
+  readonly context: SessionContext;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
@@ -59,7 +60,6 @@ export class Session implements SessionCore {
   readonly #custody: Custody;
   readonly #reports: ChildReports;
   readonly #leaving: Leaving;
-  #contextError: ContextError | undefined;
   /** Resolves when all is told of the last child's end. */
   #lastEnded: Promise<void> = Promise.resolve();
 
@@ -78,6 +78,8 @@ export class Session implements SessionCore {
     this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
     const made = { options, record: this.#record, journal: this.#journal };
+    const contextLost = (): void => void this.#life.startOver().then(() => options.abandon(this));
+    this.context = contextOf(made, () => this.#publish({ restored: true }), contextLost);
     this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
     this.scope = queueOf(options, () => this.prompts.idleness.changed());
     this.control = controlOf(made);
@@ -126,7 +128,7 @@ export class Session implements SessionCore {
       provider: this.#provider,
       runStarted: () => void this.runStarted(),
       publish: () => this.#publish(),
-      resume: (child) => this.#resume(child),
+      resume: (child) => resumeIn(this, child, log),
       succeed: (child, hello, file) => options.succeed(this, child, hello, file),
     });
     this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
@@ -135,7 +137,7 @@ export class Session implements SessionCore {
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
-      resume: (child) => this.#resume(child),
+      resume: (child) => resumeIn(this, child, log),
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
     });
   }
@@ -309,7 +311,7 @@ export class Session implements SessionCore {
     try {
       const sinks = this.#reports.sinks(generation);
       const { child, ready } = await this.#options.start(this.#record.stored, { signal, onPi, ...sinks });
-      await this.#giveContext(child, generation);
+      await this.context.give(child, generation);
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.
@@ -319,44 +321,6 @@ export class Session implements SessionCore {
       await this.#custody.notStarted();
       throw error;
     }
-  }
-
-  /** An ephemeral session's pi has nothing of what was said before: each gets the context anew. */
-  async #giveContext(child: Child, generation: number): Promise<void> {
-    if (this.#record.stored.context?.kept === undefined) return;
-    try {
-      await this.#options.giveContext(child, this.#record.stored);
-    } catch (error) {
-      await child.stop();
-      await child.cleaned;
-      if (error instanceof WireError && error.kind === "context_transport_failed") {
-        // Whoever waits for this start hears why it has failed.
-        void this.#life.startOver().then(() => this.#options.abandon(this));
-      }
-      throw error;
-    }
-    if (generation > 1) this.#publish({ restored: true });
-  }
-
-  /** It begins without the context that it was to have. */
-  contextFailed(error: WireError): void {
-    const { code, message, data } = error;
-    this.#contextError = { code, message, data };
-    this.#journal.say("context/failed", { error: this.#contextError });
-    this.#options.log.warn({ error: error.kind }, "a session has begun without its context");
-  }
-
-  /** Why it has no context, where it was to have one. */
-  get contextError(): ContextError | undefined {
-    return this.#contextError;
-  }
-
-  #resume(child: Child): void {
-    this.scope
-      .run(() => this.pushing.resume(child, "now"))
-      .catch((error: unknown) => {
-        this.#options.log.warn({ err: error }, "held pushes could not be brought to the helper");
-      });
   }
 
   async #childEnded(child: Child, exit: ChildExit, hadRun: boolean): Promise<void> {
@@ -373,8 +337,7 @@ export class Session implements SessionCore {
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
   async #recount(at: number): Promise<void> {
     try {
-      const { ephemeral, context } = this.#record.stored;
-      const kind = ephemeral === true && context === undefined ? "sessionLost" : "childEnded";
+      const kind = isInMemoryAlone(this.#record.stored) ? "sessionLost" : "childEnded";
       this.#options.tracker.applyToAll(this.sessionId, { kind, at });
       await this.prompts.childEnded();
     } catch (error) {

@@ -56,10 +56,10 @@ async function listWithFiles(
 
 function created(session: Session): Result<"session/create"> {
   const { context } = session.stored;
-  const { contextError } = session;
+  const { error } = session.context;
   return {
     ...session.info(),
     ...(context === undefined ? {} : { context: context.summary }),
-    ...(contextError === undefined ? {} : { contextError }),
+    ...(error === undefined ? {} : { contextError: error }),
   };
 }

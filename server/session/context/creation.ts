@@ -48,7 +48,7 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
     failure = error;
   }
   const session = await begin();
-  session.contextFailed(failure);
+  session.context.failed(failure);
   return session;
 }
 

@@ -172,14 +172,14 @@ test("with onError warn the session begins without the context, and says why", a
   await using core = await startCore();
   const session = await create(core, { document, mode: "ephemeral", onError: "warn" });
   expect(session.stored.context).toBeUndefined();
-  expect(session.contextError).toMatchObject({ data: { name: "context_mode_conflict" } });
+  expect(session.context.error).toMatchObject({ data: { name: "context_mode_conflict" } });
   const heard = recorder();
   session.subscribe(heard, { after: 0 });
   const { params } = await heard.until(({ method }) => method === "context/failed");
-  expect(params.error).toEqual(session.contextError);
+  expect(params.error).toEqual(session.context.error);
   core.behave("other-context");
   const ephemeral = await create(core, { document, onError: "warn" }, { ephemeral: true });
-  expect(ephemeral.contextError).toMatchObject({ data: { name: "context_transport_failed" } });
+  expect(ephemeral.context.error).toMatchObject({ data: { name: "context_transport_failed" } });
   expect(leftovers(core).filter((name) => name.includes(".context."))).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ContextItem, Meta } from "../../../protocol/context/document.ts";
+import type { ContextItem } from "../../../protocol/context/document.ts";
 import { exportContext } from "../../../protocol/context/export.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import { normalise } from "../../../protocol/context/normalise.ts";
@@ -14,9 +14,9 @@ import { Random } from "../../soak/random.ts";
 
 const header = { id: "s", timestamp: 1_800_000_000_000, cwd: "/tmp" };
 
-test("an export of what was imported is the document, normalised, for 2,000 trees made at random", () => {
+test("an export of what was imported is the document, normalised, for 1,000 trees made at random", () => {
   let count = 0;
-  for (let seed = 1; seed <= 2_000; seed += 1) {
+  for (let seed = 1; seed <= 1_000; seed += 1) {
     const { document, nodeId, target } = makeTree(seed);
     const options = { includeSystem: seed % 2 === 0, includeReasoning: seed % 3 === 0 };
     let expected: readonly ContextItem[];
@@ -33,12 +33,12 @@ test("an export of what was imported is the document, normalised, for 2,000 tree
     if (sorted(items) === sorted(expected)) continue;
     expect(items, `seed ${seed}`).toEqual(expected);
   }
-  expect(count).toBeGreaterThan(1_900);
+  expect(count).toBeGreaterThan(950);
 }, 60_000);
 
-test.each(["projected", "full"] as const)("so is that of what was exported (%s) of 500 sessions of pi's", (view) => {
+test.each(["projected", "full"] as const)("so is that of what was exported (%s) of 200 sessions of pi's", (view) => {
   let count = 0;
-  for (let seed = 1; seed <= 500; seed += 1) {
+  for (let seed = 1; seed <= 200; seed += 1) {
     const random = new Random(seed);
     const session = randomSession(random, random.integer(1, 40));
     const { document } = exportContext(session.entries, { view, includeReasoning: true });
@@ -46,13 +46,10 @@ test.each(["projected", "full"] as const)("so is that of what was exported (%s) 
     if (entries.length === 0) continue;
     const expected = normalise(document, sessionTarget, { includeReasoning: true, until: "through" }).items;
     const lines = entries.map((entry) => JSON.parse(JSON.stringify(entry)) as unknown);
-    expect(exportContext(lines, { includeReasoning: true }).document.items, `seed ${seed}`).toEqual(
-      // Those that pi is given back, and keeps from the model.
-      expected?.filter(({ meta }) => (meta?.["native"] as Meta | undefined)?.["excludeFromContext"] !== true),
-    );
+    expect(exportContext(lines, { includeReasoning: true }).document.items, `seed ${seed}`).toEqual(expected);
     count += 1;
   }
-  expect(count).toBeGreaterThan(450);
+  expect(count).toBeGreaterThan(180);
 });
 
 test("normalising what is normal changes nothing", () => {

@@ -1,0 +1,330 @@
+import { describe, expect, test } from "vitest";
+import type { ContextItem, RepairCode } from "../../../protocol/context/document.ts";
+import {
+  answer,
+  call,
+  calling,
+  chain,
+  list,
+  mend,
+  other,
+  outline,
+  own,
+  png,
+  type Raw,
+  refusal,
+  result,
+  target,
+  user,
+} from "./documents.ts";
+
+function items(...raw: readonly Raw[]): Raw {
+  return list(raw.map((item, timestamp) => ({ timestamp, ...item })));
+}
+
+const noResult = "No result was recorded; the call was interrupted.";
+const openingWords = "(The conversation starts here.)";
+
+/** What each rule finds, and what it makes of it. */
+const rules: readonly [RepairCode, Raw, readonly string[]][] = [
+  ["orphan_result", items(user, result("x"), answer), ["user:Hello", "assistant:Hi"]],
+  ["orphan_result", items(user, { role: "toolResult", content: "4" }, answer), ["user:Hello", "assistant:Hi"]],
+  [
+    "missing_result",
+    items(user, calling(["a", "b"]), result("a"), user),
+    ["user:Hello", "assistant(a,b)", "toolResult(a)", "toolResult(b)", "user:Hello"],
+  ],
+  [
+    "duplicate_result",
+    items(user, calling(["a"]), result("a", "part"), result("a", "whole"), user),
+    ["user:Hello", "assistant(a)", "toolResult(a)", "user:Hello"],
+  ],
+  [
+    "duplicate_call_id",
+    items(user, calling(["a"]), result("a"), calling(["a"]), result("a"), calling(["a"]), result("a")),
+    [
+      "user:Hello",
+      "assistant(a)",
+      "toolResult(a)",
+      "assistant(a-2)",
+      "toolResult(a-2)",
+      "assistant(a-3)",
+      "toolResult(a-3)",
+    ],
+  ],
+  [
+    "late_result",
+    items(user, calling(["a"]), user, result("a"), answer),
+    ["user:Hello", "assistant(a)", "toolResult(a)", "user:Hello", "assistant:Hi"],
+  ],
+  [
+    "late_result",
+    items(user, result("a"), calling(["a"]), user),
+    ["user:Hello", "assistant(a)", "toolResult(a)", "user:Hello"],
+  ],
+  ["wrong_content", items({ role: "user", content: ["Hello"] }, answer), ["user:Hello", "assistant:Hi"]],
+  [
+    "wrong_content",
+    items(user, calling(["a"], { content: null }), result("a")),
+    ["user:Hello", "assistant(a)", "toolResult(a)"],
+  ],
+  ["empty_message", items(user, { role: "assistant", content: "" }, user), ["user:Hello", "user:Hello"]],
+  ["empty_message", items({ role: "user", content: " \n" }, user, answer), ["user:Hello", "assistant:Hi"]],
+  ["leading_assistant", items(answer, user), [`user:${openingWords}`, "assistant:Hi", "user:Hello"]],
+  [
+    "interrupted_assistant",
+    items(user, calling(["a"], { stopReason: "aborted" }), result("a"), user),
+    ["user:Hello", "assistant(a)", "toolResult(a)", "user:Hello"],
+  ],
+  [
+    "foreign_reasoning",
+    items(user, {
+      role: "assistant",
+      model: other,
+      content: [
+        { type: "reasoning", text: "Hm" },
+        { type: "text", text: "Hi" },
+      ],
+    }),
+    ["user:Hello", "assistant:Hi"],
+  ],
+  ["bad_timestamp", items({ ...user, timestamp: "now" }, answer), ["user:Hello", "assistant:Hi"]],
+  ["bad_timestamp", items({ ...user, timestamp: 1e308 }, answer), ["user:Hello", "assistant:Hi"]],
+  ["orphan_tool_node", chain(user, call("a"), result("a")), ["user:Hello", "assistant(a)", "toolResult(a)"]],
+  ["bad_call_id", items(user, calling(["a|b c"]), result("a|b c"), user), expect.anything() as never],
+  [
+    "bad_tool_name",
+    items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x.y" }] }, result("a")),
+    expect.anything() as never,
+  ],
+];
+
+describe.each(rules)("%s", (code, document, golden) => {
+  test("is mended, counted by each time, and names its node", () => {
+    const { items: mended, codes, repairs } = mend(document);
+    expect(new Set(codes)).toEqual(new Set([code]));
+    expect(outline(mended)).toEqual(golden);
+    for (const { detail } of repairs) expect(detail).toMatch(/^(Node "|Item |Call ").+\.$/);
+    expect(mend(items(...(mended as never as Raw[]))).codes).toEqual([]);
+  });
+
+  test("is an error where nothing is to be mended", () => {
+    expect(refusal(() => mend(document, { repair: false }))).toMatchObject({
+      kind: "context_invalid",
+      status: 422,
+      data: { code },
+      message: expect.stringMatching(/\.$/),
+    });
+  });
+});
+
+test("every rule of the table has its case, but for what adapts a sound context to its model", async () => {
+  const { repairCodes } = await import("../../../protocol/context/document.ts");
+  const adaptations = ["lone_surrogate", "image_left_out"];
+  expect(repairCodes.filter((code) => !rules.some(([one]) => one === code))).toEqual(adaptations);
+});
+
+test("the node that is wrong is named", () => {
+  const document = chain(user, calling(["a"]), user);
+  expect(mend(document).repairs).toEqual([{ code: "missing_result", nodeId: "n1", detail: 'Call "a" has no result.' }]);
+  expect(refusal(() => mend(document, { repair: false })).data).toEqual({ code: "missing_result", nodeId: "n1" });
+});
+
+test("a call without a result gets one that says so, as an error of its tool", () => {
+  const { items: mended } = mend(items(user, calling(["a"])));
+  expect(mended[2]).toEqual({
+    role: "toolResult",
+    toolCallId: "a",
+    toolName: "bash",
+    content: [{ type: "text", text: noResult }],
+    isError: true,
+    timestamp: 1,
+  });
+});
+
+test("the later of two results is kept, and results stay in the order in which they came", () => {
+  const twice = mend(items(user, calling(["a"]), result("a", "part"), result("a", "whole"))).items;
+  expect(twice[2]?.content).toEqual([{ type: "text", text: "whole" }]);
+  const { items: mended, codes } = mend(items(user, calling(["a", "b"]), result("b"), result("a")));
+  expect(outline(mended)).toEqual(["user:Hello", "assistant(a,b)", "toolResult(b)", "toolResult(a)"]);
+  expect(codes).toEqual([]);
+});
+
+test("parallel calls of one id have the results in turn", () => {
+  const document = items(user, calling(["a", "a"]), result("a", "first"), result("a", "second"));
+  const { items: mended } = mend(document);
+  expect(outline(mended)).toEqual(["user:Hello", "assistant(a,a-2)", "toolResult(a)", "toolResult(a-2)"]);
+  expect(mended[3]?.content).toEqual([{ type: "text", text: "second" }]);
+});
+
+test("a suffix is never an id that is there already", () => {
+  const { items: mended } = mend(items(user, calling(["a", "a-2", "a"]), result("a"), result("a-2"), result("a")));
+  expect(outline(mended).slice(1)).toEqual([
+    "assistant(a,a-2,a-3)",
+    "toolResult(a)",
+    "toolResult(a-2)",
+    "toolResult(a-3)",
+  ]);
+});
+
+test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(65)])(
+  "the id %j becomes one that all take",
+  (id) => {
+    const { items: mended } = mend(items(user, calling([id]), result(id)));
+    const made = mended[1]?.toolCalls?.[0]?.id ?? "";
+    expect(made).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+    expect(made).toMatch(/_[0-9a-f]{8}$/);
+    expect(mended[2]?.toolCallId).toBe(made);
+    expect(mended[1]?.meta).toEqual({ originalCalls: [{ id: made, originalId: id }] });
+    expect(mended[2]?.meta).toEqual({ originalCallId: id });
+  },
+);
+
+test("ids that differ only in what is replaced stay different", () => {
+  const { items: mended } = mend(items(user, calling(["a|b", "a b"]), result("a|b", "1"), result("a b", "2")));
+  const [first, second] = mended[1]?.toolCalls ?? [];
+  expect(first?.id).not.toBe(second?.id);
+  expect(mended.slice(2).map((item) => item.toolCallId)).toEqual([first?.id, second?.id]);
+});
+
+test("a tool's name that not all take is replaced in its result too, and kept in meta", () => {
+  const { items: mended } = mend(
+    items(user, { role: "assistant", toolCalls: [{ id: "a", name: "mcp.x/y" }] }, result("a")),
+  );
+  expect(mended[1]?.toolCalls?.[0]?.name).toBe("mcp_x_y");
+  expect(mended[1]?.meta).toEqual({ originalCalls: [{ id: "a", originalName: "mcp.x/y" }] });
+  expect(mended[2]?.toolName).toBe("mcp_x_y");
+});
+
+test("the target's own messages keep ids, names, reasoning and blocks", () => {
+  const responses = { ...target, api: "openai-responses" };
+  const model = { ...own, api: responses.api };
+  const blocks = [
+    { type: "thinking", thinking: "Hm", thinkingSignature: "s" },
+    { type: "text", text: "So", textSignature: "t" },
+    { type: "toolCall", id: "call_1|fc_1", name: "a.b", arguments: { x: 1 }, thoughtSignature: "u" },
+  ];
+  const document = items(user, { role: "assistant", content: "other", model, blocks }, result("call_1|fc_1"));
+  const { items: mended, codes } = mend(document, { target: responses });
+  expect(codes).toEqual([]);
+  expect(mended[1]).toMatchObject({
+    blocks,
+    content: [
+      { type: "reasoning", text: "Hm", signature: "s" },
+      { type: "text", text: "So" },
+    ],
+    toolCalls: [{ id: "call_1|fc_1", name: "a.b", arguments: { x: 1 } }],
+  });
+  expect(mended[2]).toMatchObject({ toolCallId: "call_1|fc_1", toolName: "a.b" });
+});
+
+test("for any other model blocks are nothing", () => {
+  const blocks = [{ type: "toolCall", id: "x", name: "y", arguments: {} }];
+  const { items: mended } = mend(items(user, { ...answer, model: other, blocks }));
+  expect(mended[1]).toEqual({
+    ...answer,
+    content: [{ type: "text", text: "Hi" }],
+    model: other,
+    stopReason: "stop",
+    timestamp: 1,
+  });
+});
+
+test("blocks that are not as pi has them give way to the format's own fields", () => {
+  for (const block of [{ type: "image" }, { type: "text" }, { type: "toolCall", id: 1, name: "x", arguments: {} }]) {
+    const { items: mended } = mend(items(user, { ...answer, model: own, blocks: [block] }));
+    expect(mended[1]?.blocks).toBeUndefined();
+    expect(mended[1]?.content).toEqual([{ type: "text", text: "Hi" }]);
+  }
+});
+
+test("an id that is there twice is changed in the target's own blocks too, in the part that must be unique", () => {
+  const responses = { ...target, api: "openai-responses" };
+  const step = {
+    role: "assistant",
+    model: { ...own, api: responses.api },
+    blocks: [{ type: "toolCall", id: "call_1|fc_1", name: "a", arguments: {}, thoughtSignature: "u" }],
+  };
+  const document = items(user, step, result("call_1|fc_1"), step, result("call_1|fc_1"));
+  const { items: mended } = mend(document, { target: responses });
+  expect(mended[3]?.blocks).toEqual([
+    { type: "toolCall", id: "call_1-2", name: "a", arguments: {}, thoughtSignature: "u" },
+  ]);
+  expect(mended[4]?.toolCallId).toBe("call_1-2");
+});
+
+test("an assistant with calls ends as toolUse, any other as stop", () => {
+  const reasons = (stopReason: string) =>
+    mend(items(user, calling(["a"], { stopReason }), result("a"), { ...answer, stopReason })).items.map(
+      (item) => item.stopReason,
+    );
+  for (const reason of ["stop", "toolUse", "error", "aborted", "length", "end_turn"]) {
+    expect(reasons(reason), reason).toEqual([undefined, "toolUse", undefined, "stop"]);
+  }
+});
+
+test("lone surrogates become U+FFFD in texts and in arguments, and are no error", () => {
+  const document = items(
+    { role: "user", content: "a\ud800b" },
+    { role: "assistant", toolCalls: [{ id: "a", name: "x", arguments: { "k\udc00": ["\ud800"] } }] },
+    result("a", "\udc00"),
+  );
+  const { items: mended, codes } = mend(document, { repair: false });
+  expect(mended[0]?.content).toEqual([{ type: "text", text: "a\ufffdb" }]);
+  expect(mended[1]?.toolCalls?.[0]?.arguments).toEqual({ "k\ufffd": ["\ufffd"] });
+  expect(mended[2]?.content).toEqual([{ type: "text", text: "\ufffd" }]);
+  expect(codes).toEqual(["lone_surrogate", "lone_surrogate", "lone_surrogate"]);
+});
+
+test("images stay for a model that takes them, and are one text of type and size for any other", () => {
+  const image = { type: "image", data: png, mimeType: "image/png" };
+  const document = items({ role: "user", content: [image] }, calling(["a"]), { ...result("a"), content: [image] });
+  const kept = mend(document);
+  expect([kept.items[0]?.content, kept.items[2]?.content, kept.codes]).toEqual([[image], [image], []]);
+  const left = mend(document, { target: { ...target, takesImages: false }, repair: false });
+  const text = [{ type: "text", text: "[Image left out: image/png, 8 bytes]" }];
+  expect([left.items[0]?.content, left.items[2]?.content, left.codes]).toEqual([
+    text,
+    text,
+    ["image_left_out", "image_left_out"],
+  ]);
+});
+
+test("images that no service takes, and those of assistants, are left out for every model", () => {
+  const image = (mimeType: string) => [{ type: "image", data: png, mimeType }];
+  const document = items(
+    { role: "user", content: image("image/svg+xml") },
+    { role: "assistant", content: image("image/png") },
+  );
+  const { items: mended } = mend(document);
+  expect(outline(mended)).toEqual([
+    "user:[Image left out: image/svg+xml, 8 bytes]",
+    "assistant:[Image left out: image/png, 8 bytes]",
+  ]);
+});
+
+test("a context of which nothing is left is refused", () => {
+  expect(refusal(() => mend(items({ role: "user", content: "" })))).toMatchObject({
+    kind: "context_invalid",
+    data: { code: "nothing_selected" },
+  });
+});
+
+test("a missing time is one more than the one before", () => {
+  const times = (mended: readonly ContextItem[]) => mended.map(({ timestamp }) => timestamp);
+  const { timestamp: _, ...timeless } = { timestamp: 0, ...user };
+  expect(times(mend(list([timeless, { ...answer, timestamp: 40 }, timeless, timeless])).items)).toEqual([
+    1, 40, 41, 42,
+  ]);
+  expect(times(mend(list([{ ...user, timestamp: 8.64e15 }, timeless])).items)).toEqual([8.64e15, 8.64e15]);
+});
+
+test("an event may begin a conversation, and system items stay where they are", () => {
+  const event = { role: "event", eventType: "ci", content: "green" };
+  expect(mend(items({ role: "system", content: "S" }, event, answer)).codes).toEqual([]);
+  expect(outline(mend(items({ role: "system", content: "S" }, answer)).items)).toEqual([
+    "system:S",
+    `user:${openingWords}`,
+    "assistant:Hi",
+  ]);
+});
