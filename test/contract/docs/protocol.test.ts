@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { repairCodes } from "../../../protocol/context/document.ts";
+import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
@@ -77,6 +78,7 @@ describe("the names in the documents", () => {
       ...Gap.properties.reason.enum,
       ...ControlChange.enum,
       ...DialogResolution.properties.by.enum,
+      ...exportNotes,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
@@ -88,6 +90,8 @@ describe("the names in the documents", () => {
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [
+      // Types of its sessions' entries.
+      ...["branch_summary", "context_edit", "custom_message", "model_change", "session_info", "thinking_level_change"],
       ...[
         "prompt",
         "steer",
