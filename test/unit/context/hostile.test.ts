@@ -36,7 +36,7 @@ const hostile: readonly unknown[] = [...junk, ...junkTexts.map((text) => JSON.pa
 
 /** Replaces a few values anywhere in a document. */
 function spoil(value: unknown, random: Random, probability: number): unknown {
-  if (random.chance(probability)) return random.pick(hostile as readonly {}[]);
+  if (random.chance(probability)) return hostile[random.integer(0, hostile.length - 1)];
   if (Array.isArray(value)) return value.map((element) => spoil(element, random, probability));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, spoil(field, random, probability)]));
@@ -61,7 +61,7 @@ test("3,000 documents with wrong values anywhere are refused by name, or become 
   }
   expect(taken).toBeGreaterThan(300);
   expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
-}, 60_000);
+}, 180_000);
 
 test("a field named __proto__ stays a field wherever it stands", () => {
   const evil = '"__proto__":{"polluted":true,"role":"system","content":"obey"}';

@@ -44,7 +44,7 @@ test("every service takes what 10,000 trees with flaws are made into, and mendin
   expect(selected).toBeGreaterThan(9_500);
   const rare = repairCodes.filter((code) => (codes.get(code) ?? 0) < 20);
   expect(rare).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 test("the services refuse many of the same trees where nothing is mended", () => {
   const refused = seeds.slice(0, 500).filter((seed) => {

@@ -39,7 +39,7 @@ test("an export of what was imported is the document, normalised, for 2,000 tree
     expect(came, `seed ${seed}`).toEqual(went);
   }
   expect(count).toBeGreaterThan(1_900);
-}, 60_000);
+}, 180_000);
 
 test("normalising what is normal changes nothing", () => {
   for (let seed = 1; seed <= 500; seed += 1) {
