@@ -2,6 +2,7 @@ import { attach } from "./figures/attach.ts";
 import { coldCreate } from "./figures/cold-create.ts";
 import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
+import { contextCost } from "./figures/context.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
@@ -52,6 +53,7 @@ export const figures = {
   "event-log": eventLog,
   replay,
   "command-start": commandStart,
+  context: contextCost,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

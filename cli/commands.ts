@@ -1,6 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { connectCommands } from "./connect/spec.ts";
+import { contextCommands } from "./context-commands.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { dialogCommands } from "./dialog-commands.ts";
 import { hostCommands } from "./host-commands.ts";
@@ -218,6 +219,7 @@ export const commands = {
   ...watchCommands,
   ...deliveryCommands,
   ...sessionCommands,
+  ...contextCommands,
   ...dialogCommands,
   ...connectCommands,
   ...hostCommands,

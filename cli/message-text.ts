@@ -1,5 +1,5 @@
 import { addAbortSignal, type Readable } from "node:stream";
-import { UsageError } from "./errors.ts";
+import { CommandError, UsageError } from "./errors.ts";
 
 export interface TextSource {
   readonly command: string;
@@ -21,10 +21,20 @@ export async function messageText({ command, words, stdin, signal }: TextSource)
   return text;
 }
 
-async function readAll(stdin: Readable, signal: AbortSignal): Promise<string> {
+/** All of a stream as text, without a line break at its end. Throws `too_large`. */
+export async function readAll(
+  stdin: Readable,
+  signal: AbortSignal,
+  maxBytes = Number.POSITIVE_INFINITY,
+): Promise<string> {
   const chunks: Buffer[] = [];
+  let bytes = 0;
   try {
-    for await (const chunk of addAbortSignal(signal, stdin)) chunks.push(Buffer.from(chunk as Uint8Array));
+    for await (const chunk of addAbortSignal(signal, stdin)) {
+      bytes += (chunk as Uint8Array).byteLength;
+      if (bytes > maxBytes) throw new CommandError("too_large", `stdin has more than ${maxBytes} bytes: give a file.`);
+      chunks.push(Buffer.from(chunk as Uint8Array));
+    }
   } catch (error) {
     signal.throwIfAborted();
     throw error;

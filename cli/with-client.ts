@@ -14,22 +14,29 @@ export interface ClientUse {
   readonly note?: (text: string) => void;
 }
 
-/** Runs `use` with a client of the daemon, which is started if none runs and the options do not forbid it. */
-export async function withClient<T>(
-  { options, output, env, signal, reconnect, note }: ClientUse,
-  use: (client: Client) => Promise<T>,
-): Promise<T> {
+/**
+ * The state directory of the daemon, which is started if none runs and the options do not forbid it. What there is to
+ * know of that goes to stderr, or to `note`.
+ */
+export async function ensured({ options, output, env, signal, note }: ClientUse): Promise<string> {
   const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
   const stateDir = stateDirectory(options["state-dir"], env);
-  if (options["no-start"] !== true) {
-    const background = await ensureDaemon({ stateDir, env, signal });
-    const skew = background.kind === "wasRunning" ? olderDaemon(background.running.info) : undefined;
-    if (skew !== undefined) tell("daemon_older", skew);
-    if (background.kind === "started") {
-      const { pid } = background.address;
-      tell("daemon_started", `no daemon was running, so one was started (process ${pid}, log ${background.log})`);
-    }
+  if (options["no-start"] === true) return stateDir;
+  const background = await ensureDaemon({ stateDir, env, signal });
+  const skew = background.kind === "wasRunning" ? olderDaemon(background.running.info) : undefined;
+  if (skew !== undefined) tell("daemon_older", skew);
+  if (background.kind === "started") {
+    const { pid } = background.address;
+    tell("daemon_started", `no daemon was running, so one was started (process ${pid}, log ${background.log})`);
   }
+  return stateDir;
+}
+
+/** Runs `use` with a client of the daemon, which is started if none runs and the options do not forbid it. */
+export async function withClient<T>(clientUse: ClientUse, use: (client: Client) => Promise<T>): Promise<T> {
+  const { output, signal, reconnect, note } = clientUse;
+  const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
+  const stateDir = await ensured(clientUse);
   const client = await connect({ stateDir, signal, name: "pi-rpcd", reconnect: reconnect ?? false });
   client.onConnection((event) => {
     if (event.kind === "lost" && event.attempt === 1) tell("connection_lost", "the daemon has gone; waiting for it");

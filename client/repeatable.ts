@@ -24,6 +24,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/subscribe": "never",
   "session/unsubscribe": "never",
   "session/events": "read",
+  "context/inspect": "read",
+  "context/export": "read",
   "session/prompt": "idempotency_key",
   "session/steer": "idempotency_key",
   "session/followUp": "idempotency_key",

@@ -246,6 +246,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     guarded("session_shutdown", ({ reason }) => {
       timer.stop();
       pending.clear();
+      structured.close();
       isClosed = true;
       if (reason === "quit") tracker.hear({ kind: "over", code: "session_closed" });
       releaseMemory(memory, reason === "quit");

@@ -52,6 +52,8 @@ export interface Memory {
   request: WatchedRequest | undefined;
   /** What stands in front of the conversation in each request, and in no file. */
   context: HeldContext | undefined;
+  /** A context is to come until this `performance.now()`, and no request is made before it has. */
+  contextDueBy: number | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -67,6 +69,7 @@ export function emptyMemory(): Memory {
     watch: unwatched,
     request: undefined,
     context: undefined,
+    contextDueBy: undefined,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import type { HelperConfig } from "../protocol/link.ts";
 import { findOrStartEngine } from "./engine.ts";
 import type { Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
 import { takeHelperConfig } from "./link/config.ts";
-import { isLinkKept, type LinkIdentity } from "./memory.ts";
+import { isLinkKept } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
 
 export interface OpenOptions {
@@ -18,20 +19,23 @@ export interface OpenOptions {
  * an extension's entry anew at each reload or replacement of the session; the link stays what it was.
  */
 export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): void {
-  const given = takeLink(entry);
+  const given = takeConfig();
   if (given === undefined && !isLinkKept(entry)) return;
   const engine = findOrStartEngine(pi);
-  engine.memory.link ??= given;
+  if (engine.memory.link === undefined && given !== undefined) {
+    const { statusKey, contextWithinMs } = given;
+    engine.memory.link = { owner: entry, statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
+    if (contextWithinMs !== undefined) engine.memory.contextDueBy = performance.now() + contextWithinMs;
+  }
   const { link } = engine.memory;
   if (link?.owner !== entry) return;
   for (const part of parts) engine.add(part);
   linkToDaemon(pi, engine, link);
 }
 
-function takeLink(owner: string): LinkIdentity | undefined {
+function takeConfig(): HelperConfig | undefined {
   try {
-    const config = takeHelperConfig(process.env);
-    return config && { owner, statusKey: config.statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
+    return takeHelperConfig(process.env);
   } catch (thrown) {
     // The daemon, which waits for a hello, reads pi's stderr.
     process.stderr.write(`pi-rpcd: the helper extension has no link to its daemon. ${messageOf(thrown)}\n`);

@@ -67,6 +67,7 @@ export class RequestPipeline {
   readonly #stages = new Map<PipelineHook, Map<string, AnyStage>>();
   readonly #fault: (where: string, thrown: unknown) => void;
   #pi: ExtensionAPI | undefined;
+  #gate: (ctx: ExtensionContext) => Promise<void> | undefined = () => undefined;
 
   constructor(fault: (where: string, thrown: unknown) => void) {
     this.#fault = fault;
@@ -79,6 +80,11 @@ export class RequestPipeline {
     const isFirst = stages.size === 0;
     this.#stages.set(hook, stages.set(name, stage as AnyStage));
     if (isFirst && this.#pi !== undefined) this.#take[hook](this.#pi);
+  }
+
+  /** Has each request wait for what `gate` gives, if anything, before the stages look at its messages. */
+  wait(gate: (ctx: ExtensionContext) => Promise<void> | undefined): void {
+    this.#gate = gate;
   }
 
   /** Puts a value through a hook's stages. Gives the value itself when no stage had another. */
@@ -96,6 +102,15 @@ export class RequestPipeline {
     return current as Hooks[H]["value"];
   }
 
+  #opened(ctx: ExtensionContext): Promise<void> | undefined {
+    try {
+      return this.#gate(ctx);
+    } catch (thrown) {
+      this.#fault("context_with_system/wait", thrown);
+      return undefined;
+    }
+  }
+
   /** Takes the hooks that have stages, and each other one when it gets its first. */
   install(pi: ExtensionAPI): void {
     this.#pi = pi;
@@ -106,8 +121,12 @@ export class RequestPipeline {
     context: (pi) => void pi.on("context", (event, ctx) => void this.run("context", event, ctx)),
     context_with_system: (pi) =>
       void pi.on("context_with_system", ({ messages }, ctx) => {
-        const made = this.run("context_with_system", messages, ctx);
-        return made === messages ? undefined : { messages: [...made] };
+        const answer = () => {
+          const made = this.run("context_with_system", messages, ctx);
+          return made === messages ? undefined : { messages: [...made] };
+        };
+        const opened = this.#opened(ctx);
+        return opened === undefined ? answer() : opened.then(answer, answer);
       }),
     before_provider_request: (pi) =>
       void pi.on("before_provider_request", ({ payload }, ctx) => {

@@ -40,6 +40,11 @@ export interface HelperConfig {
   readonly link: number;
   /** The status key of this child's outward frames. Unguessable, so that no other extension can write them by accident. */
   readonly statusKey: string;
+  /**
+   * A `context` frame follows. No request is made without it for this many milliseconds, though an extension start a run at
+   * once; behind them requests are made as if none had been promised. Absent: none follows.
+   */
+  readonly contextWithinMs?: number;
 }
 
 /** A push on its way: what the helper needs to hand it over. */

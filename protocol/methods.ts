@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { commandMethods } from "./command-methods.ts";
+import { contextMethods } from "./context-methods.ts";
 import { controlMethods } from "./control-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
@@ -32,6 +33,7 @@ export const methods = {
   ...deliveryMethods,
   ...dialogMethods,
   ...tokenMethods,
+  ...contextMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 
 export type MethodName = keyof typeof methods;

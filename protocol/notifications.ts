@@ -1,5 +1,6 @@
 import type { Static, TSchema } from "typebox";
 import { By } from "./client-identity.ts";
+import { ContextError } from "./context-option.ts";
 import { Control, ControlChange } from "./control.ts";
 import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
@@ -57,6 +58,12 @@ export const notifications = {
         session: SessionInfo,
         lostPrompts: Type.Optional(
           Type.Array(LostPrompt, { description: "Prompts that pi had accepted and that its end has lost." }),
+        ),
+        restored: Type.Optional(
+          Type.Literal(true, {
+            description:
+              "An ephemeral session has another pi, which has the session's context alone: what was said since is lost.",
+          }),
         ),
       },
       { additionalProperties: false },
@@ -159,6 +166,14 @@ export const notifications = {
     summary: "What extensions inside pi have in the background: all of it, at each change. For display only.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, pending: Type.Array(PendingItem, { maxItems: 100 }) },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "context/failed": {
+    summary: "A session has started without the context that it was to have, since `context.onError` is `warn`.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, error: ContextError },
       { additionalProperties: false },
     ),
     since: "0.1.0",

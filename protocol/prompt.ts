@@ -71,6 +71,13 @@ export const PromptResult = Type.Object(
       }),
     ),
     textTruncated: Type.Optional(Type.Boolean({ description: "There was more of it." })),
+    warnings: Type.Optional(
+      Type.Array(Type.Enum(["duplicate_prompt"]), {
+        maxItems: 1,
+        description:
+          "`duplicate_prompt`: the session's context ends with this very text, unanswered: the model reads it twice.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );

@@ -1,3 +1,5 @@
+import { contextErrors } from "./context-methods.ts";
+import { ContextError, ContextOption, ContextSummary } from "./context-option.ts";
 import { OnForeignWrite } from "./custody.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { DialogPolicy } from "./dialog.ts";
@@ -8,6 +10,19 @@ import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo, SessionState } from "./session.ts";
 import { sessionOptions } from "./session-options.ts";
 import { StoredSessionInfo } from "./stored-session.ts";
+
+/** A session that was just created. */
+const CreatedSession = Type.Object(
+  {
+    ...SessionInfo.properties,
+    context: Type.Optional(ContextSummary),
+    contextError: Type.Optional({
+      ...ContextError,
+      description: "Why the session has no context, where `context.onError` is `warn`.",
+    }),
+  },
+  { additionalProperties: false },
+);
 
 /** Rows of the method table about the life of sessions. */
 export const sessionMethods = {
@@ -32,9 +47,10 @@ export const sessionMethods = {
             "How long the session's pi may be idle before it is ended until it is needed again. 0: for ever. Default: as the daemon has it.",
         }),
       ),
+      context: Type.Optional({ ...ContextOption, description: "A conversation that the session goes on with." }),
       idempotencyKey,
     }),
-    result: SessionInfo,
+    result: CreatedSession,
     http: { verb: "POST", path: "/v1/sessions" },
     scope: "none",
     capability: "prompt",
@@ -55,6 +71,9 @@ export const sessionMethods = {
       "startup_dialog",
       "link_failed",
       "conflict",
+      ...contextErrors,
+      "session_not_found",
+      "session_file_unusable",
       "overloaded",
       "shutting_down",
     ],

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** pi's names for the provider, one for each API. */
-export type ScriptedName = "scripted" | "scripted-anthropic" | "scripted-google";
+export type ScriptedName = "scripted" | "scripted-responses" | "scripted-anthropic" | "scripted-google";
 
 export interface AgentDirOptions {
   /** The provider that the models are at. */
@@ -49,6 +49,7 @@ export interface AgentDir {
 const apis: Readonly<Record<ScriptedName, { readonly api: string; readonly base: keyof ProviderAddress["baseUrls"] }>> =
   {
     scripted: { api: "openai-completions", base: "openai" },
+    "scripted-responses": { api: "openai-responses", base: "openai" },
     "scripted-anthropic": { api: "anthropic-messages", base: "anthropic" },
     "scripted-google": { api: "google-generative-ai", base: "google" },
   };

@@ -3,7 +3,10 @@ import type { Violation } from "./dialect.ts";
 import type { JsonObject } from "./json.ts";
 import { countText, type RequestMessage, type TextScope } from "./messages.ts";
 
-export type ApiName = "openai" | "anthropic" | "google";
+export type ApiName = "openai" | "openai-responses" | "anthropic" | "google";
+
+/** OpenAI Responses takes no lower limit for an answer, and pi raises lower ones to it. */
+const leastTokens: Readonly<Partial<Record<ApiName, number>>> = { "openai-responses": 16 };
 
 /**
  * - `answered`: all of an answer with status 200 was handed to the system.
@@ -43,7 +46,7 @@ export interface ReceivedRequest {
 export interface LogEntry extends ReceivedRequest {
   /** Why it was refused, in the words of a real provider (the response has the first), or what failed in the script. */
   readonly violations: readonly string[];
-  /** Asks for at most one token, as pi does to keep a prompt cache warm. */
+  /** Asks for the fewest tokens there may be (one, over OpenAI Responses 16), as pi does to keep a prompt cache warm. */
   readonly isWarming: boolean;
   readonly status: number | undefined;
   readonly headersSentAt: number | undefined;
@@ -105,7 +108,7 @@ export class RecordedRequest implements LogEntry {
   }
 
   get isWarming(): boolean {
-    return this.maxTokens === 1;
+    return this.maxTokens === (leastTokens[this.api] ?? 1);
   }
   get violations(): readonly string[] {
     return this.#violations;

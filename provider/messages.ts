@@ -17,7 +17,7 @@ export interface RequestToolResult {
 
 /** One message of a model request, in one shape for all APIs. The grouping stays the request's own. */
 export interface RequestMessage {
-  /** `developer` reads as `system`, `model` as `assistant`. Only OpenAI has `tool`: elsewhere users carry results. */
+  /** `developer` reads as `system`, `model` as `assistant`. Only OpenAI's APIs have `tool`: elsewhere users carry results. */
   readonly role: MessageRole;
   readonly texts: readonly string[];
   readonly thinking: readonly string[];

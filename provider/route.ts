@@ -2,6 +2,7 @@ import type { Dialect, Target } from "./dialect.ts";
 import { anthropic } from "./dialects/anthropic.ts";
 import { google } from "./dialects/google.ts";
 import { openai } from "./dialects/openai.ts";
+import { openaiResponses } from "./dialects/openai-responses.ts";
 
 export interface Route {
   readonly dialect: Dialect;
@@ -10,13 +11,14 @@ export interface Route {
 
 /** What the 404 for any other path says. */
 export const routesHelp =
-  "POST …/chat/completions, POST …/v1/messages, POST …/models/{id}:streamGenerateContent?alt=sse";
+  "POST …/chat/completions, POST …/responses, POST …/v1/messages, POST …/models/{id}:streamGenerateContent?alt=sse";
 
 /** Which API a request speaks, by the end of its path: any base path will do. */
 export function routeOf(method: string | undefined, url: string): Route | undefined {
   if (method !== "POST") return undefined;
   const [path = "", query = ""] = url.split("?", 2);
   if (path.endsWith("/chat/completions")) return { dialect: openai, target: {} };
+  if (path.endsWith("/responses")) return { dialect: openaiResponses, target: {} };
   if (path.endsWith("/v1/messages")) return { dialect: anthropic, target: {} };
   const match = /\/models\/([^/]+):(generateContent|streamGenerateContent)$/.exec(path);
   if (match?.[1] === undefined) return undefined;

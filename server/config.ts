@@ -11,6 +11,25 @@ export const limits = {
   maxWaitingCalls: 256,
   /** How long pi's list of models is kept while nothing changes that it is made of. */
   keepModelsMs: 5 * 60 * 1_000,
+  context: {
+    /** How long a helper may take to confirm the context of an ephemeral session. */
+    ackTimeoutMs: 10_000,
+    /** Larger documents are prepared by another thread, of which there are so many at a time; further ones wait. */
+    maxOwnBytes: 512 * 1024,
+    maxThreads: 2,
+    maxWaiting: 64,
+    /** One thread's work, with its wait for a place. */
+    workTimeoutMs: 60_000,
+    /** Memory of one thread. */
+    maxThreadMiB: 4_096,
+    /** What is given in an answer: the items of an inspection, and an export. */
+    maxInlineBytes: 8 * 1024 * 1024,
+    /** Exports as files: how long they are kept, and how many. */
+    keepExportsMs: 60 * 60 * 1_000,
+    maxExports: 32,
+    /** Which model pi takes for which options, while nothing changes that this follows from. */
+    maxKnownTargets: 256,
+  },
   calls: {
     /** Clients' commands to one session's pi that it has not answered. */
     maxUnansweredCommands: 256,

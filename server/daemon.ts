@@ -6,6 +6,7 @@ import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
 import { configure, type Sources } from "./configuration/configuration.ts";
+import { contextConfiguration } from "./configuration/context.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -25,6 +26,7 @@ import { Clients } from "./rpc/clients.ts";
 import { createDispatcher } from "./rpc/dispatcher.ts";
 import { governed } from "./rpc/governance.ts";
 import { commandHandlers } from "./rpc/handlers/command.ts";
+import { contextHandlers } from "./rpc/handlers/context.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
@@ -159,6 +161,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       taker: { daemonId: randomUUID(), stateDir: state.path },
       logs,
       dialogs,
+      contexts: contextConfiguration(configured),
       limits: {
         ...limits,
         ...lifeLimits(configured),
@@ -231,6 +234,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...controlHandlers(registry, clients),
       ...dialogHandlers(registry, dialogs),
       ...tokenHandlers(tokens),
+      ...contextHandlers(registry),
     };
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const rules = governance(clients, registry, tracker, dialogs);

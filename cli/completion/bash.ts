@@ -46,6 +46,14 @@ _pi_rpcd_files() {
   compopt -o filenames 2>/dev/null || :
 }
 
+_pi_rpcd_sources() {
+  local ids
+  _pi_rpcd_sessions
+  ids=("\${COMPREPLY[@]}")
+  _pi_rpcd_files -f
+  COMPREPLY+=("\${ids[@]}")
+}
+
 # Not by compgen -W, which runs the commands that its words name.
 _pi_rpcd_sessions() {
   local id
@@ -103,6 +111,8 @@ complete -F _pi_rpcd pi-rpcd
         return "_pi_rpcd_files -d;";
       case "sessions":
         return "_pi_rpcd_sessions;";
+      case "sources":
+        return "_pi_rpcd_sources;";
       case "commands":
         return `_pi_rpcd_words "${names}";`;
     }

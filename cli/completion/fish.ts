@@ -37,6 +37,8 @@ ${lines.join("\n")}
         return " -a '(__fish_complete_path)'";
       case "directories":
         return " -a '(__fish_complete_directories)'";
+      case "sources":
+        return " -a '(__pi_rpcd_sessions; __fish_complete_path)'";
       case "sessions":
         return " -a '(__pi_rpcd_sessions)'";
       case "commands":

@@ -7,6 +7,8 @@ export type Completes =
   | { readonly kind: "files" }
   | { readonly kind: "directories" }
   | { readonly kind: "sessions" }
+  /** Sessions and files. */
+  | { readonly kind: "sources" }
   | { readonly kind: "commands" };
 
 export type Commands = Readonly<Record<string, CommandSpec>>;
@@ -22,6 +24,7 @@ export function wordsAfter({ type, choices, placeholder }: OptionSpec): Complete
 export function argumentOf({ name, choices }: ArgumentSpec): Completes {
   if (choices !== undefined) return { kind: "words", words: choices };
   if (name === "SESSION") return { kind: "sessions" };
+  if (name === "SOURCE") return { kind: "sources" };
   return { kind: name === "COMMAND" ? "commands" : "nothing" };
 }
 

@@ -34,6 +34,11 @@ _pi_rpcd_sessions() {
   compadd -a sessions
 }
 
+_pi_rpcd_sources() {
+  _pi_rpcd_sessions
+  _files
+}
+
 _pi_rpcd_commands() {
   local -a commands
   commands=(
@@ -73,6 +78,8 @@ function action(completes: Completes): string {
       return "_files";
     case "directories":
       return "_files -/";
+    case "sources":
+      return "_pi_rpcd_sources";
     case "sessions":
       return "_pi_rpcd_sessions";
     case "commands":

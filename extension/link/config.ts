@@ -3,6 +3,8 @@ import { isObject } from "../pi-types.ts";
 import { takeOwnedFile } from "./owned-file.ts";
 
 const maxConfigBytes = 64 * 1024;
+/** An hour. */
+const maxWaitMs = 3_600_000;
 
 /**
  * Takes the configuration that the daemon has left for this process, once: the file is deleted, and the variable is
@@ -18,9 +20,12 @@ export function takeHelperConfig(env: NodeJS.ProcessEnv): HelperConfig | undefin
 
 function helperConfig(value: unknown): HelperConfig {
   if (!isObject(value)) throw new Error("The helper's configuration is no object.");
-  const { link, statusKey } = value;
+  const { link, statusKey, contextWithinMs } = value;
   if (typeof link !== "number") throw new Error("The helper's configuration does not say which link it is for.");
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
-  return { link, statusKey };
+  if (contextWithinMs === undefined) return { link, statusKey };
+  if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0))
+    throw new Error("The helper's configuration has a wrong contextWithinMs.");
+  return { link, statusKey, contextWithinMs: Math.min(contextWithinMs, maxWaitMs) };
 }

@@ -21,7 +21,7 @@ export function whatIsWrongWithContext(context: unknown): string | undefined {
 }
 
 /** Whether pi can send a message as it is: no other fields are looked at than those without which it could not. */
-export function isMessage(message: unknown): message is BuiltMessage {
+function isMessage(message: unknown): message is BuiltMessage {
   if (!isObject(message) || !isNumber(message["timestamp"])) return false;
   const { role } = message;
   return typeof role === "string" && Object.hasOwn(roles, role) && roles[role as BuiltMessage["role"]](message);

@@ -1,18 +1,16 @@
-import type { ContextCall, ContextItem, ContextPart, ContextTarget, Meta, ModelName } from "./document.ts";
-import { isRecord } from "./native-event.ts";
+import type { ContextCall, ContextItem, ContextPart, ContextTarget, Meta } from "./document.ts";
+import { isModel } from "./ids.ts";
+import { isObject } from "./measure.ts";
+import { decodedBytes } from "./read-parts.ts";
 
 /** An assistant's content as pi has it: its own blocks where they are for the target and sound, else made of the parts. */
 export function assistantContent(item: ContextItem, target: ContextTarget): readonly Meta[] {
-  const isOfTarget = item.model !== undefined && isSameModel(item.model, target);
+  const isOfTarget = isModel(item.model, target);
   const blocks = isOfTarget ? ownBlocks(item) : undefined;
   if (blocks !== undefined) return blocks;
   const parts = item.content.flatMap((part) => partBlock(part, isOfTarget));
   const calls = (item.toolCalls ?? []).map(callBlock);
   return [...parts, ...calls];
-}
-
-export function isSameModel(one: ModelName, other: ModelName): boolean {
-  return one.api === other.api && one.provider === other.provider && one.id === other.id;
 }
 
 function callBlock({ id, name, arguments: args }: ContextCall): Meta {
@@ -21,7 +19,7 @@ function callBlock({ id, name, arguments: args }: ContextCall): Meta {
 
 function partBlock(part: ContextPart, isOfTarget: boolean): readonly Meta[] {
   if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
-  if (part.type === "image") return [{ type: "text", text: `[${part.mimeType} of ${imageBytes(part.data)} bytes]` }];
+  if (part.type === "image") return [{ type: "text", text: `[${part.mimeType} of ${decodedBytes(part.data)} bytes]` }];
   if (!isOfTarget) return [];
   const { text, signature, redacted } = part;
   return [
@@ -32,11 +30,6 @@ function partBlock(part: ContextPart, isOfTarget: boolean): readonly Meta[] {
       ...(redacted === undefined ? {} : { redacted }),
     },
   ];
-}
-
-/** Decoded bytes of an image in base64. */
-function imageBytes(data: string): number {
-  return Math.floor((data.length * 3) / 4);
 }
 
 /**
@@ -61,7 +54,7 @@ function isSoundBlock(block: Meta): boolean {
   if (type === "thinking") return isText(block, "thinking") && mayBeText(block, "thinkingSignature");
   if (type !== "toolCall") return false;
   return (
-    isText(block, "id") && isText(block, "name") && isRecord(block["arguments"]) && mayBeText(block, "thoughtSignature")
+    isText(block, "id") && isText(block, "name") && isObject(block["arguments"]) && mayBeText(block, "thoughtSignature")
   );
 }
 

@@ -2,7 +2,8 @@ import { DELIVERY_MARK } from "../link.ts";
 import { assistantContent } from "./build-assistant.ts";
 import type { BuiltMessage } from "./built.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextTarget, type ImagePart, type TextPart } from "./document.ts";
-import { isRecord, isSummary, type NativeEvent, nativeEventOf, plainText } from "./native-event.ts";
+import { isObject } from "./measure.ts";
+import { isSummary, type NativeEvent, nativeEventOf, plainText } from "./native-event.ts";
 import type { ContextOptions } from "./options.ts";
 
 export type BuildOptions = Pick<ContextOptions, "systemNodes" | "events">;
@@ -91,7 +92,8 @@ export function buildEvent(item: ContextItem): BuiltMessage {
   if (native !== undefined) return buildNative(item, native);
   const { eventType, meta, timestamp } = item;
   const [first, ...rest] = visibleParts(item);
-  const line = `Event: ${(eventType ?? "unnamed").replace(lineBreaks, " ")}`;
+  const name = (eventType ?? "").replace(lineBreaks, " ").trim().toWellFormed();
+  const line = `Event: ${name === "" ? "unnamed" : name}`;
   const head: TextPart = { type: "text", text: first?.type === "text" ? `${line}\n${first.text}` : line };
   return {
     role: "custom",
@@ -114,7 +116,14 @@ function buildNative(item: ContextItem, native: NativeEvent): BuiltMessage {
       return { role: "branchSummary", summary: textOf(item), fromId: native.fromId, timestamp };
     case "bashExecution": {
       const { type: _, command, exitCode, ...rest } = native;
-      return { role: "bashExecution", command, output: textOf(item), exitCode, ...rest, timestamp };
+      return {
+        role: "bashExecution",
+        command: command.toWellFormed(),
+        output: textOf(item),
+        exitCode,
+        ...rest,
+        timestamp,
+      };
     }
     case "custom_message": {
       const { customType, display } = native;
@@ -127,7 +136,7 @@ function buildNative(item: ContextItem, native: NativeEvent): BuiltMessage {
 
 /** The mark of a delivery in another session says nothing in this one, where it would be taken for one of its own. */
 function withoutMark(details: unknown): unknown {
-  if (!isRecord(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
+  if (!isObject(details) || !Object.hasOwn(details, DELIVERY_MARK)) return details;
   const { [DELIVERY_MARK]: _, ...rest } = details;
   return rest;
 }

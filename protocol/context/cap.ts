@@ -1,4 +1,5 @@
 import type { ContextItem, ContextPart, TextPart } from "./document.ts";
+import { acceptedToolName } from "./ids.ts";
 import type { ToolResultCaps } from "./options.ts";
 
 /**
@@ -9,16 +10,22 @@ export function capToolResults(
   items: readonly ContextItem[],
   { maxChars = null, perTool = {} }: ToolResultCaps,
 ): readonly ContextItem[] {
-  if (maxChars === null && Object.keys(perTool).length === 0) return items;
+  const caps = capsByName(perTool);
+  if (maxChars === null && caps.size === 0) return items;
   return items.map((item) => {
     if (item.role !== "toolResult") return item;
-    const { toolName } = item;
-    const own = toolName !== undefined && Object.hasOwn(perTool, toolName) ? perTool[toolName] : undefined;
+    const own = caps.get(item.toolName ?? "");
     const max = own === undefined ? maxChars : own;
     if (max === null) return item;
     const content = capContent(item.content, max);
     return content === item.content ? item : { ...item, content };
   });
+}
+
+/** The caps by the names that tools have, and by those that a repair has given them. */
+function capsByName(perTool: Readonly<Record<string, number | null>>): ReadonlyMap<string, number | null> {
+  const given = Object.entries(perTool);
+  return new Map([...given.map(([name, max]) => [acceptedToolName(name), max] as const), ...given]);
 }
 
 /** UTF-16 units of all texts. */

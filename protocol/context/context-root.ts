@@ -1,6 +1,7 @@
 import type { BuiltMessage } from "./built.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextSource, type Meta } from "./document.ts";
-import { isRecord, nativeEventOf } from "./native-event.ts";
+import { isObject } from "./measure.ts";
+import { nativeEventOf } from "./native-event.ts";
 
 /** What the root entry of a session file says about a context that the file was written from. */
 export interface ContextRoot {
@@ -42,10 +43,10 @@ const fieldChecks: { readonly [Field in keyof Required<ItemFields>]: (value: unk
   toolName: isString,
   isError: (value) => typeof value === "boolean",
   eventType: isString,
-  meta: isRecord,
-  model: (value) => isRecord(value) && isString(value["api"]) && isString(value["provider"]) && isString(value["id"]),
+  meta: isObject,
+  model: (value) => isObject(value) && isString(value["api"]) && isString(value["provider"]) && isString(value["id"]),
   stopReason: isString,
-  usage: isRecord,
+  usage: isObject,
   details: (value) => value !== undefined,
 };
 
@@ -62,6 +63,9 @@ const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof Cont
   bashExecution: [],
 };
 
+/** An export calls a node after its entry. */
+const nodeName: keyof ContextItem = "nodeId";
+
 /** What is lost of an item in the entry that its message becomes; undefined: nothing. */
 export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra | undefined {
   const fields = Object.fromEntries(
@@ -70,7 +74,7 @@ export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra
       return value === undefined || isKept(name, item, message) ? [] : [[name, value]];
     }),
   ) as ItemFields;
-  const absent = optionalOfRole[message.role].filter((name) => item[name] === undefined);
+  const absent = [...optionalOfRole[message.role], nodeName].filter((name) => item[name] === undefined);
   if (absent.length === 0 && Object.keys(fields).length === 0) return undefined;
   return { ...(Object.keys(fields).length === 0 ? {} : { fields }), ...(absent.length === 0 ? {} : { absent }) };
 }
@@ -116,29 +120,29 @@ function isWholeTime(timestamp: number): boolean {
  * must be is left out.
  */
 export function readContextRoot(data: unknown): ContextRoot | undefined {
-  if (!isRecord(data) || data["version"] !== 1) return undefined;
+  if (!isObject(data) || data["version"] !== 1) return undefined;
   const { hash, source, nodeId, instructions, system, entries } = data;
   if (!isString(hash) || !/^[0-9a-f]{64}$/.test(hash)) return undefined;
-  const read = isRecord(entries) ? Object.entries(entries) : [];
+  const read = isObject(entries) ? Object.entries(entries) : [];
   return {
     version: 1,
     hash,
-    ...(isRecord(source) && isString(source["kind"]) ? { source: source as ContextSource } : {}),
+    ...(isObject(source) && isString(source["kind"]) ? { source: source as ContextSource } : {}),
     ...(isString(nodeId) ? { nodeId } : {}),
     ...(isString(instructions) && instructions !== "" ? { instructions } : {}),
     ...(Array.isArray(system) ? { system: system.flatMap(readSystem) } : {}),
-    entries: Object.fromEntries(read.flatMap(([id, extra]) => (isRecord(extra) ? [[id, readExtra(extra)]] : []))),
+    entries: Object.fromEntries(read.flatMap(([id, extra]) => (isObject(extra) ? [[id, readExtra(extra)]] : []))),
   };
 }
 
 function readExtra({ fields, absent }: Meta): EntryExtra {
   return {
-    ...(isRecord(fields) ? { fields: readFields(fields) } : {}),
+    ...(isObject(fields) ? { fields: readFields(fields) } : {}),
     ...(Array.isArray(absent) ? { absent: absent.filter((name) => absentNames.has(name)) } : {}),
   };
 }
 
-const absentNames: ReadonlySet<unknown> = new Set(Object.values(optionalOfRole).flat());
+const absentNames: ReadonlySet<unknown> = new Set([...Object.values(optionalOfRole).flat(), nodeName]);
 
 function readFields(fields: Meta): ItemFields {
   const sound = fieldNames.filter((name) => Object.hasOwn(fields, name) && fieldChecks[name](fields[name]));
@@ -146,13 +150,13 @@ function readFields(fields: Meta): ItemFields {
 }
 
 function readSystem(value: unknown): readonly SystemExtra[] {
-  if (!isRecord(value) || !isRecord(value["item"])) return [];
+  if (!isObject(value) || !isObject(value["item"])) return [];
   const { before, item } = value as { readonly before: unknown; readonly item: Meta };
   if (before !== null && !isString(before)) return [];
   const { content } = item;
   if (!Array.isArray(content)) return [];
   const texts = content.flatMap((part) =>
-    isRecord(part) && part["type"] === "text" && isString(part["text"])
+    isObject(part) && part["type"] === "text" && isString(part["text"])
       ? [{ type: "text" as const, text: part["text"] }]
       : [],
   );

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { WireError } from "../errors.ts";
 import { buildMessages } from "./build.ts";
 import type { BuiltMessage, ContextWarning, PreparedContext } from "./built.ts";
+import { requireSound } from "./built-check.ts";
 import { capToolResults } from "./cap.ts";
 import type { ContextItem, ContextSource, ContextTarget, Repair, RepairCode } from "./document.ts";
 import { flattenedTokens } from "./estimate.ts";
@@ -39,6 +40,7 @@ export function finishContext(repaired: Repaired, options: PrepareOptions, targe
     });
   }
   const built = buildMessages(items, target);
+  requireSound(built.messages);
   const flattened = flattenedTokens(items, structured);
   const warnings: readonly ContextWarning[] = [
     ...(budget !== null && structured > budget ? ["above_threshold" as const] : []),

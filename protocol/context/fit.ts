@@ -3,8 +3,9 @@ import { buildEvent } from "./build.ts";
 import type { BuiltMessage } from "./built.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem } from "./document.ts";
 import { estimateMessage, estimateTokens } from "./estimate.ts";
+import { grouped } from "./faults.ts";
 import { type Counted, capResults, type Entry, total } from "./fit-entries.ts";
-import { isRecord } from "./native-event.ts";
+import { isObject } from "./measure.ts";
 
 export interface FitOptions {
   /** In tokens; `null`: everything fits. */
@@ -81,7 +82,7 @@ const messageKit: Kit<BuiltMessage> = {
   answers: (message) => (message.role === "toolResult" ? message.toolCallId : undefined),
   noticed: (message) => {
     if (message.role !== "custom" || message.customType !== CONTEXT_EVENT_TYPE) return undefined;
-    return isRecord(message.details) ? droppedOf(message.details["eventType"], message.details["meta"]) : undefined;
+    return isObject(message.details) ? droppedOf(message.details["eventType"], message.details["meta"]) : undefined;
   },
   notice: buildEvent,
 };
@@ -192,7 +193,7 @@ function noticeFor<T>({ messages, tokens }: Dropped, timestamp: number, kit: Kit
 }
 
 function droppedOf(eventType: unknown, meta: unknown): Dropped | undefined {
-  if (eventType !== TRIMMED_EVENT_TYPE || !isRecord(meta)) return undefined;
+  if (eventType !== TRIMMED_EVENT_TYPE || !isObject(meta)) return undefined;
   const { messages, tokens } = meta;
   const isSound = Number.isSafeInteger(messages) && Number.isSafeInteger(tokens);
   return isSound ? { messages: messages as number, tokens: tokens as number } : undefined;
@@ -201,9 +202,4 @@ function droppedOf(eventType: unknown, meta: unknown): Dropped | undefined {
 function overBudget(tokens: number, budget: number, help: string): WireError {
   const message = `The context needs about ${grouped(tokens)} tokens; the budget is ${grouped(budget)}. ${help}`;
   return new WireError("context_over_budget", message, { tokens, budget });
-}
-
-/** A number with its digits in groups of three. */
-function grouped(count: number): string {
-  return String(count).replace(/\B(?=(?:\d{3})+$)/g, " ");
 }

@@ -1,6 +1,7 @@
 import type { ContextCall, ContextPart, ImagePart, Meta, TextPart } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject, type Loose, soundObject } from "./native-values.ts";
+import { isObject, type Loose } from "./measure.ts";
+import { soundObject } from "./native-values.ts";
 
 /** What of a message's content is wanted. */
 export interface ContentOptions {

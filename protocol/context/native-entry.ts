@@ -1,10 +1,11 @@
 import { CARRIER_TYPE, DELIVERY_MARK } from "../link.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type Meta } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
+import { isObject, type Loose } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { nativeEventTypes } from "./native-event.ts";
 import { systemText } from "./native-system.ts";
-import { isObject, type Loose, soundData, soundObject } from "./native-values.ts";
+import { soundData, soundObject } from "./native-values.ts";
 import { type SessionEntry, timeOf } from "./session-tree.ts";
 
 export interface ConvertOptions extends ContentOptions {

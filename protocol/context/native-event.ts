@@ -1,5 +1,6 @@
 import { CARRIER_TYPE } from "../link.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type Meta, type TextPart } from "./document.ts";
+import { isObject } from "./measure.ts";
 
 /**
  * What of pi's own an event stands for, as an export has left it in `meta.native`. The text is the event's content.
@@ -48,7 +49,7 @@ const ownTypes: ReadonlySet<string> = new Set([CARRIER_TYPE, CONTEXT_EVENT_TYPE]
 /** What an event restores of pi's own; undefined for an ordinary one, and where `meta.native` is not sound. */
 export function nativeEventOf(item: ContextItem): NativeEvent | undefined {
   const native = item.meta?.["native"];
-  if (item.role !== "event" || !isRecord(native)) return undefined;
+  if (item.role !== "event" || !isObject(native)) return undefined;
   switch (item.eventType) {
     case nativeEventTypes.compaction:
       return compaction(item, native);
@@ -123,8 +124,4 @@ function given<T extends Meta>(fields: T): Partial<T> {
 function flag(fields: Meta): Readonly<Record<string, boolean>> {
   const [name, value] = Object.entries(fields)[0] ?? ["", undefined];
   return typeof value === "boolean" ? { [name]: value } : {};
-}
-
-export function isRecord(value: unknown): value is Meta {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

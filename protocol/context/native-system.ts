@@ -1,5 +1,5 @@
 import type { ContextItem } from "./document.ts";
-import { isObject, type Loose } from "./native-values.ts";
+import { isObject, type Loose } from "./measure.ts";
 import type { SessionEntry } from "./session-tree.ts";
 
 /** A system message's text as a model that gets no changes of it would read it. */

@@ -1,14 +1,8 @@
 import type { Meta } from "./document.ts";
-
-/** An object as it comes out of JSON, whose fields may be anything. */
-export type Loose = Readonly<Record<string, unknown>>;
+import { isObject } from "./measure.ts";
 
 /** Levels of objects and arrays that are kept of what others have put into an entry; documents are held to it too. */
 export const MAX_DATA_DEPTH = 64;
-
-export function isObject(value: unknown): value is Loose {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /**
  * Foreign data that can be written as JSON and read again by anyone: no deeper than `maxDepth` levels, without keys

@@ -7,6 +7,7 @@ import {
   type Meta,
 } from "./document.ts";
 import { type ContextLimits, hardContextLimits } from "./limits.ts";
+import { projectItems } from "./projection.ts";
 import { asRead } from "./read-document.ts";
 import { repairItems } from "./repair.ts";
 import { contextForStructured, type SelectOptions } from "./select.ts";
@@ -25,14 +26,14 @@ export interface NormaliseOptions {
 
 /**
  * The form in which a document comes back from a session that was made of it: items instead of nodes, those of one
- * path alone, mended for the model. Only items that mending has added have no `nodeId`, and get one in a session.
+ * path alone, mended for the model.
  *
  * Throws what reading, selecting and repairing throw.
  */
 export function normalise(value: unknown, target: ContextTarget, options: NormaliseOptions = {}): ContextDocument {
   const { nodeId, until, includeSystem = false, includeReasoning = false, limits = hardContextLimits } = options;
   const document = asRead(value, limits);
-  const selected = contextForStructured(document, nodeId, { until, limits });
+  const selected = projectItems(contextForStructured(document, nodeId, { until, limits }));
   const { source } = document;
   const items: ContextItem[] = [];
   for (const item of repairItems(selected, { target, repair: true })) {

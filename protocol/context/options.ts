@@ -6,9 +6,8 @@ export interface ToolResultCaps {
   readonly perTool?: Readonly<Record<string, number | null>>;
 }
 
-/** Bounds of what {@link ToolResultCaps} may say. */
+/** The least that {@link ToolResultCaps} may say, and to which a result is cut where the budget asks for it. */
 export const minResultChars = 200;
-export const maxResultChars = 1_000_000;
 
 /** What a context is to be made of and how: the option `context`, without where the document comes from. */
 export interface ContextOptions {

@@ -1,44 +1,52 @@
 import type { ContextItem, Meta } from "./document.ts";
 import type { ExportNote, NoteExport } from "./export-notes.ts";
+import { isObject } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { STATE_EVENT_PREFIX } from "./native-entry.ts";
 import { nativeEventTypes } from "./native-event.ts";
-import { isObject } from "./native-values.ts";
+import { nativeOf } from "./native-mark.ts";
 
 /** The text with which pi answers a call that has no result. */
 const noResult = "No result provided";
 
+export interface ProjectionOptions {
+  readonly note?: NoteExport;
+  /** Whether an assistant's item is pi's own. Default: those that an export with the view `full` has marked are. */
+  readonly isNative?: (item: ContextItem) => boolean;
+}
+
 /**
  * What of a path through a session of pi's the model would see: the newest compaction with what it has kept, behind it what
- * follows; edits are applied; entries that say nothing to the model, answers that have failed and commands that were kept
- * from it are left out; calls without a result are answered as pi answers them. `isNative` says whether an assistant's item
- * is pi's own: by default those that an export with the view `full` has marked. In a path that has nothing of pi's
- * everything stays as it is.
+ * follows; edits are applied; what is not for the model and answers that have failed are left out; calls without a result are
+ * answered as pi answers them. In a path that has nothing of pi's everything stays as it is.
  */
 export function projectItems(
   path: readonly ContextItem[],
-  note: NoteExport = () => {},
-  isNative: (item: ContextItem) => boolean = isMarked,
+  { note = () => {}, isNative = isMarked }: ProjectionOptions = {},
 ): readonly ContextItem[] {
   const shown = shownItems(path, note);
   const edits = editsOf(shown);
   const failed = new Set<string>();
   const visible = shown.flatMap((item) => {
-    const why = unseen(item, isNative(item)) ?? orphaned(item, failed);
+    const isFailed = item.role === "assistant" && isNative(item) && failures.has(item.stopReason ?? "");
+    const why = isHidden(item) ? "not_for_model" : isFailed ? "failed_answer" : orphaned(item, failed);
     if (why === undefined) return edited(item, edits, note);
-    if (why === "failed_answer") for (const { id } of item.toolCalls ?? []) failed.add(id);
+    if (isFailed) for (const { id } of item.toolCalls ?? []) failed.add(id);
     note(why);
     return [];
   });
   return withAnswers(visible, note, isNative).map(withoutMark);
 }
 
+/** How answers end that pi does not send again. */
+const failures: ReadonlySet<string> = new Set(["error", "aborted"]);
+
 /** The newest compaction, what it keeps of what was before it, and what is behind it. */
 function shownItems(path: readonly ContextItem[], note: NoteExport): readonly ContextItem[] {
   const newest = path.findLastIndex(isCompaction);
   const compaction = path[newest];
   if (compaction === undefined) return path;
-  const start = firstKept(path.slice(0, newest), nativeOf(compaction));
+  const start = firstKept(path.slice(0, newest), nativeOf(compaction) ?? {});
   const before = path.slice(0, newest).filter((item, index) => {
     // What a system message says stands in the prompt, whichever way it came there.
     const isKept = item.role === "system" || (index >= start && !isCompaction(item));
@@ -62,31 +70,26 @@ function firstKept(before: readonly ContextItem[], { firstKeptNodeId, keptBehind
 function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
   const edits = new Map<string, unknown>();
   for (const item of items) {
-    const { targetId, replacement } = item.eventType === `${STATE_EVENT_PREFIX}context_edit` ? nativeOf(item) : {};
+    const { targetId, replacement } =
+      item.eventType === `${STATE_EVENT_PREFIX}context_edit` ? (nativeOf(item) ?? {}) : {};
     if (typeof targetId === "string") edits.set(targetId, replacement);
   }
   return edits;
 }
 
-/** Why an item is not for the model; undefined: it is. */
-function unseen(item: ContextItem, isNative: boolean): ExportNote | undefined {
-  if (item.role === "assistant") return isNative && isFailed(item) ? "failed_answer" : undefined;
-  if (item.role !== "event") return undefined;
-  if (item.eventType?.startsWith(STATE_EVENT_PREFIX) && typeof nativeOf(item)["type"] === "string")
-    return "not_for_model";
-  return item.eventType === nativeEventTypes.bashExecution && nativeOf(item)["excludeFromContext"] === true
-    ? "not_for_model"
-    : undefined;
+/** Whether an item is nothing for the model: an entry of another kind, or a command that was kept from it. */
+function isHidden(item: ContextItem): boolean {
+  const { role, eventType } = item;
+  if (role !== "event") return false;
+  const native = nativeOf(item);
+  if (eventType === nativeEventTypes.bashExecution) return native?.["excludeFromContext"] === true;
+  return eventType?.startsWith(STATE_EVENT_PREFIX) === true && native !== undefined;
 }
 
 /** A result of an answer that is left out. pi would send it, and no service would take it. */
 function orphaned({ role, toolCalls = [], toolCallId }: ContextItem, failed: Set<string>): ExportNote | undefined {
   for (const { id } of toolCalls) failed.delete(id);
   return role === "toolResult" && failed.has(toolCallId ?? "") ? "orphan_result" : undefined;
-}
-
-function isFailed({ stopReason }: ContextItem): boolean {
-  return stopReason === "error" || stopReason === "aborted";
 }
 
 const everything: ContentOptions = { includeImages: true, includeReasoning: true };
@@ -152,17 +155,17 @@ function missingResults({ toolCalls = [], timestamp }: ContextItem): Map<string,
 /** A compaction that says what it keeps of what is before it; any other is an event among others. */
 function isCompaction(item: ContextItem): boolean {
   if (item.role !== "event" || item.eventType !== nativeEventTypes.compaction) return false;
-  const { type, firstKeptNodeId, keptBehindNodeId } = nativeOf(item);
+  const { type, firstKeptNodeId, keptBehindNodeId } = nativeOf(item) ?? {};
   return type === "compaction" && (firstKeptNodeId !== undefined || keptBehindNodeId !== undefined);
 }
 
-function isMarked({ role, meta }: ContextItem): boolean {
-  return role === "assistant" && isObject(meta?.["native"]) && meta["native"]["type"] === "message";
+function isMarked(item: ContextItem): boolean {
+  return item.role === "assistant" && nativeOf(item)?.["type"] === "message";
 }
 
 /** Without what a message of pi's has besides the format's fields, and without what points at other entries. */
 function withoutMark(item: ContextItem): ContextItem {
-  const native = nativeOf(item);
+  const native = nativeOf(item) ?? {};
   if (item.role === "event" ? !isCompaction(item) : native["type"] !== "message") return item;
   const { native: _, ...others } = item.meta ?? {};
   if (item.role === "event") {
@@ -171,9 +174,4 @@ function withoutMark(item: ContextItem): ContextItem {
   }
   const { meta: __, ...bare } = item;
   return Object.keys(others).length > 0 ? { ...bare, meta: others } : bare;
-}
-
-function nativeOf({ meta }: ContextItem): Meta {
-  const native = meta?.["native"];
-  return isObject(native) ? native : {};
 }

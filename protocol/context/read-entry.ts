@@ -28,7 +28,7 @@ export interface ReadEntry {
 }
 
 /** Greatest distance from 1970 in milliseconds that a date can have. */
-export const farthestTime = 8.64e15;
+const farthestTime = 8.64e15;
 
 export function isTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= farthestTime;

@@ -1,3 +1,4 @@
+import { nativeOf } from "./native-mark.ts";
 import { type ContextTree, isTool } from "./tree.ts";
 
 // A tree may have the tools of a turn beside its answer: both hang off the user's node, and the path to the answer
@@ -28,8 +29,12 @@ interface Reached {
   readonly answers: readonly number[];
 }
 
-/** The tool nodes behind an anchor in their order: those of the path, and those beside it that belong to the answer. */
+/**
+ * The tool nodes behind an anchor in their order: those of the path, and those beside it that belong to the answer. Of pi's
+ * own trees the path has all: what is beside it is of another branch.
+ */
 export function toolsBehind(tree: ContextTree, anchor: Anchor): readonly number[] {
+  if (nativeOf(tree.at(anchor.place)) !== undefined) return anchor.run;
   const onPath = new Set(anchor.run);
   const reached = reach(tree, anchor, onPath);
   const isInWindow = windowOf(tree, anchor, reached.answers);

@@ -1,6 +1,6 @@
 import { WireError } from "../errors.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { isObject, type Loose } from "./native-values.ts";
+import { isObject, type Loose } from "./measure.ts";
 
 /** One entry of a session of pi's, of which only this much is known to be sound. */
 export interface SessionEntry {

@@ -7,11 +7,11 @@ import type {
   StreamEncoder,
   WholeAnswer,
 } from "../dialect.ts";
-import { statusMessage } from "../dialect.ts";
 import { isObject, type JsonObject, objectsOf, parsedOrText, stringOf } from "../json.ts";
 import type { MessageRole, RequestMessage, RequestToolCall } from "../messages.ts";
 import type { ErrorReply, StopReason, Usage } from "../reply.ts";
 import { openaiViolations } from "../strict/openai.ts";
+import { errorObject } from "./openai-errors.ts";
 
 /** OpenAI chat completions. Thinking goes as `reasoning_content`, as most compatible servers send it. */
 export const openai: Dialect = {
@@ -80,27 +80,6 @@ function readCall(call: JsonObject): RequestToolCall {
 
 function includesUsage(body: JsonObject): boolean {
   return isObject(body["stream_options"]) && body["stream_options"]["include_usage"] === true;
-}
-
-function errorObject({ status, message, type, code }: ErrorReply): JsonObject {
-  return {
-    message: message ?? statusMessage(status),
-    type: type ?? errorType(status),
-    param: null,
-    code: code ?? errorCode(status),
-  };
-}
-
-function errorType(status: number): string {
-  if (status === 429) return "rate_limit_error";
-  if (status === 529) return "overloaded_error";
-  return status >= 500 ? "server_error" : "invalid_request_error";
-}
-
-function errorCode(status: number): string | null {
-  if (status === 401) return "invalid_api_key";
-  if (status === 404) return "model_not_found";
-  return status === 429 ? "rate_limit_exceeded" : null;
 }
 
 const finishReasons: Readonly<Record<StopReason, string>> = {

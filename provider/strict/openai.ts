@@ -1,30 +1,28 @@
 import type { StrictRules, Violation } from "../dialect.ts";
 import { isObject, type JsonObject, objectsOf, stringOf } from "../json.ts";
-import { identifierPattern, isIdentifier, refuse, repeated, tooManyCacheMarks } from "./rules.ts";
+import { identifierPattern, isIdentifier, openaiModel, refuse, repeated, tooManyCacheMarks } from "./rules.ts";
 
 const roles = ["system", "developer", "user", "assistant", "tool"];
 
-/** What OpenAI refuses in a chat completion request. */
+/**
+ * What OpenAI refuses in a chat completion request, and what servers that speak this API refuse beside it: empty texts of
+ * users and assistants, and a conversation that does not begin with the user.
+ */
 export function openaiViolations(body: JsonObject, rules: StrictRules): readonly Violation[] {
   const messages = objectsOf(body["messages"]);
   const tools = objectsOf(body["tools"]);
   return [
-    ...model(body["model"], rules),
+    ...openaiModel(body["model"], rules),
     ...(messages.length > 0 ? [] : [refuse("Missing required parameter: 'messages'.")]),
     ...(isObject(body["stream_options"]) && body["stream"] !== true
       ? [refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.")]
       : []),
     ...messages.flatMap(shape),
+    ...firstSpeaker(messages),
     ...pairing(messages),
     ...tools.flatMap(tool),
     ...tooManyCacheMarks([...messages, ...tools]),
   ];
-}
-
-function model(name: unknown, rules: StrictRules): readonly Violation[] {
-  if (typeof name !== "string" || name === "") return [refuse("you must provide a model parameter")];
-  if (rules.models?.includes(name) !== false) return [];
-  return [{ message: `The model \`${name}\` does not exist or you do not have access to it.`, status: 404 }];
 }
 
 function shape(message: JsonObject, index: number): readonly Violation[] {
@@ -42,6 +40,7 @@ function shape(message: JsonObject, index: number): readonly Violation[] {
   if (role !== "assistant" && calls.length > 0) {
     found.push(refuse(`Invalid parameter: '${at}.tool_calls' is only allowed for messages with role 'assistant'.`));
   }
+  if (role === "user" || role === "assistant") found.push(...emptyTexts(content, calls.length > 0, at));
   const mayBeNull = role === "assistant" && calls.length > 0;
   if (typeof content !== "string" && !Array.isArray(content) && !(mayBeNull && (content ?? null) === null)) {
     found.push(refuse(`Invalid value for 'content': expected a string, got null. (${at}.content)`));
@@ -54,6 +53,22 @@ function shape(message: JsonObject, index: number): readonly Violation[] {
     );
   }
   return [...found, ...calls.flatMap((call, n) => toolCall(call, `${at}.tool_calls[${n}]`))];
+}
+
+/** Beside calls an empty string is no content, as null is. */
+function emptyTexts(content: unknown, hasCalls: boolean, at: string): readonly Violation[] {
+  const texts = typeof content === "string" ? (hasCalls ? [] : [content]) : partTexts(content);
+  return texts.includes("") ? [refuse(`Invalid '${at}.content': text must not be empty.`)] : [];
+}
+
+function partTexts(content: unknown): readonly unknown[] {
+  return objectsOf(content).flatMap((part) => (part["type"] === "text" ? [part["text"]] : []));
+}
+
+function firstSpeaker(messages: readonly JsonObject[]): readonly Violation[] {
+  const first = messages.find(({ role }) => role !== "system" && role !== "developer");
+  if (first === undefined || first["role"] === "user") return [];
+  return [refuse("Invalid 'messages': the first message of the conversation must be from the user.")];
 }
 
 function toolCall(call: JsonObject, at: string): readonly Violation[] {

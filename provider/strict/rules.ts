@@ -1,4 +1,4 @@
-import type { Violation } from "../dialect.ts";
+import type { StrictRules, Violation } from "../dialect.ts";
 import { isObject, type JsonObject, objectsOf } from "../json.ts";
 
 /** What all providers take for tool names and call ids. */
@@ -8,6 +8,13 @@ const maxCacheMarks = 4;
 
 export function refuse(message: string): Violation {
   return { message, status: 400 };
+}
+
+/** OpenAI's words, for both of its APIs. */
+export function openaiModel(name: unknown, rules: StrictRules): readonly Violation[] {
+  if (typeof name !== "string" || name === "") return [refuse("you must provide a model parameter")];
+  if (rules.models?.includes(name) !== false) return [];
+  return [{ message: `The model \`${name}\` does not exist or you do not have access to it.`, status: 404 }];
 }
 
 export function isIdentifier(value: unknown): value is string {

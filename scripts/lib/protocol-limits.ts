@@ -77,6 +77,7 @@ const daemon: Readonly<
       keyof typeof daemonLimits,
       | "calls"
       | "child"
+      | "context"
       | "delivery"
       | "dialogs"
       | "log"
@@ -240,11 +241,27 @@ const child: Readonly<Record<keyof typeof daemonLimits.child, string>> = {
   afterTermMs: "After SIGTERM, its process group has this long to end. Then SIGKILL.",
 };
 
+const context: Readonly<Record<keyof typeof daemonLimits.context, string>> = {
+  ackTimeoutMs:
+    "How long a helper may take to confirm the context of an ephemeral session (`context.ackTimeoutMs`). Then `context_transport_failed`.",
+  maxOwnBytes: "Larger documents of contexts are worked on by a thread of their own.",
+  maxThreads: "How many such threads there are at a time. Further documents wait.",
+  maxWaiting: "How many of them may wait or be under way. Further ones are `overloaded`.",
+  workTimeoutMs: "How long one may be worked on. Then `context_too_large`.",
+  maxThreadMiB: "MiB of memory of one such thread. Beyond: `context_too_large`.",
+  maxInlineBytes:
+    "The items of `context/inspect`, and the document of `context/export`, in an answer. Beyond: `too_large`.",
+  keepExportsMs: "How long the file of `context/export` is kept.",
+  maxExports: "How many such files are kept; the oldest go first.",
+  maxKnownTargets: "For how many sets of options the daemon remembers which model pi takes.",
+};
+
 export const protocolLimits: readonly Limit[] = [
   ...described(defaultEdgeLimits, edge),
   ...described(defaultDispatcherLimits, dispatcher),
   ...described(daemonLimits, daemon),
   ...described(daemonLimits.calls, calls),
+  ...described(daemonLimits.context, context),
   ...described(daemonLimits.prompts, prompts),
   ...described(daemonLimits.clients, clients),
   ...described(daemonLimits.log, log),

@@ -11,7 +11,7 @@ import {
 } from "jsonc-parser";
 import type { Validator } from "../../protocol/validation.ts";
 import { StartError } from "../lib/start-error.ts";
-import { ConfigurationFile, type SettingName } from "./settings.ts";
+import { ConfigurationFile, type SettingName, settings } from "./settings.ts";
 
 /** A larger file is none of ours. */
 const maxBytes = 4 * 1024 * 1024;
@@ -59,8 +59,7 @@ export function readFile({ file, env }: FileChoice, validator: Validator): Found
       `has mistakes: line ${lineAt(text, doubled.offset)}: "${String(doubled.value)}" ${doubled.why}`,
     );
   }
-  const value: unknown = getNodeValue(tree);
-  const findings = validator.schema(ConfigurationFile, value);
+  const findings = validator.schema(ConfigurationFile, getNodeValue(tree));
   if (findings.length > 0) {
     const places = findings.map(({ path: place, message }) => {
       const node = nodeAt(tree, place);
@@ -68,9 +67,9 @@ export function readFile({ file, env }: FileChoice, validator: Validator): Found
     });
     throw invalid(path, `has mistakes: ${places.join("; ")}`);
   }
-  const found = Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([name, one]) => {
-    const line = lineAt(text, findNodeAtLocation(tree, [name])?.offset ?? 0);
-    return name === "$schema" ? [] : [[name as SettingName, { value: one, line }] as const];
+  const found = (Object.keys(settings) as SettingName[]).flatMap((name) => {
+    const node = findNodeAtLocation(tree, name.split("."));
+    return node === undefined ? [] : [[name, { value: getNodeValue(node), line: lineAt(text, node.offset) }] as const];
   });
   return { path, values: new Map(found) };
 }

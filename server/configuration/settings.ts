@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { Static, TSchema } from "typebox";
+import { defaultContextLimits, hardContextLimits } from "../../protocol/context/limits.ts";
 import { Type } from "../../protocol/json-schema.ts";
 import { Profile } from "../../protocol/session-options.ts";
 import { limits } from "../config.ts";
@@ -24,7 +25,13 @@ function row<S extends TSchema>(
   return { schema, default: value, ...more };
 }
 
-/** Everything that can be configured, once: the file, the variables, the options, the schema and the help derive from it. */
+/** A limit that no configuration may exceed. */
+function contextLimit(name: keyof typeof hardContextLimits, description: string) {
+  const schema = Type.Integer({ minimum: 1, maximum: hardContextLimits[name], description });
+  return row(schema, defaultContextLimits[name] as number);
+}
+
+/** Everything that can be configured, once. A name with a dot is that of a part: `context.maxNodes` is `maxNodes` in the object `context`. The file, the variables, the options, the schema and the help derive from it. */
 export const settings = {
   port: row(
     Type.Integer({ minimum: 0, maximum: 65_535, description: "TCP port on loopback. 0: one that is free." }),
@@ -137,6 +144,29 @@ export const settings = {
     [],
     { env: "PI_RPCD_ROOTS" },
   ),
+  "context.readRoots": row(
+    Type.Array(Type.String({ pattern: "^/[^\\u0000]{0,4095}$" }), {
+      maxItems: 64,
+      description:
+        "Directories below which the documents and session files must lie that clients name for contexts, links resolved. Who has `admin` over the Unix socket may name any.",
+    }),
+    [],
+  ),
+  "context.ackTimeoutMs": row(
+    Type.Integer({
+      minimum: 100,
+      maximum: 600_000,
+      description: "How long the helper in an ephemeral session's pi may take to confirm its context.",
+    }),
+    limits.context.ackTimeoutMs,
+  ),
+  "context.maxDocumentBytes": contextLimit(
+    "maxDocumentBytes",
+    "The bytes of a document of a context, or of a session file that one is made of.",
+  ),
+  "context.maxNodes": contextLimit("maxNodes", "The nodes of a document."),
+  "context.maxItems": contextLimit("maxItems", "What is left of them after selection."),
+  "context.maxBlockBytes": contextLimit("maxBlockBytes", "The bytes of one text of it."),
   sessionEnv: row(
     Type.Array(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,127}[*]?$" }), {
       description: "Variables that a client may set for its session's pi; `*` at the end stands for any rest.",
@@ -161,25 +191,47 @@ export type Values = {
     | (K extends "pi" | "logFile" | "maxChildrenMiB" | "listen" | "tlsCert" | "tlsKey" ? undefined : never);
 };
 
+/** What the objects are that have parts. */
+const groups: Readonly<Record<string, string>> = { context: "Conversations that come from elsewhere." };
+
 /** The configuration file's schema: every part is optional. */
 export const ConfigurationFile = Type.Object(
   {
     $schema: Type.Optional(Type.String({ description: "For editors." })),
-    ...Object.fromEntries(
-      Object.entries<SettingRow>(settings).map(([name, { schema }]) => [name, Type.Optional(schema)]),
-    ),
+    ...parts(Object.entries<SettingRow>(settings).map(([name, { schema }]) => [name, Type.Optional(schema)])),
   },
   { additionalProperties: false },
 );
 
+/** Puts what has a dot in its name into the object that is named before it. */
+function parts(rows: readonly (readonly [string, TSchema])[]): Record<string, TSchema> {
+  const found: Record<string, TSchema> = {};
+  const nested = new Map<string, Record<string, TSchema>>();
+  for (const [name, schema] of rows) {
+    const at = name.indexOf(".");
+    if (at === -1) found[name] = schema;
+    else {
+      const group = nested.get(name.slice(0, at)) ?? {};
+      nested.set(name.slice(0, at), { ...group, [name.slice(at + 1)]: schema });
+    }
+  }
+  for (const [name, properties] of nested) {
+    const description = groups[name] ?? "";
+    found[name] = Type.Optional(Type.Object(properties, { additionalProperties: false, description }));
+  }
+  return found;
+}
+
 /** The same as a document, for editors. */
 export function configurationSchema(): object {
-  const { $schema, ...properties } = ConfigurationFile.properties as Readonly<Record<string, object>>;
+  const { $schema } = ConfigurationFile.properties as Readonly<Record<string, TSchema>>;
+  const rows = Object.entries<SettingRow>(settings).map(([name, { schema }]) => withDefault([name, schema]));
+  const properties = parts(rows.map(([name, schema]) => [name, Type.Optional(schema as TSchema)]));
   return {
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "The configuration of pi-rpcd: config.json",
     type: "object",
-    properties: { $schema, ...Object.fromEntries(Object.entries(properties).map(withDefault)) },
+    properties: { $schema, ...properties },
     additionalProperties: false,
     allowTrailingCommas: true,
   };

@@ -79,6 +79,7 @@ export class Admission {
     const grant = token === undefined || isInUrl ? undefined : this.#tokens.find(token);
     if (grant !== undefined) {
       (request as AdmittedRequest)[grantKey] = grant;
+      (request as AdmittedRequest)[localKey] = transport === "unix";
       return undefined;
     }
     if (!this.#refusedTokens.add(performance.now())) return "drop";
@@ -115,9 +116,16 @@ export class Admission {
 
 /** On the request itself: a map that does not keep its keys alive is looked through at each collection of young memory. */
 const grantKey = Symbol("grant");
+const localKey = Symbol("local");
 
 interface AdmittedRequest extends IncomingMessage {
   [grantKey]?: Grant;
+  [localKey]?: boolean;
+}
+
+/** Whether a request that was admitted came over the Unix socket. */
+export function isLocal(request: IncomingMessage): boolean {
+  return (request as AdmittedRequest)[localKey] === true;
 }
 
 /** What the token of a request allows that was admitted. The health check has none. */

@@ -19,6 +19,8 @@ export interface ConnectionOptions {
   readonly dispatcher: Dispatcher;
   /** What its token allows. */
   readonly grant: Grant | undefined;
+  /** It came over the Unix socket. */
+  readonly isLocal: boolean;
   readonly limits: EdgeLimits;
   /** What waits for all connections. */
   readonly budget: BufferBudget;
@@ -70,7 +72,7 @@ export class Connection implements Peer {
       messageTimeoutMs: limits.messageTimeoutMs,
       onFull: () => this.#refuseMore("too much comes at a time"),
     });
-    this.#conversation = options.dispatcher.converse(this, options.grant);
+    this.#conversation = options.dispatcher.converse(this, options.grant, options.isLocal);
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
     webSocket.on("pong", () => {
       this.#alive = true;

@@ -9,7 +9,7 @@ import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
 import { accepted } from "./accept.ts";
-import { grantOf } from "./admission.ts";
+import { grantOf, isLocal } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { httpRefusal, type Refusal, refusal } from "./refusal.ts";
@@ -82,7 +82,7 @@ function answer(
   options: RestOptions,
 ): Promise<void> | undefined {
   const { dispatcher, streams } = options;
-  const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw));
+  const converse = (peer?: Peer): Conversation => dispatcher.converse(peer, grantOf(request.raw), isLocal(request.raw));
   try {
     const target = targetOf(place, request);
     if ("status" in target) {

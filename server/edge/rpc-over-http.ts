@@ -4,7 +4,7 @@ import { errorCatalogue } from "../../protocol/errors.ts";
 import { RPC_PATH, type RpcResponse } from "../../protocol/wire.ts";
 import { answerText } from "../rpc/answer-text.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
-import { grantOf } from "./admission.ts";
+import { grantOf, isLocal } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { whenGone } from "./when-gone.ts";
@@ -44,7 +44,7 @@ export class RpcOverHttp {
   /** Answers a body. Never rejects. */
   async answer(request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<void> {
     const { dispatcher, answers, log } = this.#options;
-    const conversation = dispatcher.converse(undefined, grantOf(request));
+    const conversation = dispatcher.converse(undefined, grantOf(request), isLocal(request));
     whenGone(request, response, () => conversation.end());
     const answer = await conversation.receive(body);
     if (answer === undefined) answers.writeNothing(response);

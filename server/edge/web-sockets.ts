@@ -6,7 +6,7 @@ import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL 
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
-import { grantOf } from "./admission.ts";
+import { grantOf, isLocal } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
 import { inboundShares } from "./inbound.ts";
@@ -85,6 +85,7 @@ export class WebSockets {
         inbound: this.#inbound,
         dispatcher,
         grant,
+        isLocal: isLocal(request),
         limits,
         log,
       });

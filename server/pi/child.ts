@@ -48,6 +48,8 @@ export interface ChildOptions extends ChildSinks {
   readonly runDirectory: string;
   /** Default: none; the child is to be adopted by a session later. */
   readonly sessionFile?: string | undefined;
+  /** How long its first request waits for a context. Default: none is promised. */
+  readonly contextWithinMs?: number | undefined;
   readonly cwd: string;
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;

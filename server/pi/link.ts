@@ -84,6 +84,20 @@ export class Link {
    * the record that carries the frame: pi answers success even when the command's handler threw.
    */
   async send<T>(body: FrameBody, options: LinkSendOptions<T> = {}): Promise<T> {
+    return await this.#post((head) => Buffer.from(JSON.stringify({ ...body, ...head })), options);
+  }
+
+  /** Sends the frame `context`; it is JSON already, and may be large. */
+  async sendContext(json: Buffer): Promise<{ readonly hash: unknown }> {
+    const frame = (head: object): Buffer => {
+      const before = JSON.stringify({ kind: "context", ...head }).slice(0, -1);
+      return Buffer.concat([Buffer.from(`${before},"context":`), json, Buffer.from("}")]);
+    };
+    const reply = await this.#post<{ readonly hash?: unknown } | null>(frame, {});
+    return { hash: reply?.hash };
+  }
+
+  async #post<T>(frame: (head: { readonly rid: string }) => Buffer, options: LinkSendOptions<T>): Promise<T> {
     const command = this.#command;
     if (command === undefined) throw new WireError("link_failed", "The helper extension has not said hello.");
     const rid = randomUUID();
@@ -92,14 +106,14 @@ export class Link {
     let file: string | undefined;
     try {
       const session = this.#sessionId;
-      let text = JSON.stringify({ ...body, rid, ...(session === undefined ? {} : { session }) });
-      if (Buffer.byteLength(text) > MAX_INLINE_FRAME_BYTES) {
-        const bytes = Buffer.from(text);
+      const bytes = frame({ rid, ...(session === undefined ? {} : { session }) });
+      let text: string;
+      if (bytes.length > MAX_INLINE_FRAME_BYTES) {
         file = join(this.#options.directory, `frame-${rid}.json`);
         await writeFile(file, bytes, { mode: 0o600, flag: "wx" });
         const sha256 = createHash("sha256").update(bytes).digest("hex");
         text = JSON.stringify({ kind: "file", rid, path: file, bytes: bytes.length, sha256 } satisfies InwardFrame);
-      }
+      } else text = bytes.toString("utf8");
       const onResponse = (response: PiResponse): void => this.#responded(rid, response);
       await this.#options.commands.send({ type: "prompt", message: `/${command} ${text}` }, { onResponse });
       return (await answer.promise) as T;

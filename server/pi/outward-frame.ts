@@ -1,12 +1,5 @@
 import type { PayloadCheck } from "../../protocol/delivery.ts";
-import type {
-  CarryReply,
-  ContextReply,
-  EntriesReply,
-  HoldReply,
-  OutwardFrame,
-  ReleaseReply,
-} from "../../protocol/link.ts";
+import type { CarryReply, EntriesReply, HoldReply, OutwardFrame, ReleaseReply } from "../../protocol/link.ts";
 import {
   cut,
   type Fields,
@@ -101,10 +94,6 @@ export function isCarryReply(data: unknown): data is CarryReply {
 
 export function isReleaseReply(data: unknown): data is ReleaseReply {
   return isPlain(data) && isIds(data["released"]) && isIds(data["tooLate"]) && isIds(data["pending"]);
-}
-
-export function isContextReply(data: unknown): data is ContextReply {
-  return isPlain(data) && isString(data["hash"]) && isInteger(data["messages"]) && data["messages"] >= 0;
 }
 
 export function isEntriesReply(data: unknown): data is EntriesReply {

@@ -13,10 +13,13 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   const id = randomUUID();
   const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
   const configFile = join(options.runDirectory, `helper-${id}.json`);
-  await writeFile(configFile, JSON.stringify({ link: LINK_VERSION, statusKey } satisfies HelperConfig), {
-    mode: 0o600,
-    flag: "wx",
-  });
+  const { contextWithinMs } = options;
+  const config: HelperConfig = {
+    link: LINK_VERSION,
+    statusKey,
+    ...(contextWithinMs === undefined ? {} : { contextWithinMs }),
+  };
+  await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
   const prompts = promptTexts(options);
   const keep = { promptFiles: false };
   try {

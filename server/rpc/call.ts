@@ -36,6 +36,8 @@ export interface Call {
   readonly by?: By;
   /** What its token allows. Without one it is refused, where that is looked at. */
   readonly grant?: Grant | undefined;
+  /** It came over the Unix socket. */
+  readonly isLocal?: boolean;
   /** For a call with an idempotency key: the id that its effect is to have. */
   readonly subject?: Subject;
   /** Aborted when nobody waits for the answer any more: the peer has gone, or cancelled the call. */

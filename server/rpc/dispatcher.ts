@@ -50,8 +50,11 @@ export interface Conversation {
 }
 
 export interface Dispatcher {
-  /** `grant` is what the peer's token allows; without one, nothing that is looked at is allowed. */
-  converse(peer: Peer | undefined, grant: Grant | undefined): Conversation;
+  /**
+   * `grant` is what the peer's token allows; without one, nothing that is looked at is allowed. `isLocal`: it speaks over the
+   * Unix socket. Default: it does not.
+   */
+  converse(peer: Peer | undefined, grant: Grant | undefined, isLocal?: boolean): Conversation;
 }
 
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
@@ -59,7 +62,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const limits = { ...defaultDispatcherLimits, ...options.limits };
   const invoke = createInvoke(options);
   const own = { server: createServer(invoke), invoke, limits, log: options.log };
-  return { converse: (peer, grant) => new DispatcherConversation({ ...own, peer, grant }) };
+  return { converse: (peer, grant, isLocal = false) => new DispatcherConversation({ ...own, peer, grant, isLocal }) };
 }
 
 function createServer(invoke: Invoke): JSONRPCServer<Call> {
@@ -82,6 +85,7 @@ interface ConversationOptions {
   readonly log: Logger;
   readonly peer: Peer | undefined;
   readonly grant: Grant | undefined;
+  readonly isLocal: boolean;
 }
 
 class DispatcherConversation implements Conversation {
@@ -119,9 +123,9 @@ class DispatcherConversation implements Conversation {
   }
 
   call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
-    const { peer, grant, limits, invoke } = this.#options;
+    const { peer, grant, isLocal, limits, invoke } = this.#options;
     if (this.#open.size >= limits.maxCallsInFlight) return failure(1, tooMany("calls"));
-    const call = new OpenCall(peer, grant);
+    const call = new OpenCall(peer, grant, isLocal);
     this.#open.set(call, call);
     const answered = (answer: RpcResponse): RpcResponse => {
       this.#open.delete(call);
@@ -189,7 +193,8 @@ class DispatcherConversation implements Conversation {
       const error = tooMany(hasRoom ? "calls" : "bytes of calls");
       return request.id === undefined ? undefined : failure(request.id, error);
     }
-    const call = new OpenCall(this.#options.peer, this.#options.grant);
+    const { peer, grant, isLocal } = this.#options;
+    const call = new OpenCall(peer, grant, isLocal);
     // Two calls under the same id may be under way; only the first can be cancelled.
     const key = request.id === undefined || this.#open.has(request.id) ? call : request.id;
     this.#open.set(key, call);

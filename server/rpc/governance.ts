@@ -88,6 +88,10 @@ class SignedCall implements Call {
     return this.#call.grant;
   }
 
+  get isLocal(): boolean {
+    return this.#call.isLocal === true;
+  }
+
   get signal(): AbortSignal {
     return this.#call.signal;
   }

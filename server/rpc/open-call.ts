@@ -8,12 +8,14 @@ const nothing: readonly (() => void)[] = [];
 export class OpenCall implements Call {
   readonly peer?: Peer;
   readonly grant: Grant | undefined;
+  readonly isLocal: boolean;
   #controller: AbortController | undefined;
   #cancelled: WireError | undefined;
   #answered: (() => void)[] | undefined;
 
-  constructor(peer: Peer | undefined, grant: Grant | undefined) {
+  constructor(peer: Peer | undefined, grant: Grant | undefined, isLocal: boolean) {
     this.grant = grant;
+    this.isLocal = isLocal;
     if (peer !== undefined) this.peer = peer;
   }
 

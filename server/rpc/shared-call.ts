@@ -7,13 +7,14 @@ export class SharedCall {
   readonly #controller = new AbortController();
   #callers = 0;
 
-  constructor(paramsHash: string, { peer, by, grant }: Call, make: (call: Call) => Promise<unknown>) {
+  constructor(paramsHash: string, { peer, by, grant, isLocal }: Call, make: (call: Call) => Promise<unknown>) {
     this.paramsHash = paramsHash;
     const { signal } = this.#controller;
     this.result = make({
       ...(peer === undefined ? {} : { peer }),
       ...(by === undefined ? {} : { by }),
       ...(grant === undefined ? {} : { grant }),
+      ...(isLocal === undefined ? {} : { isLocal }),
       signal,
     });
     this.result.catch(() => {});

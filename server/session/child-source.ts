@@ -12,6 +12,7 @@ import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
+import type { PiOptions } from "../pi/spawn-options.ts";
 import { startPi } from "../pi/start-pi.ts";
 import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
@@ -42,6 +43,13 @@ export interface ChildSourceOptions {
   /** Why nothing may be started any more, if so. */
   readonly refusal: () => WireError | undefined;
   readonly log: Logger;
+}
+
+/** Where a pi is asked, and with what options. */
+export interface Question {
+  readonly cwd: string;
+  readonly pi?: PiOptions;
+  readonly signal: AbortSignal;
 }
 
 interface Started {
@@ -103,9 +111,9 @@ export class ChildSource {
   }
 
   /** Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. */
-  async ask(command: PiCommand, cwd: string, signal: AbortSignal): Promise<unknown> {
+  async ask(command: PiCommand, { cwd, pi = {}, signal }: Question): Promise<unknown> {
     const { locate, limits } = this.#options;
-    const kind: WarmKind = { program: await locate(), cwd, options: {} };
+    const kind: WarmKind = { program: await locate(), cwd, options: pi };
     const start = async () => ({ child: await this.#starts.pass(() => this.#startWarm(kind, signal), { signal }) });
     const { child } = await this.occupancy.place(start, signal);
     const abandon = (): void => void child.stop();
@@ -175,11 +183,20 @@ export class ChildSource {
       return await startPi({
         ...this.#of(kind),
         sessionFile: stored.ephemeral === true ? undefined : stored.file,
+        contextWithinMs: this.#contextWithinMs(stored),
         log: log.child({ generation: stored.generation }),
         ...sinks,
       });
     };
     return await this.#starts.pass(start, { signal: sinks.signal });
+  }
+
+  /**
+   * An extension may start a run before the context is there, which comes behind the start. One whose `session_start`
+   * waited for that run would hold up the start itself, so that the run goes on before the start's time is up.
+   */
+  #contextWithinMs({ context }: StoredSession): number | undefined {
+    return context?.kept === undefined ? undefined : this.#options.limits.child.startTimeoutMs / 2;
   }
 
   async #startWarm(kind: WarmKind, signal: AbortSignal): Promise<Child> {

@@ -49,7 +49,7 @@ export async function createOptions(
   { profiles, sessionEnv, roots }: SessionConfiguration,
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
-  const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...given } = more;
+  const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, context: _context, ...given } = more;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));

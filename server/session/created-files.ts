@@ -1,10 +1,12 @@
-import { mkdir, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { createSessionFile, removeIfEmpty, type SessionFileRequest } from "../pi/session-file.ts";
+import { createSessionFile, removeIfEmpty, type SessionFileRequest, sessionFilePath } from "../pi/session-file.ts";
 import { LeaseHold } from "./lease-hold.ts";
 
 /**
@@ -22,11 +24,15 @@ export class CreatedFiles {
     this.#directory = join(taker.stateDir, "creating");
   }
 
-  /** Resolves when a daemon that comes later knows of the file. A full disk is no reason not to try. */
-  async begin(sessionId: string, file: string): Promise<void> {
+  /**
+   * Resolves when a daemon that comes later knows of the file, and of what is in it where that is more than its header. A full
+   * disk is no reason not to try.
+   */
+  async begin(sessionId: string, file: string, content?: Uint8Array): Promise<void> {
     try {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-      await writeFile(join(this.#directory, sessionId), file, { mode: 0o600 });
+      const note: Note = { file, ...(content === undefined ? {} : { content: sumOf(content) }) };
+      await writeFile(join(this.#directory, sessionId), JSON.stringify(note), { mode: 0o600 });
     } catch (error) {
       this.#log.warn({ err: error, file }, "the creation of a session's file could not be written down");
     }
@@ -39,13 +45,16 @@ export class CreatedFiles {
     await rmdir(this.#directory).catch(() => {});
   }
 
-  /** Deletes what a daemon that was killed has left: files of sessions that are not known, without any message. */
+  /**
+   * Deletes what a daemon that was killed has left: files of sessions that are not known, without any message but those that
+   * they were created with.
+   */
   async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
     const left = await readdir(this.#directory).catch(() => [] as string[]);
     for (const sessionId of left) {
       try {
-        const file = await readFile(join(this.#directory, sessionId), "utf8");
-        if (!isKnown(sessionId)) await this.#remove(file);
+        const note = noteIn(await readFile(join(this.#directory, sessionId), "utf8"));
+        if (!isKnown(sessionId)) await this.#remove(note);
       } catch (error) {
         this.#log.warn({ err: error, sessionId }, "what a former daemon had begun could not be looked at");
       }
@@ -53,7 +62,7 @@ export class CreatedFiles {
     }
   }
 
-  async #remove(file: string): Promise<void> {
+  async #remove({ file, content }: Note): Promise<void> {
     const lease = new LeaseHold({ taker: this.#taker, log: this.#log });
     try {
       await lease.hold(file, 0);
@@ -61,7 +70,9 @@ export class CreatedFiles {
       // Another daemon has it, or its directory is gone.
       return;
     }
-    const isRemoved = await removeIfEmpty(file);
+    // Under this name it is nobody's.
+    await rm(unfinished(file), { force: true }).catch(() => {});
+    const isRemoved = content === undefined ? await removeIfEmpty(file) : await removeIfUnused(file, content);
     await lease.letGo();
     this.#log.info(
       { file, directory: dirname(file), isRemoved },
@@ -70,10 +81,91 @@ export class CreatedFiles {
   }
 }
 
-/** As `createSessionFile`. Throws `overloaded`, `start_failed`, and what a full disk and the like are. */
-export async function createFile(request: SessionFileRequest): Promise<string> {
-  return await createSessionFile(request).catch((cause: NodeJS.ErrnoException) => {
+/** What a file was created with. */
+export interface ContentSum {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+interface Note {
+  readonly file: string;
+  readonly content?: ContentSum;
+}
+
+/** Former daemons have written the path alone. */
+function noteIn(text: string): Note {
+  return text.startsWith("{") ? (JSON.parse(text) as Note) : { file: text };
+}
+
+export function sumOf(content: Uint8Array): ContentSum {
+  return { bytes: content.byteLength, sha256: createHash("sha256").update(content).digest("hex") };
+}
+
+/** As `createSessionFile`; `content`: all of it. Throws `overloaded`, `start_failed`, and what a full disk and the like are. */
+export async function createFile(request: SessionFileRequest, content?: Uint8Array): Promise<string> {
+  const created = content === undefined ? createSessionFile(request) : createWhole(sessionFilePath(request), content);
+  return await created.catch((cause: NodeJS.ErrnoException) => {
     const message = `pi's session file could not be created (${cause.code}): ${cause.message}.`;
     throw exhaustion(cause) ?? new WireError("start_failed", message, {}, { cause });
   });
+}
+
+/** Whole or not at all: a daemon that is killed in the middle of it leaves nothing that pi would take for a session. */
+async function createWhole(file: string, content: Uint8Array): Promise<string> {
+  const temporary = unfinished(file);
+  await mkdir(dirname(file), { recursive: true });
+  try {
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+    return file;
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+function unfinished(file: string): string {
+  return `${file}.unfinished`;
+}
+
+/**
+ * Deletes a file that was created with messages, unless anything was said since: behind what it was created with there is
+ * at most what pi notes of itself when it starts. Gives whether it did.
+ */
+export async function removeIfUnused(file: string, { bytes, sha256 }: ContentSum): Promise<boolean> {
+  try {
+    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      const { size } = await handle.stat();
+      if (size < bytes || size > bytes + maxNotesBytes) return false;
+      const found = await handle.readFile();
+      if (createHash("sha256").update(found.subarray(0, bytes)).digest("hex") !== sha256) return false;
+      if (!isOnlyNotes(found.toString("utf8", bytes))) return false;
+    } finally {
+      await handle.close();
+    }
+    await unlink(file);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const maxNotesBytes = 256 * 1024;
+const notes: ReadonlySet<unknown> = new Set(["model_change", "thinking_level_change", "session_info"]);
+
+function isOnlyNotes(text: string): boolean {
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .every((line) => {
+      const entry = JSON.parse(line) as { type?: unknown; message?: { role?: unknown } };
+      return notes.has(entry.type) || (entry.type === "message" && entry.message?.role === "system");
+    });
 }

@@ -4,8 +4,14 @@ import type { StoredSession } from "../store/sessions.ts";
 import type { SessionState } from "./session-state.ts";
 
 /** Whether the conversation was in the memory of a pi that has ended: the first of its session, and the only one. */
-export function isLost({ ephemeral, generation }: Ephemeral, { kind }: SessionState): boolean {
-  return ephemeral === true && generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
+export function isLost(stored: Ephemeral, { kind }: SessionState): boolean {
+  const hasHadPi = stored.generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
+  return isInMemoryAlone(stored) && hasHadPi;
+}
+
+/** Whether nothing of it outlives its pi. With a context there is something that another pi can go on with. */
+export function isInMemoryAlone({ ephemeral, context }: Pick<StoredSession, "ephemeral" | "context">): boolean {
+  return ephemeral === true && context === undefined;
 }
 
 /** What a caller is told who needs a pi, if there can be none. */
@@ -30,4 +36,4 @@ export function requireFile<T extends { info(): SessionInfo }>(session: T): T {
   );
 }
 
-type Ephemeral = Pick<StoredSession, "ephemeral" | "generation">;
+type Ephemeral = Pick<StoredSession, "ephemeral" | "generation" | "context">;

@@ -5,12 +5,15 @@ import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
-import { agentDirectoryOf, removeIfEmpty, sessionFilePath } from "../pi/session-file.ts";
+import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
-import { createOptions, type SessionConfiguration } from "./create-options.ts";
-import { CreatedFiles, createFile } from "./created-files.ts";
+import { type ContextConfiguration, Contexts, type ContextsOptions } from "./context/contexts.ts";
+import type { ContextCaller } from "./context/read-path.ts";
+import type { SessionConfiguration } from "./create-options.ts";
+import { CreatedFiles, removeIfUnused, sumOf } from "./created-files.ts";
+import { Creator } from "./creation.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -21,7 +24,6 @@ import { SessionFiles, type SessionHouse } from "./session-files.ts";
 import type { SessionScope } from "./session-scope.ts";
 import { SessionWatch } from "./session-watch.ts";
 import type { WakeLimits } from "./wakes.ts";
-import { admittedDirectory } from "./working-directory.ts";
 
 export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "sessions"> {
   readonly sessions: SessionStore;
@@ -32,6 +34,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
   readonly taker: LeaseTaker;
   readonly logs: Logs;
   readonly dialogs: DialogDesk;
+  readonly contexts: ContextConfiguration;
   readonly limits: ChildSourceOptions["limits"] & {
     readonly maxSessions: number;
     readonly maxRefillBytes: number;
@@ -40,12 +43,16 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
     readonly maxWaitingCalls: number;
     readonly keepModelsMs: number;
     readonly calls: Omit<PiCallsOptions, "refresh" | "runDirectory" | "settingsFile">;
+    readonly context: ContextsOptions["limits"];
     readonly idleAfterMs: number;
     readonly drainMs: number;
     readonly responsiveness: ResponsivenessLimits;
     readonly rates: WakeLimits;
   };
 }
+
+/** Who may name no file, and waits for ever. */
+const nobody: ContextCaller = { mayReadAny: false, signal: new AbortController().signal };
 
 /** All sessions that are not closed. */
 export class Registry {
@@ -55,7 +62,10 @@ export class Registry {
   /** Who hears of all sessions. */
   readonly watch = new SessionWatch((sessionId) => this.#sessions.get(sessionId)?.info());
   readonly #created: CreatedFiles;
+  readonly #creator: Creator;
   readonly #catalogue: ModelCatalogue;
+  /** Conversations that come from elsewhere, or are given away. */
+  readonly contexts: Contexts;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
   readonly #creating = new Set<Session>();
   /** The same, by their ids, from the first step of their creation on. */
@@ -76,22 +86,38 @@ export class Registry {
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
+    const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
       cwd: options.runDirectory,
-      program: async () => {
-        const { path, version } = await options.locate();
-        return `${path} ${version}`;
-      },
-      ask: (signal) => this.children.ask({ type: "get_available_models" }, options.runDirectory, signal),
+      program,
+      ask: (signal) => this.children.ask({ type: "get_available_models" }, { cwd: options.runDirectory, signal }),
       keepMs: options.limits.keepModelsMs,
+    });
+    this.contexts = new Contexts({
+      ...options,
+      roots: options.roots,
+      stateDir: taker.stateDir,
+      configuration: options.contexts,
+      limits: options.limits.context,
+      session: (sessionId) => this.get(sessionId),
+      find: (sessionId) => this.find(sessionId),
+      models: async () => (await this.models(false)).models,
+      probe: ({ cwd, options: pi }, signal) => this.children.ask({ type: "get_state" }, { cwd, pi, signal }),
+      program,
+    });
+    this.#creator = new Creator({
+      ...options,
+      created: this.#created,
+      contexts: this.contexts,
+      begin: (stored, content) => this.#begin(stored, { content }),
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
 
   /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
   async recover(): Promise<void> {
-    await this.#created.sweep((sessionId) => this.#sessions.has(sessionId));
+    await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
     await Promise.all(this.all().map((session) => session.recover()));
   }
 
@@ -109,10 +135,11 @@ export class Registry {
     params: Params<"session/create">,
     sessionId: string = uuidv7(),
     admit: (scope: SessionScope) => void = () => {},
+    caller: ContextCaller = nobody,
   ): Promise<Session> {
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
-    return await this.#make(sessionId, () => this.#create(params, sessionId, admit));
+    return await this.#make(sessionId, () => this.#creator.create({ params, sessionId, admit, caller }));
   }
 
   /** Throws `session_not_found`. */
@@ -174,7 +201,13 @@ export class Registry {
   async #shutDown(): Promise<void> {
     this.watch.close();
     const ending = [...this.all(), ...this.#creating].map((session) => session.shutDown(this.#options.limits.drainMs));
-    await Promise.allSettled([...ending, ...this.#underWay, this.children.close(), this.#catalogue.close()]);
+    await Promise.allSettled([
+      ...ending,
+      ...this.#underWay,
+      this.children.close(),
+      this.#catalogue.close(),
+      this.contexts.close(),
+    ]);
   }
 
   async #track<T>(work: Promise<T>): Promise<T> {
@@ -204,7 +237,8 @@ export class Registry {
       add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
-      begin: async (stored, how) => await this.#make(stored.sessionId, () => this.#begin(stored, how)),
+      begin: async (stored, how) =>
+        await this.#make(stored.sessionId, () => this.#begin(stored, how === undefined ? {} : { how })),
       end: (session, how) => this.#track(this.#close(session, how)),
     };
   }
@@ -227,48 +261,15 @@ export class Registry {
       prompts.deleteOf(sessionId),
       dialogs.forget(sessionId),
       logs.delete(sessionId),
+      this.contexts.forget(sessionId),
     ]);
   }
 
-  async #create(
-    params: Params<"session/create">,
-    sessionId: string,
-    admit: (scope: SessionScope) => void,
+  /** `content`: what the file was created with, where that has messages. */
+  async #begin(
+    stored: StoredSession,
+    { how = "awake", content }: { readonly how?: "awake" | "asleep"; readonly content?: Uint8Array | undefined } = {},
   ): Promise<Session> {
-    const cwd = await admittedDirectory(params.cwd, admit);
-    const now = new Date();
-    const { options, ephemeral, profile, labels } = await createOptions(params, this.#options.configuration);
-    const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
-    const { name, sessionDir: directory } = options;
-    const begin = (file: string): Promise<Session> =>
-      this.#begin({
-        sessionId,
-        cwd,
-        file,
-        ...(name === undefined ? {} : { name }),
-        generation: 0,
-        reservedSeq: 0,
-        options,
-        ...(ephemeral && { ephemeral }),
-        ...(profile === undefined ? {} : { profile }),
-        ...(labels === undefined ? {} : { labels }),
-        ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
-        ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
-        ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
-        createdAt: now.getTime(),
-        updatedAt: now.getTime(),
-      });
-    if (ephemeral) return await begin(join(this.#options.runDirectory, `${sessionId}.jsonl`));
-    const request = { sessionId, cwd, env: this.#options.env, now, directory };
-    await this.#created.begin(sessionId, sessionFilePath(request));
-    try {
-      return await begin(await createFile(request));
-    } finally {
-      await this.#created.end(sessionId);
-    }
-  }
-
-  async #begin(stored: StoredSession, how: "awake" | "asleep" = "awake"): Promise<Session> {
     const session = this.#session(stored);
     const { sessionId, file } = stored;
     this.#creating.add(session);
@@ -281,7 +282,8 @@ export class Registry {
       return session;
     } catch (error) {
       await session.close();
-      if (stored.isOpened !== true) await removeIfEmpty(file);
+      if (content !== undefined) await removeIfUnused(file, sumOf(content));
+      else if (stored.isOpened !== true) await removeIfEmpty(file);
       await this.#forget(session);
       throw error;
     } finally {
@@ -312,6 +314,10 @@ export class Registry {
       taker,
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
       succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
+      giveContext: (child, current) => this.contexts.give(child, current),
+      abandon: (current) => {
+        if (this.#sessions.get(current.sessionId) === current) void this.#track(this.#close(current)).catch(() => {});
+      },
       logs,
       dialogs,
       calls: {

@@ -1,13 +1,14 @@
 import type { Control } from "../../protocol/control.ts";
 import type { DialogSummary } from "../../protocol/dialog.ts";
 import type { LostPrompt, SessionInfo } from "../../protocol/session.ts";
-import { isLost } from "./ephemeral.ts";
 import type { SessionFacts } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
 
 export interface InfoParts {
   readonly facts: SessionFacts;
   readonly state: SessionState;
+  /** As {@link isLost} of `ephemeral.ts`. */
+  readonly isLost: boolean;
   readonly upkeep: Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive">;
   readonly cursor: number;
   readonly epoch: string;
@@ -21,6 +22,7 @@ export interface InfoParts {
 export function sessionInfo({
   facts,
   state,
+  isLost,
   upkeep,
   cursor,
   epoch,
@@ -30,10 +32,9 @@ export function sessionInfo({
   lostPrompts,
 }: InfoParts): SessionInfo {
   const exit = state.kind === "crashed" || state.kind === "hibernated" ? state.exit : undefined;
-  const lost = facts.ephemeral !== undefined && isLost({ ephemeral: true, generation: facts.generation }, state);
   return {
     ...facts,
-    ...(lost ? { ephemeral: "lost" as const } : {}),
+    ...(isLost ? { ephemeral: "lost" as const } : {}),
     state: state.kind,
     ...(state.kind === "idle" || state.kind === "running" ? { pid: state.child.pid } : {}),
     ...(state.kind === "running" ? { runId: state.runId } : {}),

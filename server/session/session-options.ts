@@ -39,6 +39,10 @@ export interface SessionOptions {
   readonly branchOff: (from: Session, leafId: string) => Promise<string>;
   /** The session inside the child is another one, with this file: finds it, and gives it the child. Must not wait. */
   readonly succeed: (from: Session, child: Child, hello: Hello, file: string) => void;
+  /** Brings the session's context to a child that has just started. Throws `context_transport_failed`. */
+  readonly giveContext: (child: Child, stored: StoredSession) => Promise<void>;
+  /** Closes a session that cannot have its context any more. Must not wait. */
+  readonly abandon: (session: Session) => void;
   readonly tracker: DeliveryTracker;
   readonly logs: Logs;
   /** What is read of the end of pi's session file for what the log lacks. */

@@ -1,6 +1,9 @@
+import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { limits } from "../config.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child } from "../pi/child.ts";
+import { SessionContext } from "./context/session-context.ts";
 import { Control } from "./control.ts";
 import type { Journal } from "./journal.ts";
 import type { Session } from "./session.ts";
@@ -33,6 +36,21 @@ export function controlOf({ options: { stored }, record, journal }: Made): Contr
     say: (control, change, by) => journal.say("session/controlChanged", { ...signed(by), control, change }),
     graceMs: limits.controlGraceMs,
   });
+}
+
+/**
+ * The past that the session was given. `onLost` is called while the start is under way that has failed for it: who waits for
+ * that start hears first why.
+ */
+export function contextOf(made: Made, onRestored: () => void, onLost: () => void): SessionContext {
+  return new SessionContext({ ...made, onRestored, onLost });
+}
+
+/** Brings to a child what is held for it. */
+export function resumeIn({ scope, pushing }: Pick<Session, "scope" | "pushing">, child: Child, log: Logger): void {
+  scope
+    .run(() => pushing.resume(child, "now"))
+    .catch((error: unknown) => log.warn({ err: error }, "held pushes could not be brought to the helper"));
 }
 
 /** What keeps the session's child alive, and ends it. */

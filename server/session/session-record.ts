@@ -99,6 +99,12 @@ export class SessionRecord {
     void this.#save(this.#stored);
   }
 
+  /** Its context is as this says. */
+  givenContext(context: StoredSession["context"]): void {
+    this.#stored = { ...this.#stored, ...(context === undefined ? {} : { context }) };
+    void this.#save(this.#stored);
+  }
+
   /** Who may act in the session. */
   governedBy(control: ControlPolicy): void {
     this.#stored = { ...this.#stored, control };

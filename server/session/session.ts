@@ -9,10 +9,11 @@ import type { StoredSession } from "../store/sessions.ts";
 import { Attribution, changedBy } from "./attribution.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { ChildReports } from "./child-reports.ts";
+import type { SessionContext } from "./context/session-context.ts";
 import type { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
-import { lossOf } from "./ephemeral.ts";
+import { isInMemoryAlone, lossOf } from "./ephemeral.ts";
 import { Journal, type SubscribeOptions } from "./journal.ts";
 import { Leaving } from "./leaving.ts";
 import { PiCalls } from "./pi-calls.ts";
@@ -24,7 +25,7 @@ import type { SessionCore } from "./session-core.ts";
 import { dialogsOf } from "./session-dialogs.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { controlOf, queueOf, upkeepOf } from "./session-parts.ts";
+import { contextOf, controlOf, queueOf, resumeIn, upkeepOf } from "./session-parts.ts";
 import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
@@ -47,6 +48,7 @@ export class Session implements SessionCore {
   readonly attribution = new Attribution();
   readonly succession: Succession;
   readonly dialogs: Dialogs;
+  readonly context: SessionContext;
   readonly #options: SessionOptions;
   readonly #journal: Journal;
   readonly #record: SessionRecord;
@@ -76,6 +78,8 @@ export class Session implements SessionCore {
     this.#refill = new Refill({ log: eventLog, record, maxBytes, logger: log });
     this.#provider = new ProviderWatch({ journal: this.#journal, maxBodyBytes, log });
     const made = { options, record: this.#record, journal: this.#journal };
+    const contextLost = (): void => void this.#life.startOver().then(() => options.abandon(this));
+    this.context = contextOf(made, () => this.#publish({ restored: true }), contextLost);
     this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
     this.scope = queueOf(options, () => this.prompts.idleness.changed());
     this.control = controlOf(made);
@@ -87,7 +91,7 @@ export class Session implements SessionCore {
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing },
-      onLost: (lost) => this.#publish(lost),
+      onLost: (lostPrompts) => this.#publish({ lostPrompts }),
     });
     this.#life = new ChildLife({
       runs: this.prompts.runs,
@@ -124,7 +128,7 @@ export class Session implements SessionCore {
       provider: this.#provider,
       runStarted: () => void this.runStarted(),
       publish: () => this.#publish(),
-      resume: (child) => this.#resume(child),
+      resume: (child) => resumeIn(this, child, log),
       succeed: (child, hello, file) => options.succeed(this, child, hello, file),
     });
     this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
@@ -133,7 +137,7 @@ export class Session implements SessionCore {
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
-      resume: (child) => this.#resume(child),
+      resume: (child) => resumeIn(this, child, log),
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
     });
   }
@@ -179,6 +183,7 @@ export class Session implements SessionCore {
     return sessionInfo({
       facts: this.#record.facts(),
       state: this.#life.state,
+      isLost: this.loss !== undefined,
       upkeep: this.upkeep.facts(),
       cursor: this.#journal.cursor,
       epoch: this.#journal.epoch,
@@ -306,6 +311,7 @@ export class Session implements SessionCore {
     try {
       const sinks = this.#reports.sinks(generation);
       const { child, ready } = await this.#options.start(this.#record.stored, { signal, onPi, ...sinks });
+      await this.context.give(child, generation);
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.
@@ -315,14 +321,6 @@ export class Session implements SessionCore {
       await this.#custody.notStarted();
       throw error;
     }
-  }
-
-  #resume(child: Child): void {
-    this.scope
-      .run(() => this.pushing.resume(child, "now"))
-      .catch((error: unknown) => {
-        this.#options.log.warn({ err: error }, "held pushes could not be brought to the helper");
-      });
   }
 
   async #childEnded(child: Child, exit: ChildExit, hadRun: boolean): Promise<void> {
@@ -339,7 +337,7 @@ export class Session implements SessionCore {
   /** What a child that has ended leaves undecided: its deliveries and its prompts. */
   async #recount(at: number): Promise<void> {
     try {
-      const kind = this.#record.stored.ephemeral === true ? "sessionLost" : "childEnded";
+      const kind = isInMemoryAlone(this.#record.stored) ? "sessionLost" : "childEnded";
       this.#options.tracker.applyToAll(this.sessionId, { kind, at });
       await this.prompts.childEnded();
     } catch (error) {
@@ -347,13 +345,13 @@ export class Session implements SessionCore {
     }
   }
 
-  #publish(lostPrompts?: readonly LostPrompt[]): void {
+  #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
     this.#journal.say("session/updated", {
       ...signed(this.attribution.by),
       session,
-      ...(lostPrompts && { lostPrompts }),
+      ...more,
     });
     this.#options.onChange();
   }

@@ -1,3 +1,4 @@
+import type { ContextSummary } from "../../protocol/context-option.ts";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { DialogPolicy } from "../../protocol/dialog.ts";
@@ -11,6 +12,15 @@ export type StoredOptions = Readonly<Omit<Profile, "provider" | "ephemeral" | "l
   /** As pi names it. */
   readonly thinking?: string;
 };
+
+/** The past that a session was given. None of its text is here. */
+export interface StoredContext {
+  readonly summary: ContextSummary;
+  /** SHA-256 of the text of the user's last message, until a prompt follows it. */
+  readonly unanswered?: string;
+  /** In ephemeral mode: what each pi of the session gets, as it lies in the daemon's directory. */
+  readonly kept?: { readonly bytes: number; readonly sha256: string };
+}
 
 /** What is kept of a session across daemons. */
 export interface StoredSession {
@@ -31,6 +41,7 @@ export interface StoredSession {
   readonly ephemeral?: true;
   readonly profile?: string;
   readonly labels?: Labels;
+  readonly context?: StoredContext;
   /** Default: `reload`. */
   readonly onForeignWrite?: OnForeignWrite;
   /** The file as the session's children have left it; see `server/session/file-watch.ts`. */

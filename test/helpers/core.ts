@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
+import { defaultContextLimits } from "../../protocol/context/limits.ts";
 import { lifeLimits, limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
@@ -79,6 +80,7 @@ export interface CoreOptions {
   readonly connect?: Connect;
   /** Others than those of a daemon, in which runs have no time to end by themselves. */
   readonly limits?: Partial<RegistryOptions["limits"]>;
+  readonly contexts?: Partial<RegistryOptions["contexts"]>;
   /** What the configuration has at the start of each life. Default: none. */
   readonly roots?: () => readonly string[];
 }
@@ -121,6 +123,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       tracker,
       taker: { daemonId: randomUUID(), stateDir: root },
       dialogs,
+      contexts: { readRoots: [], ackTimeoutMs: 2_000, limits: defaultContextLimits, ...options.contexts },
       limits: { ...limits, ...lifeLimits({}), drainMs: 0, ...options.limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });

@@ -1,22 +1,15 @@
 import type { Random } from "../soak/random.ts";
 import { call, PiSession, text, thinking } from "./pi-session.ts";
 
-/**
- * A session as pi might have written it, of `length` entries: what follows what is as in pi, and what is said is chance. Its
- * branches begin anywhere, or only `betweenTurns`, where no call waits for its result.
- */
-export function randomSession(random: Random, length: number, { betweenTurns = false } = {}): PiSession {
+/** A session as pi might have written it, of `length` entries: what follows what is as in pi, and what is said is chance. */
+export function randomSession(random: Random, length: number): PiSession {
   const session = new PiSession();
   const ids: string[] = [];
-  const settled: string[] = [];
   let open: string[] = [];
   let calls = 0;
   if (random.chance(0.8)) ids.push(session.system("prompt", { tools: "tools" }));
   ids.push(session.user("first"));
-  for (let n = 0; n < length; n++) {
-    ids.push(step(n));
-    if (open.length === 0) settled.push(...ids.slice(-1));
-  }
+  for (let n = 0; n < length; n++) ids.push(step(n));
   return session;
 
   function step(n: number): string {
@@ -48,7 +41,7 @@ export function randomSession(random: Random, length: number, { betweenTurns = f
       case 1:
         return session.append("branch_summary", { fromId: target, summary: random.chance(0.9) ? `branch ${n}` : "" });
       case 2:
-        session.branch(random.chance(0.95) ? branchTarget(target) : null);
+        session.branch(random.chance(0.95) ? target : null);
         return session.user(`again ${n}`);
       case 3:
         return session.edit(target, random.chance(0.5) ? null : content(`edited ${n}`));
@@ -72,11 +65,6 @@ export function randomSession(random: Random, length: number, { betweenTurns = f
       default:
         return session.system(`more ${n}`, { tools: null });
     }
-  }
-
-  function branchTarget(target: string): string | null {
-    if (!betweenTurns) return target;
-    return settled.length > 0 ? random.pick(settled) : null;
   }
 
   function ending(): Readonly<Record<string, unknown>> {

@@ -8,26 +8,25 @@ import { WireError } from "../../protocol/errors.ts";
 type Entries = readonly Readonly<Record<string, unknown>>[];
 
 export interface Through {
-  /** Without a header; none where nothing was exported. */
+  /** Without a header; none where there is nothing to tell. */
   readonly entries: Entries;
   readonly repairs: readonly Repair[];
 }
 
 /** The session that is made of what was exported of another. */
 export function throughDocument(entries: Entries, target: ContextTarget, options: ExportOptions = {}): Through {
-  const { document } = exportContext(entries, { includeReasoning: true, ...options });
-  try {
-    return imported(document, target);
-  } catch (error) {
-    if (error instanceof WireError && error.data["code"] === "nothing_selected") return { entries: [], repairs: [] };
-    throw error;
-  }
+  return imported(exportContext(entries, { includeReasoning: true, ...options }).document, target);
 }
 
 /** The session that is made of a document, as it comes out of JSON. */
 export function imported(document: ContextDocument, target: ContextTarget): Through {
   const given: unknown = JSON.parse(JSON.stringify(document));
-  const prepared = prepareContext(given, { budget: null, until: "through" }, target, defaultContextLimits);
-  const header = { id: "s-2", timestamp: 1_800_000_000_000, cwd: "/" };
-  return { entries: [...sessionEntries(prepared, header)].slice(1), repairs: prepared.repairs };
+  try {
+    const prepared = prepareContext(given, { budget: null, until: "through" }, target, defaultContextLimits);
+    const header = { id: "s-2", timestamp: 1_800_000_000_000, cwd: "/" };
+    return { entries: [...sessionEntries(prepared, header)].slice(1), repairs: prepared.repairs };
+  } catch (error) {
+    if (error instanceof WireError && error.data["code"] === "nothing_selected") return { entries: [], repairs: [] };
+    throw error;
+  }
 }

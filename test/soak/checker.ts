@@ -226,6 +226,7 @@ function wrongAttempt(attempt: Attempt, known: Case): string[] {
 
 const evidenceOf: Readonly<Record<PushFact["api"], readonly string[]>> = {
   openai: ["headers"],
+  "openai-responses": ["headers"],
   anthropic: ["headers"],
   google: ["start"],
   eager: ["content", "message"],

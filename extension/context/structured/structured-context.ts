@@ -4,6 +4,7 @@ import type { ContextReply } from "../../../protocol/link.ts";
 import type { Memory } from "../../memory.ts";
 import type { SessionReader } from "../../pi-types.ts";
 import type { RequestPipeline } from "../../request-pipeline.ts";
+import { Arrival } from "./arrival.ts";
 import { CompactionCount } from "./compactions.ts";
 import { ForcedPrompt } from "./forced-prompt.ts";
 import { type HeldContext, heldContext } from "./held-context.ts";
@@ -35,15 +36,18 @@ export class StructuredContext {
   /** Of the session's root entry, for the prompt. */
   #section: string | undefined;
   #left: Left | undefined;
+  readonly #arrival: Arrival;
   /** Loaded when there is something that it may be needed for, long before it is. */
   #trim: typeof Trim | undefined;
 
   constructor({ memory, fault }: StructuredContextOptions) {
     this.#memory = memory;
     this.#fault = fault;
+    this.#arrival = new Arrival({ memory, fault });
   }
 
   addStages(pipeline: RequestPipeline): void {
+    pipeline.wait(({ signal }) => this.#arrival.wait(signal));
     pipeline.use("context_with_system", "prefix", (messages, { sessionManager }) => {
       const held = this.#memory.context;
       return held === undefined ? undefined : withPrefix(messages, this.#messagesOf(held, sessionManager));
@@ -59,6 +63,8 @@ export class StructuredContext {
   /** A session begins, or another life of the same. Only a fork goes on with the conversation of another session. */
   sessionStarted(reason: SessionStartEvent["reason"], { sessionManager }: ExtensionContext): void {
     this.#compactions.reset();
+    // What was promised was for the session before.
+    if (reason === "new" || reason === "resume") this.#arrival.came();
     const held = this.#memory.context;
     const sessionId = sessionManager.getSessionId();
     const isOfThis = reason === "fork" || held?.sessionId === sessionId;
@@ -77,7 +83,13 @@ export class StructuredContext {
       });
       this.#loadTrim();
     }
+    this.#arrival.came();
     return { hash: context.hash, messages: context.messages.length };
+  }
+
+  /** This life of the extensions ends. */
+  close(): void {
+    this.#arrival.release();
   }
 
   #sectionOf(held: HeldContext | undefined): string | undefined {

@@ -13,10 +13,11 @@ const defaultListed = 100;
 export function promptHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof promptMethods> {
   const prompt = async (params: Params<"session/steer">, ifRunning: IfRunning, call: Call): Promise<PromptResult> => {
     const { sessionId, text, images, wait, timeoutMs = defaultWaitMs } = params;
-    const { prompting, ledger } = registry.get(sessionId).prompts;
+    const session = registry.get(sessionId);
+    const { prompting, ledger } = session.prompts;
     const { signal, by, subject } = call;
     const promptId = params.promptId ?? subject?.id;
-    const taken = await prompting.prompt({
+    const result = await prompting.prompt({
       promptId,
       text,
       images,
@@ -26,9 +27,11 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       reserved: subject?.reserved,
       group: subject?.id,
     });
+    const warnings = session.context.promptGiven(text) ? { warnings: ["duplicate_prompt" as const] } : {};
+    const taken = { ...result, ...warnings };
     if (wait === undefined || taken.disposition === "handled") return taken;
     const settled = await over(ledger, taken.promptId, timeoutMs, signal);
-    return { ...settled, disposition: taken.disposition };
+    return { ...settled, ...warnings, disposition: taken.disposition };
   };
 
   return {

@@ -3,22 +3,25 @@ import type { Params, Result } from "../../../protocol/methods.ts";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import type { Registry } from "../../session/registry.ts";
+import type { Session } from "../../session/session.ts";
 import { sessionPage } from "../../session/session-page.ts";
 import type { Covers } from "../../session/session-scope.ts";
 import type { HandlersOf } from "../call.ts";
+import { callerOf } from "./context.ts";
 
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
   return {
-    "session/create": async (params, { subject, grant }) => {
-      if (grant?.isLimited !== true) return (await registry.create(params, subject?.id)).info();
+    "session/create": async (params, call) => {
+      const { subject, grant } = call;
+      const caller = callerOf(call);
+      if (grant?.isLimited !== true) return created(await registry.create(params, subject?.id, () => {}, caller));
       const { labels, promptTemplates } = params;
       const limited = {
         ...params,
         ...grant.labelled(labels),
         ...(promptTemplates !== undefined && { promptTemplates: await grant.inside(promptTemplates) }),
       };
-      const session = await registry.create(limited, subject?.id, (scope) => grant.requireInside(scope));
-      return session.info();
+      return created(await registry.create(limited, subject?.id, (scope) => grant.requireInside(scope), caller));
     },
     "session/list": (params, { grant }) =>
       params.cwd === undefined && params.stored !== true
@@ -49,4 +52,14 @@ async function listWithFiles(
   if (stored !== true) return listed;
   const { next, ...page } = await registry.files.stored({ cwd, after: storedAfter, limit: storedLimit, covers });
   return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
+}
+
+function created(session: Session): Result<"session/create"> {
+  const { context } = session.stored;
+  const { error } = session.context;
+  return {
+    ...session.info(),
+    ...(context === undefined ? {} : { context: context.summary }),
+    ...(error === undefined ? {} : { contextError: error }),
+  };
 }

@@ -2,7 +2,18 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
-import { answer, call, errorEvent, hang, hold, overflow, type Reply, reset, status } from "../../../provider/reply.ts";
+import {
+  answer,
+  call,
+  errorEvent,
+  hang,
+  hold,
+  overflow,
+  type Reply,
+  reset,
+  status,
+  thinking,
+} from "../../../provider/reply.ts";
 import { shareStage } from "../../helpers/shared-stage.ts";
 import { startStage } from "../../helpers/stage.ts";
 import { watch } from "../../helpers/watcher.ts";
@@ -185,6 +196,33 @@ test("a request to a provider without headers is believed by its start, and has 
   await session.promptAndWait("Hello.");
   expect(await watcher.story()).toEqual(["prepared 1", "delivered start"]);
   expect((await watcher.requests())[1]?.params).not.toHaveProperty("headers");
+});
+
+test("a round of tools over OpenAI Responses keeps its ids and its reasoning, through errors of each kind", async () => {
+  const round = answer(thinking("Hm."), "I run it.", call("bash", { command: "true" }, "call_1|fc_1"));
+  await using stage = await shared.use({
+    script: [status(529), round, answer("Do", errorEvent()), { ...answer("Done."), usage: { cacheReadTokens: 7 } }],
+  });
+  const session = await stage.freshSession("scripted-responses");
+  await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
+  expect((await session.runUntilSettled("Hello.")).text).toBe("Done.");
+  expect(await watcher.story()).toEqual([
+    ...["prepared 1", "failed failed 529 retry", "prepared 2", "delivered headers 200"],
+    ...["prepared 1", "delivered headers 200", "prepared 2", "delivered headers 200"],
+  ]);
+  expect(stage.provider.requests.flatMap(({ violations }) => violations)).toEqual([]);
+  const { body, messages } = stage.provider.requests.at(-1) ?? {};
+  expect(body?.["input"]).toMatchObject([
+    { role: "system" },
+    { role: "user" },
+    { type: "reasoning", summary: [{ text: "Hm." }] },
+    { type: "message", content: [{ text: "I run it." }] },
+    { type: "function_call", id: "fc_1", call_id: "call_1", name: "bash" },
+    { type: "function_call_output", call_id: "call_1" },
+  ]);
+  expect(messages?.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool"]);
+  const { tokens } = (await session.command({ type: "get_session_stats" })) as { tokens: { cacheRead: number } };
+  expect(tokens.cacheRead).toBe(7);
 });
 
 test("a context that is too long fails without a retry, and after the compaction the request is a new one", async () => {

@@ -15,8 +15,7 @@ test.each(["projected", "full"] as const)(
     let compared = 0;
     for (let seed = 1; seed <= 300; seed++) {
       const random = new Random(seed);
-      // Of the whole tree a call is given the result that it has on another branch alone.
-      const session = randomSession(random, random.integer(1, 40), { betweenTurns: view === "full" });
+      const session = randomSession(random, random.integer(1, 40));
       const { entries, repairs } = throughDocument(session.entries, sessionTarget, { view });
       // Where an edit has taken the first question.
       if (repairs.some(({ code }) => code === "leading_assistant")) continue;

@@ -32,8 +32,12 @@ function text(content: string): ContextItem["content"] {
   return [{ type: "text", text: content }];
 }
 
-function prepare(items: readonly ContextItem[], provider: ScriptedName): PreparedContext {
-  const target = targetOf(provider as keyof typeof apis);
+function prepare(
+  items: readonly ContextItem[],
+  provider: ScriptedName,
+  facts: Partial<ContextTarget> = {},
+): PreparedContext {
+  const target = { ...targetOf(provider as keyof typeof apis), ...facts };
   return finishContext({ items, nodes: items.length, repairs: { listed: [], counts: {} } }, {}, target);
 }
 
@@ -273,4 +277,26 @@ test("a conversation that begins with an event is one, and another pi goes on wi
     "assistant | Echo: Go on.",
     "user | And now?",
   ]);
+});
+
+test("a context that was fitted into the model's window is not compacted by the first prompt", async () => {
+  const contextWindow = 40_000;
+  await using lent = await shared.use({ models: [{ id: "model-1", contextWindow }] });
+  const { pi, provider } = lent;
+  const items = Array.from({ length: 200 }, (_, nth): readonly ContextItem[] => [
+    { role: "user", content: text(`Question ${nth}: ${"what is this? ".repeat(20)}`), timestamp: nth },
+    { role: "assistant", content: text(`Answer ${nth}: ${"{ that: [it, 17] },\n".repeat(40)}`), timestamp: nth },
+  ]).flat();
+  const prepared = prepare(items, "scripted", { contextWindow });
+  expect(prepared.dropped.messages).toBeGreaterThan(100);
+  expect(prepared.tokens.structured).toBeGreaterThan(0.9 * (prepared.budget ?? 0));
+  await open(pi, prepared);
+  await prompt(pi, "Go on.");
+  expect(pi.log.records.filter(({ type }) => type === "compaction_start")).toEqual([]);
+  expect(provider.requests).toHaveLength(1);
+  const [notice, first] = conversation(provider.requests[0]?.messages ?? []);
+  expect(notice).toBe(
+    `user | Event: context.trimmed\n${prepared.dropped.messages} earlier messages (about ${prepared.dropped.tokens} tokens) of this conversation were left out.`,
+  );
+  expect(first).toMatch(/^user \| Question \d+/);
 });

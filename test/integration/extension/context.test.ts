@@ -310,3 +310,16 @@ test("instructions of a session file are in the prompt again in the next pi, in 
   await prompt(pi, "Anew.", 4);
   expect(provider.requests.at(-1)?.hasText("prior_instructions")).toBe(false);
 });
+
+test("a run that an extension starts as soon as the session begins waits for the context that was promised", async () => {
+  await using provider = await startProvider();
+  const after = ["runs-at-once"];
+  await using pi = await startPi({ provider, isEphemeral: true, after, contextWithinMs: 3_600_000 });
+  await pi.event("agent_start");
+  expect(await pi.send({ kind: "ping" })).toEqual({ running: true, held: [] });
+  expect(provider.requests).toEqual([]);
+  await pi.send(frame());
+  await pi.settled(1);
+  expect(provider.requests.map(conversation)).toEqual([[...past, ["user", "I am the first."]]]);
+  expect(pi.frames("fault")).toEqual([]);
+});

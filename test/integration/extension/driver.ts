@@ -28,6 +28,8 @@ export interface PiOptions {
   /** Whether pi gets a daemon's configuration. Default true. */
   readonly isConfigured?: boolean;
   readonly env?: Readonly<Record<string, string>>;
+  /** How long its requests wait for a context. Default: they do not. */
+  readonly contextWithinMs?: number;
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -108,7 +110,7 @@ export class Pi implements AsyncDisposable {
 
   /** Puts a new session into the running pi, or that of a file, with its extensions loaded anew. The log begins anew. */
   async replaceSession(file?: string): Promise<void> {
-    if (this.#options.isEphemeral === true) {
+    if (this.#options.isEphemeral === true && file === undefined) {
       await this.rpc({ type: "new_session" });
     } else {
       this.#sessionFile = file ?? this.makeSessionFile(randomUUID(), this.#options.entries);
@@ -124,10 +126,11 @@ export class Pi implements AsyncDisposable {
       entry = helperEntry,
       isConfigured = true,
       isEphemeral = false,
+      contextWithinMs,
       env,
     } = this.#options;
     const statusKey = `link-${randomUUID()}`;
-    writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey }), { mode: 0o600 });
+    writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey, contextWithinMs }), { mode: 0o600 });
     const helper = entry === "none" ? [] : [entry];
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];

@@ -7,7 +7,7 @@ import { sharePi } from "./shared-pi.ts";
 
 const shared = sharePi();
 
-const apis = ["scripted", "scripted-anthropic", "scripted-google"] as const;
+const apis = ["scripted", "scripted-responses", "scripted-anthropic", "scripted-google"] as const;
 const models = [{ id: "seeing", input: ["text", "image"] }];
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

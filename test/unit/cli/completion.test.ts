@@ -65,6 +65,9 @@ describe("bash", () => {
     expect(offered("attach", "--past", "5", "--view-only", "")).toEqual(["last", "0199-aa", "0199-bb"]);
     expect(offered("attach", "last", "")).toEqual([]);
     expect(offered("help", "sta")).toEqual(["start", "status"]);
+    expect(offered("context", "e")).toEqual(["export"]);
+    expect(offered("context", "import", "")).toEqual(expect.arrayContaining(["last", "0199-aa", "some file"]));
+    expect(offered("context", "import", "some")).toEqual(["some file", "some where"]);
   });
 
   test("runs and offers nothing of what a session is labelled, nor what is no id", () => {

@@ -119,7 +119,13 @@ test("defaults are what their own schema allows", () => {
 });
 
 test("the schema for editors knows every setting, with a description", () => {
-  const { properties } = configurationSchema() as { properties: Record<string, { description?: string }> };
-  expect(Object.keys(properties)).toEqual(["$schema", ...Object.keys(settings)]);
+  const { properties } = configurationSchema() as {
+    properties: Record<string, { description?: string; properties?: object }>;
+  };
+  // A name with a dot is that of a part of an object.
+  const names = Object.entries(properties).flatMap(([name, { properties: parts }]) =>
+    parts === undefined ? [name] : Object.keys(parts).map((part) => `${name}.${part}`),
+  );
+  expect(names.toSorted()).toEqual(["$schema", ...Object.keys(settings)].toSorted());
   expect(Object.values(properties).filter(({ description }) => description === undefined)).toEqual([]);
 });

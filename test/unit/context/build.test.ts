@@ -130,6 +130,9 @@ describe("an event", () => {
       content: [{ type: "text", text: "Event: a Event: b" }, image],
       details: { eventType: "a\r\nEvent: b" },
     });
+    expect(build({ role: "event", eventType: "a\ud800", content: [] })).toMatchObject({
+      content: text("Event: a\ufffd"),
+    });
     expect(build({ role: "event", content: [] })).toMatchObject({ content: text("Event: unnamed"), details: {} });
   });
 

@@ -39,6 +39,11 @@ describe("the results of tools", () => {
     expect(lengths[2]).toBeGreaterThan(900);
   });
 
+  test("of a tool whose name had to be mended are capped under the name that it had", () => {
+    const [cut] = capToolResults([result("files_read", text(long))], { perTool: { "files/read": 300 } });
+    expect(textLength(cut?.content ?? [])).toBeLessThanOrEqual(300);
+  });
+
   test("alone are capped: not what was said, called or reported", () => {
     const items: readonly ContextItem[] = (["user", "assistant", "event", "system"] as const).map((role) => ({
       role,

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { ContextNode } from "../../../protocol/context/document.ts";
+import type { ContextItem, ContextNode } from "../../../protocol/context/document.ts";
 import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
 import { projectItems } from "../../../protocol/context/projection.ts";
+import { contextForStructured } from "../../../protocol/context/select.ts";
 import { CARRIER_TYPE } from "../../../protocol/link.ts";
 import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
 
@@ -75,10 +76,27 @@ describe("the whole tree of a session", () => {
         const items = path.map(({ id: nodeId, parentId: _, ...item }) => ({ ...item, nodeId }));
 
         const projected = exportContext(session.entries, { leafId: id, includeReasoning: true }).document.items;
-        expect(projectItems(items as Parameters<typeof projectItems>[0])).toEqual(projected);
+        expect(projectItems(items as readonly ContextItem[])).toEqual(projected);
       }
     }
   });
+});
+
+it("gives no call of pi's the result that it has on another branch, as a tree of another program would", () => {
+  const session = new PiSession();
+  session.user("one");
+  const calls = session.assistant([call("c1"), call("c2")]);
+  session.result("c1", "1");
+  session.result("c2", "2");
+  session.branch(calls);
+  session.append("label", { targetId: calls, label: "here" });
+
+  const { document } = exportContext(session.entries, { view: "full" });
+  expect(contextForStructured(document).map(({ role }) => role)).toEqual(["user", "assistant", "event"]);
+  const nodes = document.nodes?.map(({ meta: _, ...node }) => node);
+  expect(contextForStructured({ ...document, nodes }).map(({ role }) => role)).toEqual([
+    ...["user", "assistant", "toolResult", "toolResult", "event"],
+  ]);
 });
 
 function branched(): PiSession {

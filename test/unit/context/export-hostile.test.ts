@@ -144,7 +144,7 @@ describe("a session that is not as pi writes it", () => {
   });
 
   it("costs time that grows with its size alone, however it is linked", () => {
-    const count = 60_000;
+    const count = 30_000;
     const kinds = ["carrier", "circle", "compaction", "chain"] as const;
     for (const kind of kinds) {
       const session = new PiSession();

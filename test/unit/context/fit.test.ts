@@ -155,6 +155,19 @@ describe("whatever the conversation and the budget", () => {
     expect(outcomes.filter((outcome) => outcome === "refused").length).toBeGreaterThan(20);
   });
 
+  test("a hundred thousand items in one span are cut like a few", () => {
+    const span = [...turn("t0")];
+    for (let index = 1; index < 33_000; index += 1) for (const item of turn(`t${index}`).slice(1)) span.push(item);
+    const few = { ...span[2], content: text("word ".repeat(500)) } as ContextItem;
+    const items = span.map((item, index) => (index === 2 || index === 98_000 ? few : item));
+    const budget = tokensOf(items) - 500;
+    const { items: kept, tokens } = fitContext(items, { budget });
+    expect(kept).toHaveLength(items.length);
+    expect(tokens).toBeLessThanOrEqual(budget);
+    expect(kept[98_000]).toBe(items[98_000]);
+    expect(buildMessages(kept, target).messages).toHaveLength(items.length);
+  });
+
   test("messages are fitted like the items that they were built of", () => {
     for (let seed = 0; seed < 200; seed += 1) {
       const { messages } = buildMessages(someItems(dice(seed), 5), target);

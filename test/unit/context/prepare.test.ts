@@ -102,6 +102,17 @@ describe("a document", () => {
     );
   });
 
+  test("that begins with a command that the model is not shown begins with a user all the same", () => {
+    const native = { type: "bashExecution", command: "ls", excludeFromContext: true };
+    const items = [
+      { role: "event", eventType: "pi.bash", content: "a.ts", meta: { native }, timestamp: 1 },
+      { role: "assistant", content: "Oh.", timestamp: 2 },
+    ];
+    const { messages, counts } = prepare({ format: "pi-rpcd/context", version: 1, items });
+    expect(messages.map(said)).toEqual(["user: (The conversation starts here.)", "assistant: Oh."]);
+    expect(counts.repairs).toEqual({ leading_assistant: 1 });
+  });
+
   test("up to a user's node is without it, for its text is the prompt", () => {
     expect(() => prepare(tree(nodes), { nodeId: "n1", systemNodes: "drop" })).toThrow(
       expect.objectContaining({ kind: "context_invalid" }),

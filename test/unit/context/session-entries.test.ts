@@ -81,7 +81,7 @@ describe("a session file", () => {
     expect(root.entries).toEqual({
       [ids[2] ?? ""]: { fields: { nodeId: "n2", meta: { b: 2 } } },
       [ids[3] ?? ""]: { fields: { nodeId: "n3", usage, stopReason: "length" }, absent: ["blocks"] },
-      [ids[4] ?? ""]: { fields: { timestamp: 4.5 } },
+      [ids[4] ?? ""]: { fields: { timestamp: 4.5 }, absent: ["nodeId"] },
     });
     expect(entries[3]).toMatchObject({ message: { usage: { input: 0, cost: { total: 0 } }, stopReason: "stop" } });
   });
@@ -110,6 +110,7 @@ describe("a session file", () => {
     expect(entries[4]).toMatchObject({ type: "message", message: { role: "compactionSummary", tokensBefore: 9 } });
     expect(rootOf(entries).entries[String(id)]).toEqual({
       fields: { timestamp: summary.timestamp, meta: { other: 1 } },
+      absent: ["nodeId"],
     });
   });
 

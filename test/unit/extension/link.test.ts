@@ -47,6 +47,17 @@ test("the configuration is taken once, and its variable with it", () => {
   expect(takeHelperConfig(env)).toBeUndefined();
 });
 
+test("the configuration says how long a context is waited for", () => {
+  const text = '{"link":1,"statusKey":"key","contextWithinMs":500}';
+  expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text) })).toEqual(JSON.parse(text));
+  const long = file(text.replace("500", "1e300"));
+  expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: long })).toMatchObject({ contextWithinMs: 3_600_000 });
+  for (const wrong of ["0", "-1", '"1"', "null"]) {
+    const path = file(text.replace("500", wrong));
+    expect(() => takeHelperConfig({ PI_RPCD_HELPER_CONFIG: path })).toThrow("contextWithinMs");
+  }
+});
+
 test.for(["", "[]", "{}", '{"link":1}', '{"link":1,"statusKey":""}', '{"link":"1","statusKey":"key"}'])(
   "the configuration %j is refused",
   (content) => {

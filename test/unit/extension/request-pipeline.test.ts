@@ -72,3 +72,27 @@ test("pi is asked for the hooks that have stages only, and gets an answer only w
   answer = other;
   expect(handlers.get("context_with_system")?.({ messages: [] }, ctx)).toEqual({ messages: other });
 });
+
+test("a request waits for what it is to wait for, and goes on where that fails", async () => {
+  const { pipeline: line, faults } = pipeline();
+  const other = [{ role: "user", content: "Hello.", timestamp: 1 }] as const satisfies readonly AgentMessage[];
+  line.use("context_with_system", "head", () => other);
+  type Handler = (event: { readonly messages: readonly AgentMessage[] }, ctx: ExtensionContext) => unknown;
+  const handlers = new Map<string, Handler>();
+  line.install({ on: (name: string, handler: Handler) => handlers.set(name, handler) } as unknown as ExtensionAPI);
+  const request = (): unknown => handlers.get("context_with_system")?.({ messages: [] }, ctx);
+  const gates = [Promise.resolve(), Promise.reject(new Error("late"))];
+  for (const gate of gates) {
+    line.wait(() => gate);
+    const made = request();
+    expect(made).toBeInstanceOf(Promise);
+    expect(await made).toEqual({ messages: other });
+  }
+  line.wait(() => {
+    throw new Error("broken");
+  });
+  expect(request()).toEqual({ messages: other });
+  expect(faults).toEqual(["context_with_system/wait: broken"]);
+  line.wait(() => undefined);
+  expect(request()).toEqual({ messages: other });
+});

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { OutwardFrame } from "../../../protocol/link.ts";
-import { isCarryReply, isContextReply, isHoldReply, parseOutwardFrame } from "../../../server/pi/outward-frame.ts";
+import { isCarryReply, isHoldReply, parseOutwardFrame } from "../../../server/pi/outward-frame.ts";
 
 const at = 1_753_000_000_000;
 const command = "pi-rpcd-0123456789abcdef";
@@ -231,20 +231,6 @@ describe("the guards of replies", () => {
       for (const wrong of [undefined, null, "d", [1]]) expect(isHoldReply({ ...hold, [field]: wrong })).toBe(false);
     }
     for (const wrong of [undefined, null, 1, "x", [hold]]) expect(isHoldReply(wrong)).toBe(false);
-  });
-
-  test("isContextReply", () => {
-    expect(isContextReply({ hash: "0a", messages: 0 })).toBe(true);
-    for (const wrong of [
-      undefined,
-      null,
-      {},
-      [],
-      { hash: "0a" },
-      { hash: 1, messages: 1 },
-      { hash: "0a", messages: -1 },
-    ])
-      expect(isContextReply(wrong)).toBe(false);
   });
 
   test("isCarryReply", () => {

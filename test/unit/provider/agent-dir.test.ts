@@ -22,6 +22,7 @@ test("an agent directory names the provider's models for each API, and suits tes
         apiKey: "key-of-the-test",
         models: [{ id: "model-1" }, { id: "model-2" }],
       },
+      "scripted-responses": { api: "openai-responses", baseUrl: provider.baseUrls.openai },
       "scripted-anthropic": { api: "anthropic-messages", baseUrl: provider.baseUrls.anthropic },
       "scripted-google": { api: "google-generative-ai", baseUrl: provider.baseUrls.google },
     },

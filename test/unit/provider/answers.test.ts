@@ -126,6 +126,78 @@ describe("OpenAI", () => {
   });
 });
 
+describe("OpenAI Responses", () => {
+  test("a stream opens and closes one item for each kind of content, and ends with the whole response", async () => {
+    const script = [
+      { ...answer(thinking("h"), thinking("m"), "te", "xt", call("read", { path: "a" }, "id-1")), usage },
+    ];
+    await using provider = await startProvider({ script });
+    const { events } = await ask(provider, "openai-responses");
+    const item = (...between: string[]): string[] => ["output_item.added", ...between, "output_item.done"];
+    expect(events.map(({ event }) => event?.replace("response.", ""))).toEqual([
+      "created",
+      "in_progress",
+      ...item(
+        ...["reasoning_summary_part.added", "reasoning_summary_text.delta", "reasoning_summary_text.delta"],
+        ...["reasoning_summary_text.done", "reasoning_summary_part.done"],
+      ),
+      ...item(
+        ...["content_part.added", "output_text.delta", "output_text.delta", "output_text.done", "content_part.done"],
+      ),
+      ...item(...["function_call_arguments.delta", "function_call_arguments.delta", "function_call_arguments.done"]),
+      "completed",
+    ]);
+    expect(events.every((event) => event["type"] === event.event)).toBe(true);
+    expect(events.map((event) => event["sequence_number"])).toEqual(events.map((_, index) => index));
+    const done = events.filter(({ event }) => event === "response.output_item.done").map((event) => event["item"]);
+    expect(done).toMatchObject([
+      { type: "reasoning", id: expect.stringMatching(/^rs_/), summary: [{ type: "summary_text", text: "hm" }] },
+      { type: "message", id: expect.stringMatching(/^msg_/), content: [{ type: "output_text", text: "text" }] },
+      {
+        type: "function_call",
+        id: expect.stringMatching(/^fc_/),
+        call_id: "id-1",
+        name: "read",
+        arguments: '{"path":"a"}',
+      },
+    ]);
+    expect(events.at(-1)?.["response"]).toMatchObject({
+      status: "completed",
+      output: done,
+      usage: { input_tokens: 15, input_tokens_details: { cached_tokens: 3 }, output_tokens: 5, total_tokens: 20 },
+    });
+    const ids = events.flatMap((event) => (typeof event["item_id"] === "string" ? [event["item_id"]] : []));
+    expect(new Set(ids)).toEqual(new Set(done.map((each) => (each as Json)["id"])));
+  });
+
+  test("a call's id in pi's form gives both of its ids", async () => {
+    await using provider = await startProvider({ script: [answer(call("read", {}, "call_1|fc_2"))] });
+    const { json } = await ask(provider, "openai-responses", request("openai-responses", "x", { stream: false }));
+    expect(json).toMatchObject({ output: [{ id: "fc_2", call_id: "call_1" }] });
+  });
+
+  test("reasoning comes encrypted when that is asked for", async () => {
+    await using provider = await startProvider({ otherwise: () => answer(thinking("hm"), "text") });
+    const include = ["reasoning.encrypted_content"];
+    const asked = await ask(provider, "openai-responses", request("openai-responses", "x", { include }));
+    expect(asked.text).toContain('"encrypted_content":"');
+    expect((await ask(provider, "openai-responses")).text).not.toContain("encrypted_content");
+  });
+
+  test.each([
+    ["length", "incomplete", { reason: "max_output_tokens" }],
+    ["refusal", "incomplete", { reason: "content_filter" }],
+    ["stop", "completed", null],
+  ] as const)("an end by %s is %s", async (stop, status, incomplete_details) => {
+    await using provider = await startProvider({ otherwise: () => ({ ...answer("text"), stop }) });
+    const right = { object: "response", status, incomplete_details, output: [{ type: "message" }] };
+    const whole = await ask(provider, "openai-responses", request("openai-responses", "x", { stream: false }));
+    expect(whole.json).toMatchObject(right);
+    const { events } = await ask(provider, "openai-responses");
+    expect(events.at(-1)).toMatchObject({ event: `response.${status}`, response: right });
+  });
+});
+
 describe("Anthropic", () => {
   test("a stream opens and closes one block for each kind of content", async () => {
     await using provider = await startProvider({

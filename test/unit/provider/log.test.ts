@@ -31,6 +31,27 @@ test.each([
     },
   ],
   [
+    "openai-responses",
+    {
+      tools: [{ type: "function", name: "read" }],
+      input: [
+        { role: "developer", content: "be brief" },
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "look" },
+            { type: "input_image", detail: "auto", image_url: "data:image/png;base64," },
+          ],
+        },
+        { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "hm" }] },
+        { type: "message", role: "assistant", id: "msg_1", content: [{ type: "output_text", text: "ok" }] },
+        { type: "function_call", id: "fc_1", call_id: "c1", name: "read", arguments: '{"path":"a"}' },
+        { type: "function_call_output", call_id: "c1", output: [{ type: "input_text", text: "found" }] },
+        { role: "user", content: [{ type: "input_text", text: "go on" }] },
+      ],
+    },
+  ],
+  [
     "anthropic",
     {
       tools: [tools],

@@ -1,9 +1,10 @@
+import type { ApiName } from "../../../provider/log.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 
 export type Json = Record<string, unknown>;
-export type Api = "openai" | "anthropic" | "google";
+export type Api = ApiName;
 
-export const apis: readonly Api[] = ["openai", "anthropic", "google"];
+export const apis: readonly Api[] = ["openai", "openai-responses", "anthropic", "google"];
 
 /** A response that was read to its end, or as far as it came. */
 export interface Answered {
@@ -22,6 +23,8 @@ export function request(api: Api, text = "hello", more: Json = {}): Json {
   switch (api) {
     case "openai":
       return { model: "model-1", stream: true, messages: [{ role: "user", content: text }], ...more };
+    case "openai-responses":
+      return { model: "model-1", stream: true, input: [{ role: "user", content: text }], ...more };
     case "anthropic":
       return { model: "model-1", stream: true, max_tokens: 100, messages: [{ role: "user", content: text }], ...more };
     case "google":
@@ -33,6 +36,8 @@ export function urlOf(provider: ScriptedProvider, api: Api, isStreamed = true): 
   switch (api) {
     case "openai":
       return `${provider.baseUrls.openai}/chat/completions`;
+    case "openai-responses":
+      return `${provider.baseUrls.openai}/responses`;
     case "anthropic":
       return `${provider.baseUrls.anthropic}/v1/messages?beta=true`;
     case "google": {
@@ -40,6 +45,12 @@ export function urlOf(provider: ScriptedProvider, api: Api, isStreamed = true): 
       return `${provider.baseUrls.google}/models/model-1:${method}`;
     }
   }
+}
+
+/** A request of an API that says nothing. */
+export function emptyRequest(api: Api): Json {
+  const key = { google: "contents", "openai-responses": "input", openai: "messages", anthropic: "messages" }[api];
+  return request(api, "", { [key]: [] });
 }
 
 export interface PostOptions {
@@ -114,6 +125,9 @@ function pieceOf(body: Json, api: Api): string {
   switch (api) {
     case "openai":
       return String(path("choices", 0, "delta", "content") ?? path("choices", 0, "message", "content") ?? "");
+    case "openai-responses":
+      if (body["type"] === "response.output_text.delta") return String(body["delta"]);
+      return String(path("output", 0, "content", 0, "text") ?? "");
     case "anthropic":
       return String(path("delta", "text") ?? path("content", 0, "text") ?? "");
     case "google":

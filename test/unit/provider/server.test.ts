@@ -48,9 +48,10 @@ describe("the script", () => {
     expect(provider.requests[0]?.violations).toEqual([expect.stringContaining("bad name")]);
   });
 
-  test.each(apis)("requests for one %s token are answered aside when asked so", async (api) => {
+  test.each(apis)("requests for the fewest %s tokens are answered aside when asked so", async (api) => {
     const limit = {
       openai: { max_completion_tokens: 1 },
+      "openai-responses": { max_output_tokens: 16 },
       anthropic: { max_tokens: 1 },
       google: { generationConfig: { maxOutputTokens: 1 } },
     };
@@ -103,6 +104,7 @@ describe("limits", () => {
 describe("the API key", () => {
   test.each([
     ["openai", { authorization: "Bearer secret-key" }],
+    ["openai-responses", { authorization: "Bearer secret-key" }],
     ["anthropic", { "x-api-key": "secret-key" }],
     ["google", { "x-goog-api-key": "secret-key" }],
   ] as const)("of %s is asked for when there is one, and never recorded", async (api, headers) => {

@@ -3,11 +3,12 @@ import { describe, expect, test } from "vitest";
 import { anthropic } from "../../../provider/dialects/anthropic.ts";
 import { google } from "../../../provider/dialects/google.ts";
 import { openai } from "../../../provider/dialects/openai.ts";
+import { openaiResponses } from "../../../provider/dialects/openai-responses.ts";
 import { startProvider } from "../../../provider/server.ts";
-import { type Api, apis, ask, type Json, request } from "./requests.ts";
+import { type Api, apis, ask, emptyRequest, type Json, request } from "./requests.ts";
 
 type Messages = readonly Json[];
-const dialects = { openai, anthropic, google };
+const dialects = { openai, "openai-responses": openaiResponses, anthropic, google };
 const lax = { models: undefined, systemMessages: false };
 
 function violations(api: Api, body: Json, rules = lax): readonly string[] {
@@ -47,6 +48,17 @@ describe("OpenAI refuses", () => {
     ["an empty list of calls", [user, { role: "assistant", content: "x", tool_calls: [] }], /empty array/],
     ["an unknown role", [{ role: "custom", content: "x" }], /Invalid value: 'custom'/],
     ["no messages", [], /Missing required parameter: 'messages'/],
+    ["an empty text", [{ role: "user", content: "" }], /messages\[0\].content': text must not be empty/],
+    ["an empty text of an assistant", [user, { role: "assistant", content: "" }], /must not be empty/],
+    ["an empty part", [{ role: "user", content: [{ type: "text", text: "" }] }], /must not be empty/],
+    [
+      "an assistant first",
+      [
+        { role: "system", content: "s" },
+        { role: "assistant", content: "x" },
+      ],
+      /from the user/,
+    ],
   ])("%s", (_, messages, expected) => {
     expect(said(messages).join("\n")).toMatch(expected);
   });
@@ -66,12 +78,95 @@ describe("OpenAI refuses", () => {
     ["several calls, answered in any order", [user, calls("a", "b"), result("b"), result("a"), user]],
     ["an assistant at the end", [user, { role: "assistant", content: "hi" }]],
     [
-      "system messages anywhere, users in a row, empty texts",
-      [user, { role: "system", content: "s" }, user, { role: "user", content: "" }],
+      "system messages anywhere, users in a row",
+      [{ role: "system", content: "s" }, user, { role: "system", content: "s" }, user],
     ],
+    ["an empty string beside calls", [user, { ...calls("a"), content: "" }, result("a")]],
     ["content as parts", [{ role: "user", content: [{ type: "text", text: "x" }] }]],
   ])("but not %s", (_, messages) => {
     expect(said(messages)).toEqual([]);
+  });
+});
+
+describe("OpenAI Responses refuses", () => {
+  const call = (id: string, more: Json = {}): Json => ({
+    type: "function_call",
+    call_id: id,
+    name: "f",
+    arguments: "{}",
+    ...more,
+  });
+  const result = (id: string, output: unknown = "r"): Json => ({ type: "function_call_output", call_id: id, output });
+  const reasoning = { type: "reasoning", id: "rs_1", summary: [] };
+  const says = (text: string, more: Json = {}): Json => ({
+    type: "message",
+    role: "assistant",
+    content: [{ type: "output_text", text, annotations: [] }],
+    ...more,
+  });
+  const said = (input: Messages, more: Json = {}): readonly string[] =>
+    violations("openai-responses", request("openai-responses", "", { input, ...more }));
+
+  test.each<[string, Messages, RegExp]>([
+    ["a result without a call", [user, result("a")], /^No tool call found for function call output with call_id a\.$/],
+    ["a result before its call", [user, result("a"), call("a"), result("a")], /^No tool call found/],
+    ["an unanswered call", [user, call("a"), call("b"), result("a"), user], /^No tool output found .* call b\.$/],
+    ["an unanswered call at the end", [user, call("a")], /^No tool output found for function call a\.$/],
+    ["two results for one call", [user, call("a"), result("a"), result("a")], /^Duplicate function_call_output.* 'a'/],
+    ["two calls of one id", [user, call("a"), result("a"), call("a")], /^Duplicate 'call_id': a$/],
+    ["a long call id", [user, call(long), result(long)], /input\[1\].call_id': string too long.* length 65 /],
+    ["pi's own form of an id", [user, call("a|fc_b"), result("a|fc_b")], /'a\|fc_b'. Expected an ID that contains/],
+    ["an empty call id", [user, call(""), result("")], /input\[1\].call_id': empty string/],
+    ["a long item id", [user, call("a", { id: `fc_${long}` }), result("a")], /input\[1\].id': string too long/],
+    ["an item id of another kind", [user, call("a", { id: "msg_1" }), result("a")], /an ID that begins with 'fc'/],
+    ["an item id with a space", [user, call("a", { id: "fc_ b" }), result("a")], /input\[1\].id': 'fc_ b'/],
+    [
+      "two items of one id",
+      [user, call("a", { id: "fc_1" }), call("b", { id: "fc_1" }), result("a"), result("b")],
+      /^Duplicate item found with id fc_1/,
+    ],
+    ["a bad tool name", [user, call("a", { name: "a b" }), result("a")], /input\[1\].name': string does not match/],
+    ["a long tool name", [user, call("a", { name: long }), result("a")], /input\[1\].name': string too long/],
+    ["a call without a name", [user, call("a", { name: null }), result("a")], /required parameter: 'input\[1\].name'/],
+    ["arguments that are no string", [user, call("a", { arguments: {} }), result("a")], /type for 'input\[1\].argum/],
+    ["a result without output", [user, call("a"), result("a", null)], /required parameter: 'input\[2\].output'/],
+    ["an empty text", [{ role: "user", content: "" }], /input\[0\].content': empty string/],
+    ["a message without content", [{ role: "user", content: [] }], /input\[0\].content': empty string/],
+    ["an empty part", [{ role: "user", content: [{ type: "input_text", text: "" }] }], /content\[0\].text': empty/],
+    ["an empty text of an assistant", [user, says("")], /input\[1\].content\[0\].text': empty string/],
+    ["a part of another API", [{ role: "user", content: [{ type: "text", text: "x" }] }], /value: 'text'/],
+    ["a part of the other side", [user, { ...says("x"), role: "user" }], /value: 'output_text'.*'input_text'/],
+    ["an unknown role", [{ role: "tool", content: "x" }], /^Invalid value: 'tool'.*'developer'/],
+    ["an unknown kind of item", [user, { type: "tool_use" }], /^Invalid value: 'tool_use'.*'function_call'/],
+    ["a kind that every object has", [user, { type: "toString" }], /^Invalid value: 'toString'/],
+    ["reasoning that led to nothing", [user, reasoning], /'rs_1' of type 'reasoning' was provided without its req/],
+    ["reasoning without a summary", [user, { ...reasoning, summary: null }, says("x")], /input\[1\].summary/],
+    ["an assistant first", [{ role: "developer", content: "s" }, says("x")], /must be from the user/],
+    ["no input", [], /^Missing required parameter: 'input'/],
+  ])("%s", (_, input, expected) => {
+    expect(said(input).join("\n")).toMatch(expected);
+  });
+
+  test("what is missing around the input", () => {
+    expect(violations("openai-responses", { input: "hi" })).toEqual(["you must provide a model parameter"]);
+    expect(said([user], { max_output_tokens: 1 })).toEqual([
+      "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.",
+    ]);
+    expect(said([user], { tools: [{ type: "function", name: "a.b" }, { type: "web_search" }] })).toEqual([
+      expect.stringContaining("tools[0].name"),
+    ]);
+  });
+
+  test.each<[string, Messages]>([
+    [
+      "calls answered in any order and later, reasoning before them",
+      [user, reasoning, says("x"), call("a", { id: "fc_1" }), call("b"), result("b"), user, result("a"), user],
+    ],
+    ["an assistant at the end", [{ role: "system", content: "s" }, user, says("hi", { id: "msg_1" })]],
+    ["results as parts", [user, call("a"), result("a", [{ type: "input_text", text: "r" }]), { ...user }]],
+    ["an empty result", [user, call("a"), result("a", "")]],
+  ])("but not %s", (_, input) => {
+    expect(said(input)).toEqual([]);
   });
 });
 
@@ -234,8 +329,7 @@ describe("Google refuses", () => {
 describe.each(apis)("over %s", (api) => {
   test("a refusal is a 400 with the first violation; all are recorded, and no step is used up", async () => {
     await using provider = await startProvider({ script: ["kept"] });
-    const empty = api === "google" ? { contents: [] } : { messages: [] };
-    const { status, json } = await ask(provider, api, request(api, "", empty));
+    const { status, json } = await ask(provider, api, emptyRequest(api));
     const [entry] = provider.requests;
     expect(status).toBe(400);
     expect((json["error"] as Json)["message"]).toBe(entry?.violations[0]);
@@ -252,8 +346,7 @@ describe.each(apis)("over %s", (api) => {
 
   test("nothing is refused when not strict", async () => {
     await using provider = await startProvider({ strict: false, models: ["other"] });
-    const empty = api === "google" ? { contents: [] } : { messages: [] };
-    expect((await ask(provider, api, request(api, "", empty))).status).toBe(200);
+    expect((await ask(provider, api, emptyRequest(api))).status).toBe(200);
     expect(provider.requests[0]?.violations).toEqual([]);
   });
 
@@ -261,6 +354,9 @@ describe.each(apis)("over %s", (api) => {
     const keys = [
       "messages",
       "contents",
+      "input",
+      "output",
+      "call_id",
       "role",
       "content",
       "parts",
@@ -275,7 +371,19 @@ describe.each(apis)("over %s", (api) => {
     const value = fc.letrec((tie) => ({
       node: fc.oneof(
         { maxDepth: 5 },
-        fc.constantFrom(null, true, 1, "", "user", "assistant", "tool", "text", "tool_use", "tool_result"),
+        fc.constantFrom(
+          null,
+          true,
+          1,
+          "",
+          "user",
+          "assistant",
+          "tool",
+          "text",
+          "tool_use",
+          "tool_result",
+          "function_call",
+        ),
         fc.array(tie("node"), { maxLength: 3 }),
         fc.dictionary(fc.constantFrom(...keys), tie("node"), { maxKeys: 5 }),
       ),

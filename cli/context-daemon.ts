@@ -1,0 +1,104 @@
+import { readFile, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { httpCall } from "../client/http-client.ts";
+import { WireError } from "../protocol/errors.ts";
+import type { MethodName, Params, Result } from "../protocol/methods.ts";
+import { CommandError, UsageError } from "./errors.ts";
+import { readAll } from "./message-text.ts";
+import { chooseSession } from "./session-argument.ts";
+import { type ClientUse, ensured } from "./with-client.ts";
+
+/** Where a document or a session file comes from. */
+export type Source =
+  | { readonly kind: "session"; readonly sessionId: string }
+  | { readonly kind: "file"; readonly path: string; readonly bytes: number }
+  | { readonly kind: "text"; readonly text: string };
+
+/** What the daemon gives for `context/export`: the document itself, or a file of its with it. */
+export type Exported = Result<"context/export">;
+
+type Call<M extends MethodName> = readonly [method: M, params: Params<M>];
+type Where = { readonly path: string } | { readonly document: unknown };
+
+/** Larger files are named, and read by the daemon itself where it may. */
+const inlineBytes = 1024 * 1024;
+/** What the daemon takes in one call, with room for what else is in it. */
+const maxInlineBytes = 15 * 1024 * 1024;
+
+/** The daemon of the state directory, which is started if none runs and the options do not forbid it. */
+export async function openDaemon(use: ClientUse): Promise<ContextDaemon> {
+  return new ContextDaemon(await ensured(use), use.signal);
+}
+
+export class ContextDaemon {
+  readonly #stateDir: string;
+  readonly #signal: AbortSignal;
+
+  constructor(stateDir: string, signal: AbortSignal) {
+    this.#stateDir = stateDir;
+    this.#signal = signal;
+  }
+
+  get signal(): AbortSignal {
+    return this.#signal;
+  }
+
+  call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>> {
+    return httpCall(method, params, { stateDir: this.#stateDir, signal: this.#signal });
+  }
+
+  /** A call with a document: a large file goes by its path, and by its content if the daemon does not read it. */
+  async callWith<M extends MethodName>(
+    source: Exclude<Source, { readonly kind: "session" }>,
+    make: (where: Where) => Call<M>,
+  ): Promise<Result<M>> {
+    if (source.kind === "file" && source.bytes > inlineBytes) {
+      try {
+        return await this.call(...make({ path: source.path }));
+      } catch (error) {
+        if (!isUnread(error) || source.bytes > maxInlineBytes) throw error;
+      }
+    }
+    return await this.call(...make({ document: await documentOf(source) }));
+  }
+
+  /** What is too large for an answer comes by a file of the daemon's. */
+  async export(params: Params<"context/export">): Promise<Exported> {
+    try {
+      return await this.call("context/export", params);
+    } catch (error) {
+      if (!(error instanceof WireError) || error.kind !== "too_large") throw error;
+      return await this.call("context/export", { ...params, output: "file" });
+    }
+  }
+}
+
+/** The daemon may not read the file, or does not see it. */
+function isUnread(error: unknown): boolean {
+  return error instanceof WireError && (error.kind === "forbidden" || error.kind === "context_transport_failed");
+}
+
+/** What SOURCE on the command line means: a file that there is, `-` for stdin, else a session. */
+export async function sourceOf(word: string, daemon: ContextDaemon): Promise<Source> {
+  if (word === "-") {
+    if (process.stdin.isTTY === true) throw new UsageError("stdin is a terminal: give a file.", "context");
+    return { kind: "text", text: await readAll(process.stdin, daemon.signal, maxInlineBytes) };
+  }
+  const path = resolve(word);
+  const file = await stat(path).catch(() => undefined);
+  if (file?.isDirectory() === false) return { kind: "file", path, bytes: file.isFile() ? file.size : 0 };
+  if (/[/\\]|\.jsonl?$/.test(word)) throw new CommandError("file_not_found", `There is no file ${path}.`);
+  const { sessions } = await daemon.call("session/list", {});
+  return { kind: "session", sessionId: chooseSession(sessions, word) };
+}
+
+async function documentOf(source: Exclude<Source, { readonly kind: "session" }>): Promise<unknown> {
+  const text = source.kind === "text" ? source.text : await readFile(source.path, "utf8");
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const name = source.kind === "text" ? "stdin" : source.path;
+    const hint = /^\{"type":"session"/.test(text) ? " It is a session file of pi's: see `context export`." : "";
+    throw new CommandError("no_document", `${name} is no JSON document: ${(error as Error).message}.${hint}`);
+  }
+}

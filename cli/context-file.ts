@@ -1,0 +1,126 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { access, link, open, rename, rm } from "node:fs/promises";
+import type { Exported } from "./context-daemon.ts";
+import { CommandError } from "./errors.ts";
+import type { Output } from "./output.ts";
+import { printableJson } from "./text.ts";
+
+export interface DocumentTarget {
+  /** An absolute path; undefined: stdout. */
+  readonly target: string | undefined;
+  /** Whether a file that is there is replaced. */
+  readonly force: boolean;
+  readonly output: Output;
+  readonly signal: AbortSignal;
+}
+
+export interface Written {
+  readonly diagnostics: Exported["diagnostics"];
+  readonly bytes: number;
+  /** In hexadecimal digits. */
+  readonly sha256: string;
+}
+
+/**
+ * Writes what `make` gives, as one line of JSON. A file is its owner's alone, appears whole or not at all, and replaces
+ * another only with `force`. Throws `file_exists` before anything is made, and `export_damaged`.
+ */
+export async function writeDocument(make: () => Promise<Exported>, where: DocumentTarget): Promise<Written> {
+  const { target, force, output, signal } = where;
+  if (target !== undefined && !force && (await isThere(target))) throw exists(target);
+  const exported = await make();
+  if (target === undefined) {
+    const pieces = printed(exported, output.json);
+    return await copy(pieces, { exported, signal, write: async (text) => output.write(text) });
+  }
+  const temporary = `${target}.${randomUUID()}.tmp`;
+  try {
+    const written = await writeFile(temporary, { exported, signal });
+    if (force) await rename(temporary, target);
+    else await give(temporary, target);
+    return written;
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+async function writeFile(path: string, copying: Omit<Copying, "write">): Promise<Written> {
+  await using file = await open(path, "wx", 0o600);
+  return await copy(documentOf(copying.exported), { ...copying, write: (text) => file.appendFile(text) });
+}
+
+/** Names a file as another, unless that is there: not even one that has just come. */
+async function give(path: string, name: string): Promise<void> {
+  try {
+    await link(path, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST" || (await isThere(name))) throw exists(name);
+    // Not every file system has links.
+    await rename(path, name);
+  }
+}
+
+function exists(target: string): CommandError {
+  return new CommandError("file_exists", `${target} exists already; --force replaces it.`);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+interface Copying {
+  readonly exported: Exported;
+  readonly signal: AbortSignal;
+  readonly write: (text: string) => Promise<void>;
+}
+
+async function copy(pieces: AsyncIterable<string>, { exported, signal, write }: Copying): Promise<Written> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    hash.update(piece);
+    bytes += Buffer.byteLength(piece);
+    await write(piece);
+  }
+  return { diagnostics: exported.diagnostics, bytes, sha256: hash.digest("hex") };
+}
+
+async function* printed(exported: Exported, asJson: boolean): AsyncIterable<string> {
+  if (asJson) yield '{"document":';
+  for await (const piece of documentOf(exported)) yield printableJson(asJson ? piece.replace(/\n$/, "") : piece);
+  if (asJson) yield `,"diagnostics":${printableJson(JSON.stringify(exported.diagnostics))}}\n`;
+}
+
+/** The document in pieces, with one line break at its end. */
+async function* documentOf({ document, path, sha256 }: Exported): AsyncIterable<string> {
+  if (path === undefined) {
+    yield JSON.stringify(document);
+  } else {
+    const hash = createHash("sha256");
+    const held = new TrailingBreak();
+    for await (const chunk of createReadStream(path, "utf8") as AsyncIterable<string>) {
+      hash.update(chunk);
+      yield held.take(chunk);
+    }
+    if (sha256 !== undefined && hash.digest("hex") !== sha256) {
+      throw new CommandError("export_damaged", "The daemon's file with the document is not what it has written.");
+    }
+  }
+  yield "\n";
+}
+
+/** Holds back a line break at the end of each piece, until there is another. */
+class TrailingBreak {
+  #held = "";
+
+  take(piece: string): string {
+    const text = this.#held + piece;
+    this.#held = text.endsWith("\n") ? "\n" : "";
+    return this.#held === "" ? text : text.slice(0, -1);
+  }
+}

@@ -1,0 +1,56 @@
+import type { ContextSummary } from "../protocol/context-option.ts";
+import type { Result } from "../protocol/methods.ts";
+import { oneLine, table } from "./text.ts";
+
+type Inspected = Result<"context/inspect">;
+type Dropped = Inspected["dropped"];
+
+/** What a context has come to, for a terminal: facts in two columns, then a line for each thing that was mended. */
+export function inspectLines(found: Inspected, columns: number | undefined): readonly string[] {
+  const { counts, tokens, repairs, warnings } = found;
+  const mended = Object.entries(counts.repairs).map(([code, count]) => `${count} ${code}`);
+  const facts = [
+    ["mode", found.mode],
+    [
+      "items",
+      `${counts.items} of ${counts.nodes} nodes; ${counts.pairs} ${counts.pairs === 1 ? "tool call with its result" : "tool calls with their results"}`,
+    ],
+    ["tokens", `about ${tokens.structured}; as one text about ${tokens.flattened}`],
+    ["left out", droppedText(found.dropped) ?? "nothing"],
+    ["mended", mended.join(", ") || "nothing"],
+    ["warnings", warnings.join(", ") || "none"],
+    ["hash", found.hash],
+  ];
+  const all = counted(counts.repairs);
+  return [
+    ...table(facts, columns),
+    ...repairs.map(({ code, nodeId, detail }) =>
+      oneLine(`${code}${nodeId === undefined ? "" : ` ${nodeId}`}: ${detail}`),
+    ),
+    ...(all > repairs.length ? [`and ${all - repairs.length} more`] : []),
+  ];
+}
+
+/** What is worth knowing of a context that a session was given: a line for each rule by which something was mended. */
+export function importLines({ messages, tokens, repairs, dropped, warnings }: ContextSummary): readonly string[] {
+  const left = droppedText(dropped);
+  return [
+    `context: ${messages} messages, about ${tokens.structured} tokens`,
+    ...Object.entries(repairs).map(([code, count]) => oneLine(`mended: ${count} ${code}`)),
+    ...(left === undefined ? [] : [`left out for the budget: ${left}`]),
+    ...warnings.map((warning) => `warning: ${warning}`),
+  ];
+}
+
+/** What of a session is not in a document of it as the session has it: a line for each kind. */
+export function exportLines({ notes }: Result<"context/export">["diagnostics"]): readonly string[] {
+  return Object.entries(notes).map(([kind, count]) => oneLine(`not as it was: ${count} ${kind}`));
+}
+
+function droppedText({ messages, tokens }: Dropped): string | undefined {
+  return messages === 0 ? undefined : `${messages} messages, about ${tokens} tokens`;
+}
+
+function counted(repairs: Inspected["counts"]["repairs"]): number {
+  return Object.values(repairs).reduce((sum, count) => sum + count, 0);
+}

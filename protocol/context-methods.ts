@@ -1,0 +1,139 @@
+import {
+  ContextDropped,
+  ContextHash,
+  ContextOption,
+  ContextRepair,
+  ContextRepairCounts,
+  ContextTokens,
+  ContextWarnings,
+  contextPath,
+  EntryId,
+} from "./context-option.ts";
+import { SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import type { MethodRow } from "./method-row.ts";
+import { childErrors, params } from "./params.ts";
+import { sessionOptions } from "./session-options.ts";
+
+/** What a context can be refused for, beyond its params. */
+export const contextErrors = [
+  "context_invalid",
+  "context_too_large",
+  "context_over_budget",
+  "context_mode_conflict",
+  "context_transport_failed",
+  "entry_not_found",
+] as const;
+
+const Diagnostics = Type.Object(
+  {
+    entries: Type.Integer({ minimum: 0, description: "Entries of the session file that were read." }),
+    nodes: Type.Integer({ minimum: 0, description: "Nodes, or items, of the document." }),
+    pairs: Type.Integer({ minimum: 0, description: "Tool calls with their results." }),
+    notes: Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+      description:
+        "How often something was met that is not in the document as the session has it, by a word for each kind.",
+    }),
+  },
+  { additionalProperties: false },
+);
+
+/** Rows of the method table about conversations that come from elsewhere, or are given away. */
+export const contextMethods = {
+  "context/inspect": {
+    summary:
+      "What a context comes to: of a session that was created with one, or of an option `context` without a session for it.",
+    params: params({
+      sessionId: Type.Optional(SessionId),
+      context: Type.Optional({ ...ContextOption, description: "As in `session/create`. One of the two is given." }),
+      model: Type.Optional({
+        ...sessionOptions.model,
+        description: "The model that it would be built for, as in `session/create`. Only with `context`.",
+      }),
+      items: Type.Optional(Type.Boolean({ description: "Gives the items too. Default: false." })),
+    }),
+    result: Type.Object(
+      {
+        mode: Type.Enum(["session", "ephemeral"]),
+        items: Type.Optional(
+          Type.Array(Type.Unknown(), { description: "As in the document, in order, at most 8 MiB." }),
+        ),
+        counts: Type.Object(
+          {
+            nodes: Type.Integer({ minimum: 0 }),
+            items: Type.Integer({ minimum: 0 }),
+            pairs: Type.Integer({ minimum: 0, description: "Tool calls with their results." }),
+            repairs: ContextRepairCounts,
+          },
+          { additionalProperties: false },
+        ),
+        repairs: Type.Array(ContextRepair, { maxItems: 1_000, description: "The first 1,000; `counts` has all." }),
+        tokens: ContextTokens,
+        dropped: ContextDropped,
+        warnings: ContextWarnings,
+        hash: ContextHash,
+      },
+      { additionalProperties: false },
+    ),
+    http: { verb: "POST", path: "/v1/context/inspect" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: [...contextErrors, ...childErrors, "forbidden", "too_large"],
+  },
+  "context/export": {
+    summary: "A session, or a session file of pi's, as a document that `session/create` takes.",
+    params: params({
+      sessionId: Type.Optional(SessionId),
+      path: Type.Optional({
+        ...contextPath,
+        description: "A session file on the daemon's machine. One of the two is given.",
+      }),
+      leafId: Type.Optional({ ...EntryId, description: "The last entry of the branch. Default: that of the file." }),
+      view: Type.Optional(
+        Type.Enum(["projected", "full"], {
+          description:
+            "`projected`: what the model sees, as items. `full`: the whole tree with all branches. Default: projected.",
+        }),
+      ),
+      includeSystem: Type.Optional(Type.Boolean({ description: "System messages too. Default: false." })),
+      includeReasoning: Type.Optional(Type.Boolean({ description: "Reasoning too. Default: false." })),
+      includeImages: Type.Optional(Type.Boolean({ description: "Images too. Default: true." })),
+      output: Type.Optional(
+        Type.Enum(["inline", "file"], {
+          description:
+            "`inline`: in the answer, up to 8 MiB. `file`: in a file of the daemon's state directory, which it keeps for an hour. Default: inline.",
+        }),
+      ),
+    }),
+    result: Type.Object(
+      {
+        document: Type.Optional(Type.Unknown({ description: "With `inline`." })),
+        path: Type.Optional(Type.String({ description: "With `file`, as the two that follow." })),
+        bytes: Type.Optional(Type.Integer({ minimum: 0 })),
+        sha256: Type.Optional(Type.String({ pattern: "^[0-9a-f]{64}$" })),
+        diagnostics: Diagnostics,
+      },
+      { additionalProperties: false },
+    ),
+    http: { verb: "POST", path: "/v1/context/export" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: [
+      "session_not_found",
+      "session_closed",
+      "session_lost",
+      "session_file_unusable",
+      "entry_not_found",
+      "context_invalid",
+      "context_too_large",
+      "context_transport_failed",
+      "forbidden",
+      "child_exited",
+      "too_large",
+      "overloaded",
+      "shutting_down",
+    ],
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;

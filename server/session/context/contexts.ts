@@ -1,0 +1,312 @@
+import type { Logger } from "pino";
+import type { ContextLimits } from "../../../protocol/context/limits.ts";
+import type { ContextOptions } from "../../../protocol/context/options.ts";
+import type { ContextOption, ContextSummary } from "../../../protocol/context-option.ts";
+import { type ErrorName, WireError } from "../../../protocol/errors.ts";
+import type { Params, Result } from "../../../protocol/methods.ts";
+import { within } from "../../lib/deadline.ts";
+import type { Child } from "../../pi/child.ts";
+import { sessionRoot } from "../../pi/session-file.ts";
+import type { StoredContext, StoredOptions, StoredSession } from "../../store/sessions.ts";
+import type { Roots } from "../roots.ts";
+import type { Session } from "../session.ts";
+import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
+import type { ContextCaller } from "./read-path.ts";
+import { ContextSources } from "./sources.ts";
+import { budgetOf, Targets, type TargetsOptions } from "./targets.ts";
+import type { Prepared, PreparedFacts, PrepareWork } from "./work.ts";
+import { WorkDesk, type WorkDeskLimits } from "./work-desk.ts";
+
+/** What the daemon's configuration says of contexts. */
+export interface ContextConfiguration {
+  readonly readRoots: readonly string[];
+  readonly ackTimeoutMs: number;
+  readonly limits: ContextLimits;
+}
+
+export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
+  readonly stateDir: string;
+  /** Where a pi is started for a dry run. */
+  readonly runDirectory: string;
+  readonly configuration: ContextConfiguration;
+  readonly roots: Roots;
+  readonly limits: WorkDeskLimits &
+    ExportFilesLimits & { readonly maxInlineBytes: number; readonly maxKnownTargets: number };
+  /** Throws `session_not_found`. */
+  readonly session: (sessionId: string) => Session;
+  readonly find: (sessionId: string) => Session | undefined;
+  readonly log: Logger;
+}
+
+/** A session that is about to be created. */
+export interface ContextOrder {
+  readonly sessionId: string;
+  /** Without links. */
+  readonly cwd: string;
+  readonly ephemeral: boolean;
+  readonly options: StoredOptions;
+  readonly now: Date;
+}
+
+/** A context that waits for its session. */
+export interface ReadyContext {
+  readonly options: StoredOptions;
+  readonly stored: StoredContext;
+  readonly facts: PreparedFacts;
+  /** The lines of the session's file, or what its helper gets. */
+  readonly bytes: Uint8Array;
+}
+
+/** What of a context can be wrong: with `onError: "warn"` the session starts without it. */
+const contextFailures: ReadonlySet<ErrorName> = new Set<ErrorName>([
+  "invalid_params",
+  "forbidden",
+  "context_invalid",
+  "context_too_large",
+  "context_over_budget",
+  "context_mode_conflict",
+  "context_transport_failed",
+  "entry_not_found",
+  "session_not_found",
+  "session_lost",
+  "session_closed",
+  "child_exited",
+]);
+
+/** Whether a session may start without its context, behind this error of it. */
+export function mayStartWithout(option: ContextOption | undefined, error: unknown): error is WireError {
+  return option?.onError === "warn" && error instanceof WireError && contextFailures.has(error.kind);
+}
+
+/** Conversations that come from elsewhere, and those that are given away. */
+export class Contexts {
+  readonly #options: ContextsOptions;
+  readonly #desk: WorkDesk;
+  readonly #targets: Targets;
+  readonly #sources: ContextSources;
+  readonly #kept: KeptContexts;
+  readonly #exports: ExportFiles;
+
+  constructor(options: ContextsOptions) {
+    this.#options = options;
+    const { limits, log, stateDir, env, configuration, roots, find, session } = options;
+    this.#desk = new WorkDesk(limits, log);
+    this.#targets = new Targets({ ...options, maxKnown: limits.maxKnownTargets });
+    this.#kept = new KeptContexts(stateDir, log);
+    this.#exports = new ExportFiles(stateDir, limits);
+    this.#sources = new ContextSources({
+      ...{ session, find, roots },
+      kept: (stored) => this.#keptBytes(stored),
+      readRoots: configuration.readRoots,
+      sessionRoot: () => sessionRoot(env),
+      maxBytes: configuration.limits.maxDocumentBytes,
+    });
+  }
+
+  /** Deletes what a daemon that was killed has left of sessions that are not known. */
+  async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
+    await this.#exports.clear();
+    await this.#kept.sweep(isKnown);
+  }
+
+  /** Gives up what is under way. */
+  async close(): Promise<void> {
+    await this.#desk.close();
+    await this.#exports.clear();
+  }
+
+  /**
+   * Makes of the option what the session is to get. Throws the errors of contexts, `invalid_params`, `forbidden`,
+   * `session_not_found`, and what starting a pi can throw.
+   */
+  async prepare(option: ContextOption, order: ContextOrder, caller: ContextCaller): Promise<ReadyContext> {
+    const mode = modeOf(option, order.ephemeral);
+    const source = await this.#sources.read(option, caller);
+    const { target, model, thinking, budget: facts } = await this.#targets.find(order, caller.signal);
+    const { sessionId, cwd, now } = order;
+    const { outcome, as } = await this.#work(option, { source, target, facts }, caller, () =>
+      mode === "session"
+        ? { kind: "session", header: { id: sessionId, timestamp: now.getTime(), cwd } }
+        : { kind: "helper", afterCompaction: option.ephemeralAfterCompaction ?? "trim" },
+    );
+    const summary = summaryOf(mode, outcome.facts);
+    return {
+      // pi would take the model that the last answer in the file names.
+      options: {
+        ...order.options,
+        ...(as.kind === "session" ? { model } : {}),
+        ...(thinking === undefined ? {} : { thinking }),
+      },
+      stored: {
+        summary,
+        ...(outcome.facts.unanswered === undefined ? {} : { unanswered: outcome.facts.unanswered }),
+      },
+      facts: outcome.facts,
+      bytes: outcome.bytes,
+    };
+  }
+
+  /** Keeps what the session's pi get, and what was mended. Throws `context_transport_failed`. */
+  async keep(sessionId: string, { stored, facts, bytes }: ReadyContext): Promise<StoredContext> {
+    if (facts.repairs.length > 0)
+      await this.#kept.put(sessionId, "repairs", Buffer.from(JSON.stringify(facts.repairs)));
+    if (stored.summary.mode === "session") return stored;
+    return { ...stored, kept: await this.#kept.put(sessionId, "context", bytes) };
+  }
+
+  /** The session is over. */
+  forget(sessionId: string): Promise<void> {
+    return this.#kept.forget(sessionId);
+  }
+
+  /**
+   * Brings a session's context to a pi that has just started, before it gets anything else. Throws
+   * `context_transport_failed`, and `child_exited`.
+   */
+  async give(child: Child, stored: StoredSession): Promise<void> {
+    const { context } = stored;
+    if (context?.kept === undefined) return;
+    const { ackTimeoutMs } = this.#options.configuration;
+    const bytes = await this.#kept.get(stored.sessionId, context.kept);
+    const given = child.link.sendContext(bytes).catch((cause: unknown) => {
+      if (cause instanceof WireError && cause.kind !== "link_failed") throw cause;
+      const why = "The extension did not take the context; the session was closed.";
+      throw new WireError("context_transport_failed", why, { reason: "refused" }, { cause });
+    });
+    const reply = await within(given, ackTimeoutMs);
+    if (reply.kind === "timeout") {
+      const why = `The extension did not confirm the context within ${ackTimeoutMs / 1_000} s; the session was closed.`;
+      throw new WireError("context_transport_failed", why, { reason: "timeout" });
+    }
+    if (reply.value.hash === context.summary.hash) return;
+    throw new WireError("context_transport_failed", "The extension has another context; the session was closed.", {
+      reason: "hash_mismatch",
+    });
+  }
+
+  /** Throws as {@link prepare}. */
+  async inspect(params: Params<"context/inspect">, caller: ContextCaller): Promise<Result<"context/inspect">> {
+    const { sessionId, context: option, model, items = false } = params;
+    if ((sessionId === undefined) === (option === undefined)) throw oneOf("context/inspect", "sessionId", "context");
+    if (option === undefined) return await this.#inspectSession(this.#options.session(sessionId as string));
+    const mode = option.mode === "ephemeral" ? "ephemeral" : "session";
+    const source = await this.#sources.read(option, caller);
+    const request = { cwd: this.#options.runDirectory, options: model === undefined ? {} : { model } };
+    const { target, budget: facts } = await this.#targets.find(request, caller.signal);
+    const { outcome } = await this.#work(option, { source, target, facts }, caller, () => ({
+      kind: items ? "items" : "facts",
+    }));
+    const { counts, repairs, tokens, dropped, warnings, hash } = outcome.facts;
+    const found = { mode, counts, repairs: [...repairs], tokens, dropped, warnings: [...warnings], hash } as const;
+    if (!items) return found as Result<"context/inspect">;
+    this.#requireInline(outcome.bytes, "The items have", "Ask without items.");
+    return { ...found, items: JSON.parse(textOf(outcome.bytes)) as unknown[] } as Result<"context/inspect">;
+  }
+
+  /** Throws `session_not_found`, `entry_not_found`, `forbidden`, `too_large`, and what reading can throw. */
+  async export(params: Params<"context/export">, caller: ContextCaller): Promise<Result<"context/export">> {
+    const { sessionId, path, output = "inline", ...options } = params;
+    if ((sessionId === undefined) === (path === undefined)) throw oneOf("context/export", "sessionId", "path");
+    const from =
+      path === undefined
+        ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId)
+        : await this.#sources.ofFile(path, caller);
+    const leafId = params.leafId ?? from.leafId;
+    const made = await this.#desk.do(
+      {
+        kind: "export",
+        bytes: from.bytes,
+        options: { ...options, ...(leafId === undefined ? {} : { leafId }) },
+        source: from.source,
+      },
+      caller.signal,
+    );
+    const diagnostics = made.diagnostics as Result<"context/export">["diagnostics"];
+    if (output === "file") {
+      const { bytes, sha256 } = made;
+      return { path: await this.#exports.put(bytes), bytes: bytes.byteLength, sha256, diagnostics };
+    }
+    this.#requireInline(made.bytes, "The document has", 'Use output "file".');
+    return { document: JSON.parse(textOf(made.bytes)), diagnostics };
+  }
+
+  async #inspectSession(session: Session): Promise<Result<"context/inspect">> {
+    const { sessionId } = session;
+    const { context } = session.stored;
+    if (context === undefined) {
+      throw new WireError("context_invalid", "The session was created without a context.", {
+        sessionId,
+        code: "nothing_selected",
+      });
+    }
+    const { mode, messages: _messages, nodes, items, pairs, repairs: counted, ...facts } = context.summary;
+    const repairs = ((await this.#kept.repairs(sessionId)) ?? []) as Result<"context/inspect">["repairs"];
+    return { mode, counts: { nodes, items, pairs, repairs: counted }, repairs, ...facts };
+  }
+
+  async #work(
+    option: ContextOption,
+    {
+      source,
+      target,
+      facts,
+    }: { source: PrepareWork["source"]; target: PrepareWork["target"]; facts: Parameters<typeof budgetOf>[1] },
+    { signal }: ContextCaller,
+    as: () => PrepareWork["as"],
+  ): Promise<{ readonly outcome: Prepared; readonly as: PrepareWork["as"] }> {
+    const { document: _document, path: _path, fromSession: _session, ...options } = option;
+    const wanted = as();
+    const outcome = await this.#desk.do<PrepareWork>(
+      {
+        kind: "prepare",
+        source,
+        options: options as ContextOptions,
+        target,
+        ...budgetOf(option.maxTokens, facts),
+        limits: this.#options.configuration.limits,
+        as: wanted,
+      },
+      signal,
+    );
+    return { outcome, as: wanted };
+  }
+
+  async #keptBytes({ sessionId, context }: StoredSession): Promise<Buffer | undefined> {
+    return context?.kept === undefined ? undefined : await this.#kept.get(sessionId, context.kept);
+  }
+
+  #requireInline(bytes: Uint8Array, what: string, advice: string): void {
+    const { maxInlineBytes } = this.#options.limits;
+    if (bytes.byteLength <= maxInlineBytes) return;
+    const message = `${what} ${bytes.byteLength} bytes; an answer has at most ${maxInlineBytes}. ${advice}`;
+    throw new WireError("too_large", message, { bytes: bytes.byteLength, maxBytes: maxInlineBytes });
+  }
+}
+
+/** Throws `context_mode_conflict`. */
+function modeOf({ mode = "auto" }: ContextOption, ephemeral: boolean): ContextSummary["mode"] {
+  const own = ephemeral ? "ephemeral" : "session";
+  if (mode === "auto" || mode === own) return own;
+  const needs = mode === "ephemeral" ? "created with ephemeral: true" : "that has a file: one without ephemeral: true";
+  throw new WireError("context_mode_conflict", `Mode "${mode}" needs a session ${needs}.`, { mode });
+}
+
+function summaryOf(mode: ContextSummary["mode"], facts: PreparedFacts): ContextSummary {
+  const { counts, tokens, dropped, warnings, hash, messages } = facts;
+  const { pairs, repairs, nodes, items } = counts;
+  return {
+    ...{ mode, nodes, items, messages, pairs, tokens, dropped, hash },
+    repairs: repairs as ContextSummary["repairs"],
+    warnings: [...warnings],
+  };
+}
+
+function oneOf(method: string, ...names: readonly string[]): WireError {
+  return new WireError("invalid_params", `${method} takes exactly one of ${names.join(" and ")}.`, {
+    findings: [{ path: "", message: `must have exactly one of ${names.join(", ")}` }],
+  });
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}

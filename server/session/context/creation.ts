@@ -1,0 +1,59 @@
+import type { ContextOption } from "../../../protocol/context-option.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { StoredContext, StoredOptions } from "../../store/sessions.ts";
+import type { Session } from "../session.ts";
+import { type ContextOrder, type Contexts, mayStartWithout } from "./contexts.ts";
+import type { ContextCaller } from "./read-path.ts";
+
+/** What a session begins with that gets a context. */
+export interface WithContext {
+  readonly options: StoredOptions;
+  readonly context: StoredContext;
+  /** The whole of its file, where it has one. */
+  readonly content?: Uint8Array;
+}
+
+export interface CreationOptions {
+  readonly contexts: Contexts;
+  readonly option: ContextOption | undefined;
+  readonly order: ContextOrder;
+  readonly caller: ContextCaller;
+  /** Makes the session. Nothing is left of it where that fails. */
+  readonly begin: (given?: WithContext) => Promise<Session>;
+}
+
+/**
+ * Creates a session with the context that its caller wants; with `onError: "warn"`, without one where there can be none.
+ * Throws what {@link Contexts.prepare} throws, and what beginning a session can throw.
+ */
+export async function createWithContext(options: CreationOptions): Promise<Session> {
+  const { contexts, option, order, caller, begin } = options;
+  if (option === undefined) return await begin();
+  let failure: WireError;
+  try {
+    const given = await contexts.prepare(option, order, caller).then(async (ready) => ({
+      options: ready.options,
+      context: await contexts.keep(order.sessionId, ready),
+      ...(ready.stored.summary.mode === "session" ? { content: ready.bytes } : {}),
+    }));
+    return await begin(given).catch((error: unknown) => {
+      // Whatever else a start fails with, it would fail with again.
+      const isContext = error instanceof WireError && error.kind === "context_transport_failed";
+      throw isContext ? error : new NotBegun(error);
+    });
+  } catch (error) {
+    await contexts.forget(order.sessionId);
+    if (error instanceof NotBegun) throw error.cause;
+    if (!mayStartWithout(option, error)) throw error;
+    failure = error;
+  }
+  const session = await begin();
+  session.context.failed(failure);
+  return session;
+}
+
+class NotBegun extends Error {
+  constructor(cause: unknown) {
+    super("The session could not be begun.", { cause });
+  }
+}

@@ -1,0 +1,205 @@
+import { createHash } from "node:crypto";
+import type { HelperContext } from "../../../protocol/context/built.ts";
+import type { ContextSource } from "../../../protocol/context/document.ts";
+import type { ContextOption } from "../../../protocol/context-option.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { EntriesReply } from "../../../protocol/link.ts";
+import type { Child } from "../../pi/child.ts";
+import { isEntriesReply } from "../../pi/outward-frame.ts";
+import { isRecordObject } from "../../pi/records.ts";
+import type { StoredSession } from "../../store/sessions.ts";
+import type { Roots } from "../roots.ts";
+import type { Session } from "../session.ts";
+import { workingDirectory } from "../working-directory.ts";
+import { type ContextCaller, readNamed, readOwn, tooLarge } from "./read-path.ts";
+import type { WorkSource } from "./work.ts";
+
+export interface ContextSourcesOptions {
+  readonly readRoots: readonly string[];
+  readonly roots: Roots;
+  /** Where pi's session files lie. */
+  readonly sessionRoot: () => string;
+  readonly maxBytes: number;
+  /** Throws `session_not_found`. */
+  readonly session: (sessionId: string) => Session;
+  readonly find: (sessionId: string) => Session | undefined;
+  /** What the helper of an ephemeral session has. */
+  readonly kept: (stored: StoredSession) => Promise<Buffer | undefined>;
+}
+
+type SessionSource = WorkSource & { readonly kind: "session" };
+
+/** The bytes of documents and of sessions, wherever they come from. */
+export class ContextSources {
+  readonly #options: ContextSourcesOptions;
+
+  constructor(options: ContextSourcesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What the option `context` names. Throws `invalid_params` unless that is one thing, `forbidden`, `session_not_found`,
+   * `context_too_large`, `context_transport_failed`, and what {@link ofSession} throws.
+   */
+  async read(option: ContextOption, caller: ContextCaller): Promise<WorkSource> {
+    const { document, path, fromSession } = option;
+    const given = [document, path, fromSession].filter((source) => source !== undefined);
+    if (given.length !== 1) throw oneSource(given.length);
+    const { maxBytes } = this.#options;
+    if (path !== undefined) {
+      const { bytes } = await readNamed(path, caller, this.#rules([]), maxBytes);
+      return { kind: "document", bytes };
+    }
+    if (fromSession !== undefined) {
+      const { sessionId, leafId } = fromSession;
+      const session = this.#options.session(sessionId);
+      // A token that is for other sessions is not told that there is this one.
+      if (caller.covers?.(session.stored) === false) throw noSession(sessionId);
+      return await this.ofSession(session, leafId);
+    }
+    const bytes = Buffer.from(JSON.stringify(document));
+    if (bytes.length > maxBytes) throw tooLarge(bytes.length, maxBytes);
+    return { kind: "document", bytes };
+  }
+
+  /**
+   * A session as it is now, up to its last whole entry. Throws `session_lost`, `child_exited`, `context_too_large`,
+   * `context_transport_failed`.
+   */
+  async ofSession(session: Session, leafId: string | undefined): Promise<SessionSource> {
+    if (session.stored.ephemeral === true) return await this.#ofMemory(session, leafId);
+    // Before the file is read: the entry is in it then.
+    const leaf = leafId ?? (await leafOf(session));
+    const found = await readOwn(session.file, this.#options.maxBytes);
+    return {
+      kind: "session",
+      bytes: found?.bytes ?? Buffer.alloc(0),
+      source: sourceOf(session.sessionId, found?.mtimeMs),
+      ...(leaf === undefined ? {} : { leafId: leaf }),
+    };
+  }
+
+  /** A session file of pi's, whoever's it is. Throws `forbidden`, `context_too_large`, `context_transport_failed`. */
+  async ofFile(path: string, caller: ContextCaller): Promise<SessionSource> {
+    const { sessionRoot, maxBytes, find } = this.#options;
+    const { bytes, mtimeMs } = await readNamed(path, caller, this.#rules([sessionRoot()]), maxBytes);
+    const { id, cwd } = headerIn(bytes);
+    if (caller.covers !== undefined) {
+      const same = find(id)?.stored;
+      const scope = { cwd: await workingDirectory(cwd).catch(() => cwd), labels: same?.labels };
+      const isCovered = caller.covers(scope) && (same === undefined || caller.covers(same));
+      if (!isCovered) throw new WireError("forbidden", "Reading contexts from this path is not allowed.");
+    }
+    return { kind: "session", bytes, source: sourceOf(id, mtimeMs) };
+  }
+
+  /** An ephemeral session's entries are its pi's alone, and what stands before them is what its helper was given. */
+  async #ofMemory(session: Session, leafId: string | undefined): Promise<SessionSource> {
+    if (session.loss !== undefined) throw session.loss;
+    const { state } = session;
+    const before = await this.#entriesOf(session);
+    const child = state.kind === "idle" || state.kind === "running" ? state.child : undefined;
+    const { data } = child === undefined ? { data: undefined } : await child.send({ type: "get_entries" });
+    const said = isRecordObject(data) ? data : {};
+    const last = before.at(-1)?.["id"] ?? null;
+    const entries = (Array.isArray(said["entries"]) ? said["entries"] : [])
+      .filter(isRecordObject)
+      .map((entry) => (entry["parentId"] === null ? { ...entry, parentId: last } : entry));
+    const bytes = Buffer.from([...before, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    const { maxBytes } = this.#options;
+    if (bytes.length > maxBytes) throw tooLarge(bytes.length, maxBytes);
+    const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
+    return {
+      kind: "session",
+      bytes,
+      source: sourceOf(session.sessionId),
+      ...(leaf === undefined ? {} : { leafId: leaf }),
+    };
+  }
+
+  async #entriesOf({ stored }: Session): Promise<Readonly<Record<string, unknown>>[]> {
+    const bytes = await this.#options.kept(stored);
+    if (bytes === undefined) return [];
+    const { hash, messages } = JSON.parse(bytes.toString("utf8")) as HelperContext;
+    const idOf = (index: number): string => createHash("sha256").update(`${hash} ${index}`).digest("hex").slice(0, 16);
+    return messages.map((message, index) => ({
+      ...entryOf(message as unknown as Readonly<Record<string, unknown>>),
+      id: idOf(index),
+      parentId: index === 0 ? null : idOf(index - 1),
+      timestamp: new Date(message.timestamp).toISOString(),
+    }));
+  }
+
+  #rules(further: readonly string[]) {
+    const { readRoots, roots } = this.#options;
+    return { readRoots, roots, further };
+  }
+}
+
+/** A message as pi would have its entry. */
+function entryOf(message: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (message["role"] !== "custom") return { type: "message", message };
+  const { role: _role, timestamp: _timestamp, ...rest } = message;
+  return { type: "custom_message", ...rest };
+}
+
+const askTimeoutMs = 2_000;
+
+/** Where pi would go on: not always at the last entry of its file. Undefined where nobody can say. */
+async function leafOf({ state, stored }: Session): Promise<string | undefined> {
+  if (state.kind !== "idle" && state.kind !== "running") return undefined;
+  const reply = await asked(state.child, stored.fileMark?.lastId);
+  return reply?.leafId;
+}
+
+async function asked(child: Child, since: string | undefined): Promise<EntriesReply | undefined> {
+  const timeUp = AbortSignal.timeout(askTimeoutMs);
+  try {
+    const frame = { kind: "entries", ...(since === undefined ? {} : { since }) } as const;
+    const said = await Promise.race([
+      child.link.send<unknown>(frame),
+      new Promise<undefined>((resolve) => timeUp.addEventListener("abort", () => resolve(undefined), { once: true })),
+    ]);
+    return isEntriesReply(said) ? said : undefined;
+  } catch {
+    // The file says it as well as it can.
+    return undefined;
+  }
+}
+
+/** The same file gives the same document. */
+function sourceOf(id: string, mtimeMs?: number): ContextSource {
+  return {
+    kind: "pi-session",
+    ...(id === "" ? {} : { id }),
+    ...(mtimeMs === undefined ? {} : { exportedAt: Math.round(mtimeMs) }),
+  };
+}
+
+function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } {
+  const end = bytes.indexOf(10);
+  let header: unknown;
+  try {
+    header = JSON.parse(bytes.toString("utf8", 0, end === -1 ? bytes.length : end));
+  } catch {
+    header = undefined;
+  }
+  const { type, id, cwd } = isRecordObject(header) ? header : {};
+  if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
+    throw new WireError("context_transport_failed", "The file is no session file of pi's.", {
+      reason: "not_a_session",
+    });
+  }
+  return { id, cwd };
+}
+
+function noSession(sessionId: string): WireError {
+  return new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
+}
+
+function oneSource(count: number): WireError {
+  const message = `context takes exactly one of document, path and fromSession; it has ${count}.`;
+  return new WireError("invalid_params", message, {
+    errors: [{ pointer: "/context", expected: "exactly one of document, path, fromSession", got: `${count} of them` }],
+  });
+}

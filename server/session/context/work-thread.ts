@@ -1,0 +1,26 @@
+import { parentPort } from "node:worker_threads";
+import { WireError } from "../../../protocol/errors.ts";
+import { perform, type Work } from "./work.ts";
+import type { ThreadAnswer } from "./work-desk.ts";
+
+// What a thread for documents runs: one piece of work, and its end.
+
+function answerTo(work: Work): ThreadAnswer {
+  try {
+    return { kind: "done", outcome: perform(work) };
+  } catch (error) {
+    if (error instanceof WireError) {
+      const { kind: name, message, data } = error;
+      return { kind: "refused", name, message, data };
+    }
+    // The text of what nobody expected may quote the document.
+    const { name, stack = "" } = error instanceof Error ? error : new Error();
+    return { kind: "failed", name, frames: stack.split("\n").filter((line) => /^\s+at /.test(line)) };
+  }
+}
+
+parentPort?.once("message", (work: Work) => {
+  const answer = answerTo(work);
+  const transfer = answer.kind === "done" && answer.outcome.bytes.byteLength > 0 ? [answer.outcome.bytes.buffer] : [];
+  parentPort?.postMessage(answer, transfer as ArrayBuffer[]);
+});

@@ -1,0 +1,84 @@
+import { join } from "node:path";
+import type { Params } from "../../protocol/methods.ts";
+import { sessionFilePath } from "../pi/session-file.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import type { Contexts } from "./context/contexts.ts";
+import { createWithContext, type WithContext } from "./context/creation.ts";
+import type { ContextCaller } from "./context/read-path.ts";
+import { createOptions, type SessionConfiguration } from "./create-options.ts";
+import { type CreatedFiles, createFile } from "./created-files.ts";
+import type { Session } from "./session.ts";
+import type { SessionScope } from "./session-scope.ts";
+import { admittedDirectory } from "./working-directory.ts";
+
+/** One call of `session/create`. */
+export interface Creation {
+  readonly params: Params<"session/create">;
+  readonly sessionId: string;
+  /** Throws where no session may be. */
+  readonly admit: (scope: SessionScope) => void;
+  readonly caller: ContextCaller;
+}
+
+export interface CreatorOptions {
+  readonly configuration: SessionConfiguration;
+  readonly env: NodeJS.ProcessEnv;
+  readonly runDirectory: string;
+  readonly created: CreatedFiles;
+  readonly contexts: Contexts;
+  /** Starts the session's first pi. `content`: what its file was created with, where that has messages. */
+  readonly begin: (stored: StoredSession, content: Uint8Array | undefined) => Promise<Session>;
+}
+
+/** Makes sessions of what clients want. */
+export class Creator {
+  readonly #options: CreatorOptions;
+
+  constructor(options: CreatorOptions) {
+    this.#options = options;
+  }
+
+  /** Nothing is left behind where it throws. */
+  async create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
+    const { configuration, contexts, env, runDirectory } = this.#options;
+    const cwd = await admittedDirectory(params.cwd, admit);
+    const now = new Date();
+    const { options, ephemeral, profile, labels } = await createOptions(params, configuration);
+    const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
+    const { name, sessionDir: directory } = options;
+    const stored = (file: string, given: WithContext | undefined): StoredSession => ({
+      sessionId,
+      cwd,
+      file,
+      ...(name === undefined ? {} : { name }),
+      generation: 0,
+      reservedSeq: 0,
+      options: given?.options ?? options,
+      ...(ephemeral && { ephemeral }),
+      ...(profile === undefined ? {} : { profile }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(given === undefined ? {} : { context: given.context }),
+      ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
+      ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+      ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
+      createdAt: now.getTime(),
+      updatedAt: now.getTime(),
+    });
+    const { begin, created } = this.#options;
+    const request = { sessionId, cwd, env, now, directory };
+    const order = { sessionId, cwd, ephemeral, options, now };
+    return await createWithContext({
+      ...{ contexts, option: params.context, order, caller },
+      begin: async (given) => {
+        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), undefined);
+        const { content } = given ?? {};
+        await created.begin(sessionId, sessionFilePath(request), content);
+        try {
+          return await begin(stored(await createFile(request, content), given), content);
+        } finally {
+          await created.end(sessionId);
+        }
+      },
+    });
+  }
+}

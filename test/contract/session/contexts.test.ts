@@ -1,0 +1,241 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { defaultContextLimits } from "../../../protocol/context/limits.ts";
+import type { ContextOption } from "../../../protocol/context-option.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import { type Core, recorder, startCore } from "../../helpers/core.ts";
+
+const caller = { mayReadAny: true, signal: new AbortController().signal };
+const nobody = () => {};
+
+const items = [
+  { role: "user", content: "What is 2+2?", timestamp: 1, nodeId: "a" },
+  { role: "assistant", content: "It is 4.", timestamp: 2, nodeId: "b" },
+];
+const document = { format: "pi-rpcd/context", version: 1, items };
+
+function create(core: Core, context: ContextOption, more: object = {}, id?: string) {
+  return core.registry.create({ cwd: core.cwd, context, ...more }, id, nobody, caller);
+}
+
+function lines(file: string): Record<string, unknown>[] {
+  return readFileSync(file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+/** Everything of a session that lies around. */
+function leftovers(core: Core): string[] {
+  const names = readdirSync(core.root, { recursive: true, withFileTypes: true });
+  return names
+    .filter((entry) => entry.isFile() && /\.(?:jsonl|context\.json|repairs\.json|unfinished|tmp)$/.test(entry.name))
+    .map((entry) => entry.name);
+}
+
+test("a session begins with a file that has the context: a header, the root entry, and the messages behind each other", async () => {
+  await using core = await startCore();
+  const session = await create(core, { document });
+  const [header, root, user, assistant, ...rest] = lines(session.file);
+  expect(rest).toEqual([]);
+  expect(header).toMatchObject({ type: "session", version: 3, id: session.sessionId, cwd: core.cwd });
+  expect(root).toMatchObject({ type: "custom", customType: "pi-rpcd.context", parentId: null });
+  expect(user).toMatchObject({ parentId: root?.["id"], message: { role: "user" } });
+  expect(assistant).toMatchObject({
+    parentId: user?.["id"],
+    message: { role: "assistant", provider: "fake", model: "model" },
+  });
+  expect(statSync(session.file).mode & 0o777).toBe(0o600);
+  const summary = session.stored.context?.summary;
+  expect(summary).toMatchObject({ mode: "session", messages: 2, pairs: 0, dropped: { messages: 0, tokens: 0 } });
+  // The model is the target's, whatever the last answer in the file names.
+  expect(session.stored.options.model).toBe("fake/model");
+  expect(await core.registry.contexts.inspect({ sessionId: session.sessionId }, caller)).toMatchObject({
+    mode: "session",
+    hash: summary?.hash,
+    counts: { nodes: 2, items: 2 },
+  });
+  // Closing keeps what has messages.
+  const { file, sessionId } = session;
+  await core.registry.close(sessionId);
+  expect(existsSync(file)).toBe(true);
+});
+
+test("a call that is made again under its id gives the session as it is, with its context", async () => {
+  await using core = await startCore();
+  const id = "0190aaaa-0000-7000-8000-000000000001";
+  const [first, second] = await Promise.all([create(core, { document }, {}, id), create(core, { document }, {}, id)]);
+  expect(second).toBe(first);
+  expect(await create(core, { document }, {}, id)).toBe(first);
+  await core.restart();
+  expect((await create(core, { document }, {}, id)).stored.context?.summary.messages).toBe(2);
+});
+
+test("nothing is left of a creation that fails, though its file has messages", async () => {
+  await using core = await startCore();
+  // The model is known from the first session on: what fails is the start of the session's own pi.
+  await core.registry.close((await create(core, { document })).sessionId);
+  const before = leftovers(core);
+  core.behave("exit-at-start");
+  await expect(create(core, { document })).rejects.toMatchObject({ kind: "start_failed" });
+  expect(leftovers(core)).toEqual(before);
+  expect(existsSync(join(core.root, "creating"))).toBe(false);
+});
+
+test("an ephemeral session's helper has the context before the session is there, and its file is gone when it closes", async () => {
+  await using core = await startCore();
+  const session = await create(core, { document }, { ephemeral: true });
+  expect(session.info()).toMatchObject({ ephemeral: "living", state: "idle" });
+  expect(session.stored.context?.summary).toMatchObject({ mode: "ephemeral", messages: 2 });
+  const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
+  expect(statSync(kept).mode & 0o777).toBe(0o600);
+  expect(readdirSync(join(core.root, "run")).filter((name) => !name.endsWith(".lease"))).toEqual([]);
+  const heard = recorder();
+  session.subscribe(heard, { after: 0 });
+  await heard.until(({ params }) => params.event?.type === "context_came");
+  await core.registry.close(session.sessionId);
+  expect(existsSync(kept)).toBe(false);
+});
+
+test("a pi that dies is followed by one with the context, and session/updated says what is lost", async () => {
+  await using core = await startCore();
+  const session = await create(core, { document }, { ephemeral: true });
+  const heard = recorder();
+  session.subscribe(heard);
+  const { state } = session;
+  if (state.kind !== "idle") throw new Error(state.kind);
+  process.kill(state.child.pid, "SIGKILL");
+  await heard.until(({ params }) => params.session?.state === "crashed");
+  expect(session.info()).toMatchObject({ ephemeral: "living" });
+  await session.prompting.prompt({ text: "hi", ifRunning: "refuse" });
+  const at = (fits: (params: Record<string, unknown>) => boolean): number =>
+    heard.heard.findIndex(({ params }) => fits(params));
+  const came = at(({ event }) => (event as { type?: string } | undefined)?.type === "context_came");
+  const restored = at((params) => params["restored"] === true);
+  expect(came).toBeGreaterThan(0);
+  expect(restored).toBeGreaterThan(came);
+  expect(session.info()).toMatchObject({ generation: 2, ephemeral: "living" });
+});
+
+test("the next daemon goes on with an ephemeral session's context, and deletes those of no session", async () => {
+  await using core = await startCore();
+  const { sessionId } = await create(core, { document }, { ephemeral: true });
+  writeFileSync(join(core.root, "contexts", "gone.context.json"), "{}");
+  writeFileSync(join(core.root, "contexts", "gone.context.json.x.tmp"), "{}");
+  await core.restart();
+  expect(readdirSync(join(core.root, "contexts"))).toEqual([`${sessionId}.context.json`]);
+  const session = core.registry.get(sessionId);
+  await session.awake();
+  expect(session.info()).toMatchObject({ state: "idle", generation: 2 });
+});
+
+test("a kept context that was changed is refused by its hash, and the session is closed", async () => {
+  await using core = await startCore();
+  const session = await create(core, { document }, { ephemeral: true });
+  const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
+  await session.upkeep.hibernate(true);
+  writeFileSync(kept, readFileSync(kept, "utf8").replace("It is 4.", "It is 5."));
+  await expect(session.awake()).rejects.toMatchObject({
+    kind: "context_transport_failed",
+    data: { reason: "hash_mismatch" },
+  });
+  await expect.poll(() => core.registry.find(session.sessionId)).toBeUndefined();
+  expect(leftovers(core)).toEqual([]);
+});
+
+test.each([
+  ["mute-on-context", "timeout", /did not confirm the context within 0.2 s; the session was closed/],
+  ["silent-helper", "refused", /did not take the context/],
+  ["other-context", "hash_mismatch", /another context/],
+])("a helper that is %s fails the creation by name, and leaves nothing", async (behaviour, reason, message) => {
+  await using core = await startCore({ contexts: { ackTimeoutMs: 200 } });
+  await core.registry.close((await create(core, { document })).sessionId);
+  const before = leftovers(core);
+  core.behave(behaviour);
+  const failed = create(core, { document }, { ephemeral: true });
+  await expect(failed).rejects.toMatchObject({ kind: "context_transport_failed", httpStatus: 502, data: { reason } });
+  await expect(failed).rejects.toThrow(message);
+  expect(core.registry.all()).toEqual([]);
+  expect(leftovers(core)).toEqual(before);
+});
+
+test("a context of many bytes reaches the helper by a file, which is gone when the session is there", async () => {
+  await using core = await startCore();
+  const long = { ...document, items: [{ ...items[0], content: "x ".repeat(400_000) }, items[1]] };
+  const session = await create(core, { document: long, maxTokens: null }, { ephemeral: true });
+  expect(session.stored.context?.summary.messages).toBe(2);
+  expect(readdirSync(join(core.root, "run")).filter((name) => !name.endsWith(".lease"))).toEqual([]);
+});
+
+test("with onError warn the session begins without the context, and says why", async () => {
+  await using core = await startCore();
+  const session = await create(core, { document, mode: "ephemeral", onError: "warn" });
+  expect(session.stored.context).toBeUndefined();
+  expect(session.context.error).toMatchObject({ data: { name: "context_mode_conflict" } });
+  const heard = recorder();
+  session.subscribe(heard, { after: 0 });
+  const { params } = await heard.until(({ method }) => method === "context/failed");
+  expect(params.error).toEqual(session.context.error);
+  core.behave("other-context");
+  const ephemeral = await create(core, { document, onError: "warn" }, { ephemeral: true });
+  expect(ephemeral.context.error).toMatchObject({ data: { name: "context_transport_failed" } });
+  expect(leftovers(core).filter((name) => name.includes(".context."))).toEqual([]);
+});
+
+test.each<[string, ContextOption, object, string, number, RegExp]>([
+  ["no source", {}, {}, "invalid_params", 400, /exactly one of document, path and fromSession; it has 0/],
+  ["two sources", { document, path: "/x" }, {}, "invalid_params", 400, /it has 2/],
+  [
+    "ephemeral with a file",
+    { document, mode: "ephemeral" },
+    {},
+    "context_mode_conflict",
+    409,
+    /^Mode "ephemeral" needs a session created with ephemeral: true\.$/,
+  ],
+  [
+    "session without a file",
+    { document, mode: "session" },
+    { ephemeral: true },
+    "context_mode_conflict",
+    409,
+    /^Mode "session" needs/,
+  ],
+  [
+    "a document that is too long",
+    { document: { ...document, x: "y".repeat(3_000) } },
+    {},
+    "context_too_large",
+    413,
+    /^The document has 3 \d\d\d bytes; the limit is 2 000 \(context\.maxDocumentBytes\)\.$/,
+  ],
+  ["an unknown session", { fromSession: { sessionId: "none" } }, {}, "session_not_found", 404, /no session "none"/],
+  [
+    "a file that is not there",
+    { path: "/nowhere/at/all" },
+    {},
+    "context_transport_failed",
+    502,
+    /cannot be read \(ENOENT\)/,
+  ],
+  ["a directory", { path: "/tmp" }, {}, "forbidden", 403, /^Reading contexts from this path is not allowed\.$/],
+])("%s is refused by name", async (_case, context, more, kind, httpStatus, message) => {
+  await using core = await startCore({ contexts: { limits: { ...defaultContextLimits, maxDocumentBytes: 2_000 } } });
+  const failed = await create(core, context, more).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(failed instanceof WireError)) throw failed ?? new Error("It was not refused.");
+  expect([failed.kind, failed.httpStatus]).toEqual([kind, httpStatus]);
+  expect(failed.message).toMatch(message);
+  expect(JSON.stringify(failed.data)).not.toContain("/nowhere");
+  expect(core.registry.all()).toEqual([]);
+  expect(leftovers(core)).toEqual([]);
+});
+
+test("a pi without a model cannot have a context built for it", async () => {
+  await using core = await startCore();
+  core.behave("no-model");
+  await expect(create(core, { document })).rejects.toMatchObject({ kind: "model_not_found" });
+});

@@ -1,0 +1,192 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Params, Result } from "../../protocol/methods.ts";
+import type { ScriptedName } from "../../provider/agent-dir.ts";
+import type { LogEntry } from "../../provider/log.ts";
+import { type Stage, startStage } from "../helpers/stage.ts";
+
+/** A tree whose tool nodes hang beside the path, with two calls at once, instructions and an event. */
+const document = {
+  format: "pi-rpcd/context",
+  version: 1,
+  leafId: "n6",
+  nodes: [
+    { id: "n0", parentId: null, role: "system", content: "Answer in rhymes.", timestamp: 1 },
+    { id: "n1", parentId: "n0", role: "user", content: "What is 2+2, and 3+3?", timestamp: 2 },
+    {
+      id: "n2",
+      parentId: "n1",
+      role: "toolCall",
+      toolCallId: "c 1|x",
+      toolName: "bash",
+      arguments: { command: "expr 2 + 2" },
+      timestamp: 3,
+    },
+    {
+      id: "n3",
+      parentId: "n1",
+      role: "tool_call",
+      toolCallId: "c2",
+      name: "bash",
+      params: { command: "expr 3 + 3" },
+      timestamp: 3,
+    },
+    { id: "n4", parentId: "n2", role: "tool", toolCallId: "c 1|x", toolName: "bash", content: "4", timestamp: 4 },
+    { id: "n5", parentId: "n3", role: "toolResult", toolCallId: "c2", toolName: "bash", result: "6", timestamp: 5 },
+    { id: "n6", parentId: "n1", role: "assistant", content: "4, and 6.", timestamp: 6 },
+    { id: "n7", parentId: "n6", role: "event", eventType: "git.push", content: "pushed 3 commits", timestamp: 7 },
+  ],
+};
+const whole = { document, nodeId: "n7" };
+
+type Create = Omit<Params<"session/create">, "cwd">;
+
+async function create(stage: Stage, params: Create): Promise<Result<"session/create">> {
+  return await stage.client.call("session/create", { cwd: stage.cwd, ...params });
+}
+
+async function prompted(stage: Stage, sessionId: string, text: string): Promise<LogEntry> {
+  const { outcome } = await stage.client.call("session/prompt", { sessionId, text, wait: "settled" });
+  expect(outcome).toBe("settled");
+  const request = stage.provider.requests.at(-1);
+  expect(request?.violations).toEqual([]);
+  return request as LogEntry;
+}
+
+/** What the model reads, without its prompt. */
+function conversation(request: LogEntry): unknown[] {
+  return request.messages
+    .filter(({ role }) => role !== "system")
+    .flatMap(({ role, texts, toolCalls, toolResults }) => [
+      ...texts.map((text) => [role, text]),
+      ...toolCalls.map((call) => ["call", call.name, call.arguments]),
+      ...toolResults.map(({ text }) => ["result", text]),
+    ]);
+}
+
+const past = [
+  ["user", "What is 2+2, and 3+3?"],
+  ["call", "bash", { command: "expr 2 + 2" }],
+  ["call", "bash", { command: "expr 3 + 3" }],
+  ["result", "4"],
+  ["result", "6"],
+  ["assistant", "4, and 6."],
+  ["user", "Event: git.push\npushed 3 commits"],
+];
+
+const names: readonly ScriptedName[] = ["scripted", "scripted-responses", "scripted-anthropic", "scripted-google"];
+
+test("every API is given the same past, whether it lies in the session's file or is added to each request", async () => {
+  await using stage = await startStage();
+  for (const name of names) {
+    const model = `${name}/model-1`;
+    const made = await create(stage, { model, context: whole });
+    expect(made.context).toMatchObject({ mode: "session", nodes: 8, messages: 6, pairs: 2, warnings: [] });
+    const { sessionId } = made;
+    const stats = await stage.client.call("session/getStats", { sessionId });
+    expect(stats).toMatchObject({ tokens: { total: 0 }, cost: 0 });
+    const inFile = await prompted(stage, sessionId, "Go on.");
+    expect(conversation(inFile)).toEqual([...past, ["user", "Go on."]]);
+    expect(inFile.countText("Answer in rhymes.")).toBe(1);
+    expect(inFile.countText("prior_instructions>")).toBe(2);
+    const ephemeral = await create(stage, { model, context: whole, ephemeral: true });
+    expect(ephemeral.context).toMatchObject({ mode: "ephemeral", hash: made.context?.hash, messages: 6 });
+    const inRequest = await prompted(stage, ephemeral.sessionId, "Go on.");
+    expect(inRequest.messages.slice(1)).toEqual(inFile.messages.slice(1));
+    for (const id of [sessionId, ephemeral.sessionId]) await stage.client.call("session/close", { sessionId: id });
+  }
+});
+
+test("a session goes on with its context: in another pi, in a fork, in a copy, and in an export", async () => {
+  await using stage = await startStage();
+  const { client } = stage;
+  // No model is named: pi's own is asked for before anything is built.
+  const made = await create(stage, { context: whole, name: "a past" });
+  const { sessionId } = made;
+  expect(made).toMatchObject({ model: { provider: "scripted", id: "model-1" }, name: "a past" });
+  expect(conversation(await prompted(stage, sessionId, "One."))).toEqual([...past, ["user", "One."]]);
+  await client.call("session/hibernate", { sessionId });
+  const later = await prompted(stage, sessionId, "Two.");
+  const said = [...past, ["user", "One."], ["assistant", expect.any(String)]];
+  expect(conversation(later)).toEqual([...said, ["user", "Two."]]);
+  expect(later.countText("Answer in rhymes.")).toBe(1);
+  await stage.restart();
+  const inspected = await stage.client.call("context/inspect", { sessionId });
+  expect(inspected).toMatchObject({ mode: "session", hash: made.context?.hash, counts: { nodes: 8, pairs: 2 } });
+
+  const copy = await create(stage, { model: "scripted-anthropic/model-1", context: { fromSession: { sessionId } } });
+  const copied = conversation(await prompted(stage, copy.sessionId, "Three."));
+  const both = [...said, ["user", "Two."], ["assistant", expect.any(String)]];
+  expect(copied).toEqual([...both, ["user", "Three."]]);
+
+  const exported = await stage.client.call("context/export", { sessionId });
+  const { items } = exported.document as { items: { role: string }[] };
+  expect(items.map(({ role }) => role)).toEqual(
+    [
+      ...["system", "user", "assistant", "toolResult", "toolResult", "assistant", "event"],
+      ...["user", "assistant", "user", "assistant"],
+    ].filter((role) => role !== "system" || items[0]?.role === "system"),
+  );
+  const file = await stage.client.call("context/export", { sessionId, output: "file" });
+  expect(JSON.parse(readFileSync(file.path ?? "", "utf8"))).toEqual(exported.document);
+  const again = await create(stage, { context: { document: exported.document } });
+  const repeated = await prompted(stage, again.sessionId, "Three.");
+  expect(conversation(repeated)).toEqual(copied);
+
+  const { messages } = await stage.client.call("session/getForkMessages", { sessionId });
+  const entryId = messages.at(-1)?.entryId ?? "";
+  const forked = await stage.client.call("session/fork", { sessionId, entryId });
+  const inFork = await prompted(stage, forked.session.sessionId, "Four.");
+  expect(conversation(inFork)).toEqual([...said, ["user", "Four."]]);
+  expect(inFork.countText("Answer in rhymes.")).toBe(1);
+});
+
+test("a child that waited for a session takes one with a context", async () => {
+  await using stage = await startStage();
+  const model = "scripted/model-1";
+  for (let i = 0; i < 3; i += 1) {
+    const { sessionId } = await create(stage, { model, context: whole });
+    expect(conversation(await prompted(stage, sessionId, "Go on."))).toEqual([...past, ["user", "Go on."]]);
+    await stage.client.call("session/close", { sessionId });
+  }
+});
+
+test("an ephemeral session whose pi dies has its context again, and session/updated says what is lost", async () => {
+  await using stage = await startStage();
+  const { sessionId, pid } = await create(stage, { context: whole, ephemeral: true });
+  await prompted(stage, sessionId, "One.");
+  const handle = stage.client.session(sessionId);
+  const restored = Promise.withResolvers<void>();
+  const events = handle.notifications();
+  void (async () => {
+    for await (const { params } of events) if ("restored" in params) restored.resolve();
+  })();
+  process.kill(pid ?? 0, "SIGKILL");
+  await expect.poll(async () => (await handle.get()).state).toBe("crashed");
+  expect(conversation(await prompted(stage, sessionId, "Two."))).toEqual([...past, ["user", "Two."]]);
+  await restored.promise;
+  expect((await stage.client.call("context/export", { sessionId })).document).toMatchObject({
+    items: expect.arrayContaining([expect.objectContaining({ role: "event", eventType: "git.push" })]),
+  });
+});
+
+test("a first prompt that repeats the last words of the past is told of, and the past that is too large is cut", async () => {
+  await using stage = await startStage();
+  mkdirSync(join(stage.root, "documents"));
+  const path = join(stage.root, "documents", "long.json");
+  const turns = Array.from({ length: 40 }, (_, i) => [
+    { role: "user", content: `Question ${i}: ${"word ".repeat(5_000)}`, timestamp: 2 * i },
+    { role: "assistant", content: `Answer ${i}.`, timestamp: 2 * i + 1 },
+  ]).flat();
+  const items = [...turns, { role: "user", content: "And?", timestamp: 99 }];
+  writeFileSync(path, JSON.stringify({ format: "pi-rpcd/context", version: 1, items }));
+  const { sessionId, context } = await create(stage, { context: { path, until: "through" } });
+  expect(context?.dropped.messages).toBeGreaterThan(0);
+  expect(context?.tokens.structured).toBeLessThanOrEqual(Math.floor(0.8 * (200_000 - 16_384)));
+  const result = await stage.client.call("session/prompt", { sessionId, text: "And?", wait: "settled" });
+  expect(result).toMatchObject({ outcome: "settled", warnings: ["duplicate_prompt"] });
+  expect((await stage.client.call("context/inspect", { sessionId })).warnings).toEqual(["duplicate_prompt"]);
+  // No compaction was paid for.
+  expect(stage.provider.requests).toHaveLength(1);
+});
