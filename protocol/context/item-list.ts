@@ -1,21 +1,22 @@
 import type { ContextCall, ContextItem, ContextNode, Meta, ModelName, NoteRepair } from "./document.ts";
-import { subject } from "./faults.ts";
+import { contextTooLarge, subject } from "./faults.ts";
 import type { ContextLimits } from "./limits.ts";
 import { setField } from "./measure.ts";
-import { checkCallCount } from "./read-calls.ts";
 import type { EntryFlaws } from "./read-entry.ts";
 
 /** Passes on what was wrong with an entry when it was read. */
 export function noteFlaws(
   flaws: EntryFlaws | undefined,
-  name: string,
+  index: number,
   nodeId: string | undefined,
   note: NoteRepair,
 ): void {
+  if (flaws === undefined) return;
   const where = nodeId === undefined ? {} : { nodeId };
-  if (flaws?.wrongContent)
+  const name = subject({ nodeId }, index);
+  if (flaws.wrongContent)
     note({ code: "wrong_content", ...where, detail: `${name} has content that is not in blocks.` });
-  if (flaws?.badTimestamp) note({ code: "bad_timestamp", ...where, detail: `${name} has no time that is a date.` });
+  if (flaws.badTimestamp) note({ code: "bad_timestamp", ...where, detail: `${name} has no time that is a date.` });
 }
 
 interface OpenCall {
@@ -98,9 +99,14 @@ export class ItemList {
       this.#closeGroup();
       this.#group = { node, calls: [call], others: [] };
     }
-    const { id } = this.#group.node;
-    checkCallCount(this.#group.calls.length, { name: subject({ id }, 0), nodeId: id, limits: this.#limits });
+    this.#checkCount(this.#group);
     this.#open.add(call);
+  }
+
+  #checkCount({ node: { id: nodeId }, calls: { length: count } }: Group): void {
+    const limit = this.#limits.maxToolCalls;
+    if (count > limit)
+      throw contextTooLarge({ what: subject({ nodeId }, 0), unit: "tool calls", count, limit, nodeId });
   }
 
   #closeGroup(): void {

@@ -1,7 +1,7 @@
 import type { ContextArguments, ContextCall } from "./document.ts";
-import { contextInvalid, contextTooLarge } from "./faults.ts";
+import { contextInvalid } from "./faults.ts";
 import { isDeeperThan, isObject, type Loose } from "./measure.ts";
-import { inSentence, type Place } from "./read-parts.ts";
+import type { Place } from "./place.ts";
 
 /** How the arguments of a call may be named, the first that is there counts. */
 export const argumentNames = ["arguments", "toolParams", "params", "input"] as const;
@@ -14,35 +14,35 @@ export function firstOf(raw: Loose, names: readonly string[]): { readonly field:
 
 /** The arguments of a call: an object. None at all is an empty one. */
 export function readArguments(value: unknown, place: Place): ContextArguments {
-  const { name, nodeId, limits } = place;
   if (value === undefined) return {};
   if (!isObject(value)) {
-    throw contextInvalid("bad_arguments", `${name} has a call whose arguments are no object.`, nodeId);
+    const words = `${place.name} has a call whose arguments are no object.`;
+    throw contextInvalid("bad_arguments", words, place.nodeId);
   }
-  const limit = limits.maxArgumentDepth;
+  const limit = place.limits.maxArgumentDepth;
   if (isDeeperThan(value, limit)) {
-    const what = `The arguments of a call of ${inSentence(name)}`;
-    throw contextTooLarge({ what: `${what}, which`, unit: "levels or more", count: limit + 1, limit, nodeId });
+    throw place.exceeded("A call of", { unit: "levels of arguments, or more", count: limit + 1, limit });
   }
   return value;
 }
 
-export function checkCallCount(count: number, { name, nodeId, limits }: Pick<Place, "name" | "nodeId" | "limits">) {
-  const limit = limits.maxToolCalls;
-  if (count > limit) throw contextTooLarge({ what: name, unit: "tool calls", count, limit, nodeId });
+/** Checks how many calls an assistant has. */
+export function checkCallCount(count: number, place: Place): void {
+  const limit = place.limits.maxToolCalls;
+  if (count > limit) throw place.exceeded("", { unit: "tool calls", count, limit });
 }
 
 /** The calls of an assistant. A call without an id or a name has an empty one, for the repairs to find. */
 export function readCalls(value: unknown, place: Place): readonly ContextCall[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) {
-    place.findings.add(place.path, "an array of tool calls", value);
+    place.misfit("an array of tool calls", value);
     return undefined;
   }
   checkCallCount(value.length, place);
   const calls: ContextCall[] = [];
   for (let index = 0; index < value.length; index += 1) {
-    const call = readCall(value[index], { ...place, path: [...place.path, index] });
+    const call = readCall(value[index], place.at(index));
     if (call !== undefined) calls.push(call);
   }
   return calls;
@@ -50,7 +50,7 @@ export function readCalls(value: unknown, place: Place): readonly ContextCall[] 
 
 function readCall(raw: unknown, place: Place): ContextCall | undefined {
   if (!isObject(raw)) {
-    place.findings.add(place.path, "a tool call", raw);
+    place.misfit("a tool call", raw);
     return undefined;
   }
   const id = readName(raw, ["id", "toolCallId"], place);
@@ -61,6 +61,6 @@ function readCall(raw: unknown, place: Place): ContextCall | undefined {
 function readName(raw: Loose, names: readonly string[], place: Place): string {
   const { field, value } = firstOf(raw, names);
   if (typeof value === "string") return value;
-  if (value !== undefined && value !== null) place.findings.add([...place.path, field], "a text", value);
+  if (value !== undefined && value !== null) place.misfit("a text", value, field);
   return "";
 }

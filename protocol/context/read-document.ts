@@ -9,8 +9,8 @@ import {
 import { contextInvalid, contextTooLarge, quoted, subject } from "./faults.ts";
 import type { ContextLimits } from "./limits.ts";
 import { isObject, type Loose, measure, utf8Bytes } from "./measure.ts";
+import { Place, type Reading } from "./place.ts";
 import { callAsItem, type EntryFlaws, type ReadEntry, readEntry } from "./read-entry.ts";
-import type { Place } from "./read-parts.ts";
 import { ShapeFindings } from "./shape.ts";
 
 /** Levels of a document above the arguments of a call: the document, the nodes, a node, its calls, a call. */
@@ -108,11 +108,9 @@ function tooDeep(limit: number): Error {
   return contextTooLarge({ what: "The document", unit: "levels or more", count: limit + 1, limit });
 }
 
-type Where = Pick<Place, "findings" | "limits">;
-
 function readNodes(
   list: readonly unknown[],
-  where: Where,
+  where: Reading,
   flaws: Map<object, EntryFlaws>,
 ): Pick<ContextDocument, "nodes"> {
   const nodes: ContextNode[] = [];
@@ -133,7 +131,7 @@ function readNodes(
     if (parentId !== null && typeof parentId !== "string") {
       where.findings.add([...path, "parentId"], "a text or null", parentId);
     }
-    const place: Place = { ...where, path, name: subject({ id }, index), nodeId: id };
+    const place = new Place(where, path, index, id);
     const entry = readEntry(raw, place, ["id", "parentId"], previous);
     previous = entry.fields.timestamp;
     const node: ContextNode = {
@@ -148,7 +146,7 @@ function readNodes(
   return { nodes };
 }
 
-function readId(id: unknown, path: readonly (string | number)[], { findings }: Where): string | undefined {
+function readId(id: unknown, path: readonly (string | number)[], { findings }: Reading): string | undefined {
   if (typeof id === "string" && id !== "" && utf8Bytes(id) <= longestId) return id;
   findings.add(path, `a text of 1 to ${longestId} bytes`, id);
   return undefined;
@@ -156,7 +154,7 @@ function readId(id: unknown, path: readonly (string | number)[], { findings }: W
 
 function readItems(
   list: readonly unknown[],
-  where: Where,
+  where: Reading,
   flaws: Map<object, EntryFlaws>,
 ): Pick<ContextDocument, "items"> {
   const items: ContextItem[] = [];
@@ -170,11 +168,10 @@ function readItems(
     }
     const hasId = raw["nodeId"] !== undefined && raw["nodeId"] !== null;
     const nodeId = hasId ? readId(raw["nodeId"], [...path, "nodeId"], where) : undefined;
-    const name = subject({ nodeId }, index);
-    const entry = readEntry(raw, { ...where, path, name, nodeId }, ["nodeId"], previous);
+    const entry = readEntry(raw, new Place(where, path, index, nodeId), ["nodeId"], previous);
     previous = entry.fields.timestamp;
     const { arguments: _, ...fields } = entry.fields;
-    if (entry.role === "toolCall") throw callAsItem(name, nodeId);
+    if (entry.role === "toolCall") throw callAsItem(subject({ nodeId }, index), nodeId);
     const item: ContextItem = { role: entry.role, ...(nodeId === undefined ? {} : { nodeId }), ...fields };
     items.push(item);
     noteFlaws(item, entry, flaws);

@@ -1,8 +1,9 @@
 import type { ContextItem, ContextNode, Meta, ModelName } from "./document.ts";
 import { contextInvalid } from "./faults.ts";
 import { isObject, type Loose, setField } from "./measure.ts";
+import type { Place } from "./place.ts";
 import { argumentNames, checkCallCount, firstOf, readArguments, readCalls } from "./read-calls.ts";
-import { type Place, type ReadParts, readParts } from "./read-parts.ts";
+import { type ReadParts, readParts } from "./read-parts.ts";
 
 export type EntryRole = ContextNode["role"];
 
@@ -27,7 +28,7 @@ export interface ReadEntry {
 }
 
 /** Greatest distance from 1970 in milliseconds that a date can have. */
-export const farthestTime = 8.64e15;
+const farthestTime = 8.64e15;
 
 export function isTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= farthestTime;
@@ -68,14 +69,10 @@ export function readEntry(raw: Loose, place: Place, ownFields: readonly string[]
   };
 }
 
-function readRole(raw: Loose, { path, nodeId, findings }: Place): EntryRole {
+function readRole(raw: Loose, place: Place): EntryRole {
   const role = roleNames.get(raw["role"]);
-  if (role !== undefined) return role;
-  findings.add([...path, "role"], roles.join(", "), raw["role"], {
-    code: "unknown_role",
-    ...optional("nodeId", nodeId),
-  });
-  return "event";
+  if (role === undefined) place.noRole(roles.join(", "), raw["role"]);
+  return role ?? "event";
 }
 
 function readContent(role: EntryRole, reader: FieldReader): ReadParts {
@@ -87,7 +84,8 @@ function readContent(role: EntryRole, reader: FieldReader): ReadParts {
 }
 
 function readAssistant(reader: FieldReader): Pick<ContextItem, "toolCalls" | "blocks"> {
-  const calls = readCalls(reader.take("toolCalls"), reader.at("toolCalls"));
+  const given = reader.take("toolCalls");
+  const calls = given === undefined ? undefined : readCalls(given, reader.at("toolCalls"));
   return {
     ...optional("toolCalls", calls?.length === 0 ? undefined : calls),
     ...optional("blocks", readBlocks(reader)),
@@ -99,7 +97,7 @@ function readBlocks(reader: FieldReader): readonly Meta[] | undefined {
   if (blocks === undefined || blocks === null) return undefined;
   const place = reader.at("blocks");
   if (!Array.isArray(blocks) || !blocks.every(isObject)) {
-    place.findings.add(place.path, "an array of objects", blocks);
+    place.misfit("an array of objects", blocks);
     return undefined;
   }
   const calls = blocks.filter((block) => block["type"] === "toolCall");
@@ -122,9 +120,8 @@ function readModel(reader: FieldReader): ModelName | undefined {
   if (model === undefined) return undefined;
   const { api, provider, id } = model;
   if (typeof api === "string" && typeof provider === "string" && typeof id === "string") return { api, provider, id };
-  const { path, findings } = reader.at("model");
   const field = (["api", "provider", "id"] as const).find((name) => typeof model[name] !== "string") ?? "id";
-  findings.add([...path, field], "a text", model[field]);
+  reader.at("model").misfit("a text", model[field], field);
   return undefined;
 }
 
@@ -144,12 +141,12 @@ function optional<Name extends string, T>(name: Name, value: T | undefined): Par
 class FieldReader {
   readonly raw: Loose;
   readonly #place: Place;
-  readonly #taken: Set<string>;
+  readonly #taken: string[];
 
   constructor(raw: Loose, place: Place, ownFields: readonly string[]) {
     this.raw = raw;
     this.#place = place;
-    this.#taken = new Set([...ownFields, "role"]);
+    this.#taken = [...ownFields, "role"];
   }
 
   has(name: string): boolean {
@@ -161,12 +158,12 @@ class FieldReader {
   }
 
   take(name: string): unknown {
-    this.#taken.add(name);
+    this.#taken.push(name);
     return this.peek(name);
   }
 
   at(name: string): Place {
-    return { ...this.#place, path: [...this.#place.path, name] };
+    return this.#place.at(name);
   }
 
   /** The first of the named fields that is there. */
@@ -196,7 +193,7 @@ class FieldReader {
   rest(): Meta | undefined {
     let rest: Record<string, unknown> | undefined;
     for (const key of Object.keys(this.raw)) {
-      if (this.#taken.has(key) || this.raw[key] === undefined) continue;
+      if (this.#taken.includes(key) || this.raw[key] === undefined) continue;
       rest ??= {};
       setField(rest, key, this.raw[key]);
     }
@@ -204,7 +201,7 @@ class FieldReader {
   }
 
   #misfit(name: string, expected: string, value: unknown): void {
-    this.#place.findings.add([...this.#place.path, name], expected, value);
+    this.#place.misfit(expected, value, name);
   }
 }
 

@@ -1,18 +1,7 @@
 import type { ContextPart, ImagePart } from "./document.ts";
-import { contextInvalid, contextTooLarge } from "./faults.ts";
-import type { ContextLimits } from "./limits.ts";
+import { contextInvalid } from "./faults.ts";
 import { isObject, type Loose, utf8Bytes } from "./measure.ts";
-import type { Path, ShapeFindings } from "./shape.ts";
-
-/** Where something is read: for findings, for errors and for its bounds. */
-export interface Place {
-  readonly path: Path;
-  /** As a sentence begins: `Node "n3"`. */
-  readonly name: string;
-  readonly nodeId: string | undefined;
-  readonly limits: ContextLimits;
-  readonly findings: ShapeFindings;
-}
+import type { Place } from "./place.ts";
 
 export interface ReadParts {
   readonly parts: readonly ContextPart[];
@@ -26,7 +15,7 @@ export function readParts(value: unknown, place: Place): ReadParts {
   if (value === null) return { parts: [], isMended: true };
   if (typeof value === "string") return { parts: textParts(value, place), isMended: false };
   if (!Array.isArray(value)) {
-    place.findings.add(place.path, "a text or an array of blocks", value);
+    place.misfit("a text or an array of blocks", value);
     return { parts: [], isMended: false };
   }
   const parts: ContextPart[] = [];
@@ -38,7 +27,7 @@ export function readParts(value: unknown, place: Place): ReadParts {
       if (block !== null) for (const part of textParts(block, place)) parts.push(part);
       continue;
     }
-    const part = readBlock(block, index, place);
+    const part = readBlock(block, place.at(index));
     if (part !== undefined) parts.push(part);
   }
   return { parts, isMended };
@@ -50,29 +39,28 @@ function textParts(text: string, place: Place): readonly ContextPart[] {
   return [{ type: "text", text }];
 }
 
-function readBlock(block: unknown, index: number, place: Place): ContextPart | undefined {
-  const path = (...steps: Path): Path => [...place.path, index, ...steps];
+function readBlock(block: unknown, place: Place): ContextPart | undefined {
   if (!isObject(block)) {
-    place.findings.add(path(), "a block", block);
+    place.misfit("a block", block);
     return undefined;
   }
   const { type } = block;
   if (type === "image") return readImage(block, place);
   if (type !== "text" && type !== "reasoning") {
-    place.findings.add(path("type"), "text, image, reasoning", type);
+    place.misfit("text, image, reasoning", type, "type");
     return undefined;
   }
   const { text, signature, redacted } = block;
   if (typeof text !== "string") {
-    place.findings.add(path("text"), "a text", text);
+    place.misfit("a text", text, "text");
     return undefined;
   }
   checkText(text, place);
   if (type === "text") return { type, text };
   const hasSignature = isOptional(signature, "string");
-  if (!hasSignature) place.findings.add(path("signature"), "a text", signature);
+  if (!hasSignature) place.misfit("a text", signature, "signature");
   const isRedacted = isOptional(redacted, "boolean");
-  if (!isRedacted) place.findings.add(path("redacted"), "true or false", redacted);
+  if (!isRedacted) place.misfit("true or false", redacted, "redacted");
   return {
     type,
     text,
@@ -85,27 +73,23 @@ function isOptional(value: unknown, type: "string" | "boolean"): boolean {
   return value === undefined || value === null || typeof value === type;
 }
 
-function checkText(text: string, { name, nodeId, limits }: Place): void {
-  const limit = limits.maxBlockBytes;
+function checkText(text: string, place: Place): void {
+  const limit = place.limits.maxBlockBytes;
   // No character takes more than 3 bytes for each unit of a string's length.
   if (text.length * 3 <= limit) return;
   const count = utf8Bytes(text);
   if (count <= limit) return;
-  const what = `A text of ${inSentence(name)}`;
-  throw contextTooLarge({ what, unit: "bytes", count, limit, key: "context.maxBlockBytes", nodeId });
+  throw place.exceeded("A text of", { unit: "bytes", count, limit, key: "context.maxBlockBytes" });
 }
 
 function readImage({ data, mimeType }: Loose, place: Place): ImagePart {
-  const { name, nodeId, limits } = place;
   if (typeof data !== "string" || typeof mimeType !== "string" || !imageType.test(mimeType) || !isBase64(data)) {
-    throw contextInvalid("bad_image", `${name} has an image that is not base64 with a type such as image/png.`, nodeId);
+    const words = `${place.name} has an image that is not base64 with a type such as image/png.`;
+    throw contextInvalid("bad_image", words, place.nodeId);
   }
   const count = decodedBytes(data);
-  const limit = limits.maxImageBytes;
-  if (count > limit) {
-    const what = `An image of ${inSentence(name)}`;
-    throw contextTooLarge({ what, unit: "bytes", count, limit, key: "context.maxBlockBytes", nodeId });
-  }
+  const limit = place.limits.maxImageBytes;
+  if (count > limit) throw place.exceeded("An image of", { unit: "bytes", count, limit, key: "context.maxBlockBytes" });
   return { type: "image", data, mimeType };
 }
 
@@ -123,9 +107,4 @@ function isBase64(data: string): boolean {
 export function decodedBytes(data: string): number {
   const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
   return Math.max(0, Math.floor((data.length * 3) / 4) - padding);
-}
-
-/** A place's name in the middle of a sentence. */
-export function inSentence(name: string): string {
-  return `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 }

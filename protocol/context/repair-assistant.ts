@@ -34,12 +34,12 @@ export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAss
 }
 
 function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
-  const { isOwn, target, note, name: subject } = rules;
+  const { isOwn, target, note } = rules;
   const { id: originalId, name: originalName } = call;
   const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedName(originalId);
   const isGoodName = isOwn ? isOwnToolName(originalName) : isAcceptedName(originalName);
-  if (!isGoodId) note("bad_call_id", `${subject} has a call whose id not every service takes.`);
-  if (!isGoodName) note("bad_tool_name", `${subject} has a call of a tool whose name not every service takes.`);
+  if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
+  if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);
   return {
     id: isGoodId ? originalId : acceptedId(originalId),
     name: isGoodName ? originalName : acceptedToolName(originalName),

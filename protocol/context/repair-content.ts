@@ -33,7 +33,7 @@ export function soundParts(item: ContextItem, rules: ContentRules): readonly Con
 }
 
 function soundPart(part: ContextPart, mayHaveImages: boolean, rules: ContentRules): ContextPart | undefined {
-  const { isOwn, note, name } = rules;
+  const { isOwn, note } = rules;
   if (part.type === "text") {
     if (isBlank(part.text)) return undefined;
     const text = wellFormed(part.text, rules);
@@ -41,11 +41,11 @@ function soundPart(part: ContextPart, mayHaveImages: boolean, rules: ContentRule
   }
   if (part.type === "reasoning") {
     if (isOwn) return part;
-    note("foreign_reasoning", `${name} has reasoning of another model.`);
+    note("foreign_reasoning", `${rules.name} has reasoning of another model.`);
     return undefined;
   }
   if (mayHaveImages && takenImages.has(part.mimeType)) return part;
-  note("image_left_out", `${name} has an image that the model cannot be given there.`);
+  note("image_left_out", `${rules.name} has an image that the model cannot be given there.`);
   return { type: "text", text: `[Image left out: ${part.mimeType}, ${grouped(decodedBytes(part.data))} bytes]` };
 }
 
@@ -54,9 +54,9 @@ export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-function wellFormed(text: string, { isOwn, note, name }: ContentRules): string {
-  if (isOwn || text.isWellFormed()) return text;
-  note("lone_surrogate", `${name} has text that is not Unicode.`);
+function wellFormed(text: string, rules: ContentRules): string {
+  if (rules.isOwn || text.isWellFormed()) return text;
+  rules.note("lone_surrogate", `${rules.name} has text that is not Unicode.`);
   return text.toWellFormed();
 }
 

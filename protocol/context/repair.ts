@@ -55,7 +55,9 @@ class Mending {
       isOwn: item.role === "assistant" && isModel(item.model, this.#target),
       target: this.#target,
       note: (code, detail) => this.#say(code, item, detail),
-      name: subject({ nodeId }, index),
+      get name() {
+        return subject({ nodeId }, index);
+      },
     };
     if (item.role === "assistant") this.#addAssistant(item, index, rules);
     else if (item.role === "toolResult") this.#addResult(withContent(item, rules), index, rules);
@@ -83,10 +85,10 @@ class Mending {
     return { ...item, timestamp };
   }
 
-  #addMessage(item: ContextItem, index: number, { name }: ContentRules): void {
+  #addMessage(item: ContextItem, index: number, rules: ContentRules): void {
     const isEmpty = item.content.length === 0;
     if (isEmpty && item.role === "system") return;
-    if (isEmpty && item.role === "user") this.#say("empty_message", item, `${name} says nothing.`);
+    if (isEmpty && item.role === "user") this.#say("empty_message", item, `${rules.name} says nothing.`);
     else this.#push({ item, index, uses: [] });
   }
 
@@ -120,13 +122,13 @@ class Mending {
     this.#push(turn);
   }
 
-  #freeId(call: SoundCall, item: ContextItem, { name }: ContentRules): string {
+  #freeId(call: SoundCall, item: ContextItem, rules: ContentRules): string {
     const id = this.#ids.take(call.id);
-    if (id !== call.id) this.#say("duplicate_call_id", item, `${name} has a call with the id of another.`);
+    if (id !== call.id) this.#say("duplicate_call_id", item, `${rules.name} has a call with the id of another.`);
     return id;
   }
 
-  #addResult(item: ContextItem, index: number, { name }: ContentRules): void {
+  #addResult(item: ContextItem, index: number, rules: ContentRules): void {
     const id = item.toolCallId;
     if (id === undefined) {
       this.#noteOrphan(item, index);
@@ -146,7 +148,7 @@ class Mending {
     }
     use.isEarly = false;
     if (this.#tail !== use.turn)
-      this.#say("late_result", item, `${name} is a result that is not directly behind its call.`);
+      this.#say("late_result", item, `${rules.name} is a result that is not directly behind its call.`);
   }
 
   #resultsOf({ item, uses }: Turn): readonly ContextItem[] {

@@ -1,5 +1,5 @@
 import type { ContextDocument, ContextItem, ContextNode, NoteRepair } from "./document.ts";
-import { contextInvalid, contextTooLarge, quoted, subject } from "./faults.ts";
+import { contextInvalid, contextTooLarge, quoted } from "./faults.ts";
 import { ItemList, noteFlaws, OpenCalls } from "./item-list.ts";
 import { type ContextLimits, hardContextLimits } from "./limits.ts";
 import { asRead, flawsOf } from "./read-document.ts";
@@ -61,7 +61,7 @@ function selectNodes(document: ContextDocument, named: string | undefined, optio
   const flaws = flawsOf(document);
   const take = (node: ContextNode): void => {
     if (leavesOut && node === leaf) return;
-    noteFlaws(flaws?.get(node), subject({ id: node.id }, 0), node.id, options.note);
+    noteFlaws(flaws?.get(node), 0, node.id, options.note);
     list.add(node);
   };
   walk(tree, path, leavesOut, take, options.note);
@@ -131,7 +131,7 @@ function selectItems(document: ContextDocument, nodeId: string | undefined, opti
   const flaws = flawsOf(document);
   const open = new OpenCalls();
   return items.slice(0, endOf(items, nodeId, options)).map((item, index) => {
-    noteFlaws(flaws?.get(item), subject({ nodeId: item.nodeId }, index), item.nodeId, options.note);
+    noteFlaws(flaws?.get(item), index, item.nodeId, options.note);
     for (const call of item.toolCalls ?? []) open.add(call);
     if (item.role !== "toolResult") return item;
     const toolCallId = item.toolCallId ?? open.idOf(item.toolName);

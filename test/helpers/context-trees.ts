@@ -28,7 +28,7 @@ export interface TreeOptions {
 
 export type RawNode = Record<string, unknown> & { readonly id: string };
 
-export const contextTargets: readonly ContextTarget[] = [
+const contextTargets: readonly ContextTarget[] = [
   { api: "anthropic-messages", provider: "anthropic", id: "claude", takesImages: true },
   { api: "openai-completions", provider: "openai", id: "gpt", takesImages: false },
   { api: "openai-responses", provider: "openai", id: "gpt", takesImages: true },

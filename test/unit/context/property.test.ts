@@ -6,15 +6,15 @@ import { readDocument } from "../../../protocol/context/read-document.ts";
 import { repairItems } from "../../../protocol/context/repair.ts";
 import { contextForStructured } from "../../../protocol/context/select.ts";
 import { WireError } from "../../../protocol/errors.ts";
-import { makeTree } from "../../helpers/context-trees.ts";
+import { type MadeTree, makeTree } from "../../helpers/context-trees.ts";
 import { refusals } from "../../helpers/service-rules.ts";
 
 const seeds = Array.from({ length: 10_000 }, (_, index) => index + 1);
 
 /** The items of a made tree, mended; undefined where the node selects nothing. */
-function mended(seed: number, codes?: Map<RepairCode, number>): readonly ContextItem[] | undefined {
-  const { document, nodeId, target } = makeTree(seed);
-  const note = ({ code }: { readonly code: RepairCode }) => codes?.set(code, (codes.get(code) ?? 0) + 1);
+function mended(seed: number, made: MadeTree, codes: Map<RepairCode, number>): readonly ContextItem[] | undefined {
+  const { document, nodeId, target } = made;
+  const note = ({ code }: { readonly code: RepairCode }) => codes.set(code, (codes.get(code) ?? 0) + 1);
   try {
     const items = contextForStructured(readDocument(document, defaultContextLimits), nodeId, { note });
     return repairItems(items, { target, repair: true, note });
@@ -28,10 +28,11 @@ test("every service takes what 10,000 trees with flaws are made into, and mendin
   const codes = new Map<RepairCode, number>();
   let selected = 0;
   for (const seed of seeds) {
-    const items = mended(seed, codes);
+    const made = makeTree(seed);
+    const items = mended(seed, made, codes);
     if (items === undefined) continue;
     selected += 1;
-    const { target } = makeTree(seed);
+    const { target } = made;
     const again: string[] = [];
     const second = repairItems(items, { target, repair: true, note: ({ code }) => again.push(code) });
     const found = [...refusals(items, target), ...again];
@@ -43,7 +44,7 @@ test("every service takes what 10,000 trees with flaws are made into, and mendin
   expect(selected).toBeGreaterThan(9_500);
   const rare = repairCodes.filter((code) => (codes.get(code) ?? 0) < 20);
   expect(rare).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 test("the services refuse many of the same trees where nothing is mended", () => {
   const refused = seeds.slice(0, 500).filter((seed) => {

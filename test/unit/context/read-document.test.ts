@@ -290,7 +290,7 @@ describe("limits", () => {
       "levels of arguments",
       chain(user, call("a", { arguments: nested(65) })),
       {},
-      'The arguments of a call of node "n1", which has 65 levels or more; the limit is 64.',
+      'A call of node "n1" has 65 levels of arguments, or more; the limit is 64.',
     ],
   ])("%s", (_, document, limits, message) => {
     const refused = refusal(() => read(document, limits));

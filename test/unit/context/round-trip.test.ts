@@ -34,7 +34,7 @@ test("an export of what was imported is the document, normalised, for 1,000 tree
     expect(items, `seed ${seed}`).toEqual(expected);
   }
   expect(count).toBeGreaterThan(950);
-}, 60_000);
+}, 180_000);
 
 test.each(["projected", "full"] as const)("so is that of what was exported (%s) of 200 sessions of pi's", (view) => {
   let count = 0;

@@ -106,3 +106,18 @@ test("every form of import is read, and no comment is", () => {
     "9 dynamic ./g.ts",
   ]);
 });
+
+test.each(["client/browser.ts", "client/index.ts"])(
+  "%s must not load the code of contexts, however indirectly",
+  (entry) => {
+    const findings = check({
+      [entry]: 'import { a } from "../protocol/index.ts";\n',
+      "protocol/index.ts":
+        'import type { T } from "./context/document.ts";\nexport { read } from "./context/read.ts";\n',
+    });
+    expect(findings).toEqual([
+      `protocol/index.ts:2 ${entry} must not load protocol/context/read.ts: clients have no use for it ` +
+        `(${entry} → protocol/index.ts → protocol/context/read.ts)`,
+    ]);
+  },
+);
