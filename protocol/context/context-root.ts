@@ -64,7 +64,7 @@ const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof Cont
 };
 
 /** An export calls a node after its entry. */
-const nodeName = "nodeId";
+const nodeName: keyof ContextItem = "nodeId";
 
 /** What is lost of an item in the entry that its message becomes; undefined: nothing. */
 export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra | undefined {

@@ -25,7 +25,7 @@ export function projectedItems(tree: SessionTree, options: ConvertOptions, note:
     // Entries' own ids, until the edits that name them have been applied.
     return [...before, { ...convertEntry(entry, conversion), nodeId: entry.id }];
   });
-  const shown = projectItems(items, { note, isNative: () => true, leavesOutHidden: true }).map(named);
+  const shown = projectItems(items, { note, isNative: () => true }).map(named);
   if (!options.includeSystem) return shown;
   return [...foldSystem(path), ...shown, ...imported.systemBehind];
 

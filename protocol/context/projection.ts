@@ -13,26 +13,23 @@ export interface ProjectionOptions {
   readonly note?: NoteExport;
   /** Whether an assistant's item is pi's own. Default: those that an export with the view `full` has marked are. */
   readonly isNative?: (item: ContextItem) => boolean;
-  /** Whether commands that were kept from the model are left out too. Default: false, since pi keeps them from it again. */
-  readonly leavesOutHidden?: boolean;
 }
 
 /**
  * What of a path through a session of pi's the model would see: the newest compaction with what it has kept, behind it what
- * follows; edits are applied; entries that say nothing to the model and answers that have failed are left out; calls without
- * a result are answered as pi answers them. In a path that has nothing of pi's everything stays as it is.
+ * follows; edits are applied; what is not for the model and answers that have failed are left out; calls without a result are
+ * answered as pi answers them. In a path that has nothing of pi's everything stays as it is.
  */
 export function projectItems(
   path: readonly ContextItem[],
-  { note = () => {}, isNative = isMarked, leavesOutHidden = false }: ProjectionOptions = {},
+  { note = () => {}, isNative = isMarked }: ProjectionOptions = {},
 ): readonly ContextItem[] {
   const shown = shownItems(path, note);
   const edits = editsOf(shown);
   const failed = new Set<string>();
   const visible = shown.flatMap((item) => {
-    const isHidden = isState(item) || (leavesOutHidden && isHiddenCommand(item));
     const isFailed = item.role === "assistant" && isNative(item) && failures.has(item.stopReason ?? "");
-    const why = isHidden ? "not_for_model" : isFailed ? "failed_answer" : orphaned(item, failed);
+    const why = isHidden(item) ? "not_for_model" : isFailed ? "failed_answer" : orphaned(item, failed);
     if (why === undefined) return edited(item, edits, note);
     if (isFailed) for (const { id } of item.toolCalls ?? []) failed.add(id);
     note(why);
@@ -80,15 +77,13 @@ function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
   return edits;
 }
 
-/** Whether an item stands for an entry that says nothing to the model. */
-function isState(item: ContextItem): boolean {
-  return (
-    item.role === "event" && item.eventType?.startsWith(STATE_EVENT_PREFIX) === true && nativeOf(item) !== undefined
-  );
-}
-
-function isHiddenCommand(item: ContextItem): boolean {
-  return item.eventType === nativeEventTypes.bashExecution && nativeOf(item)?.["excludeFromContext"] === true;
+/** Whether an item is nothing for the model: an entry of another kind, or a command that was kept from it. */
+function isHidden(item: ContextItem): boolean {
+  const { role, eventType } = item;
+  if (role !== "event") return false;
+  const native = nativeOf(item);
+  if (eventType === nativeEventTypes.bashExecution) return native?.["excludeFromContext"] === true;
+  return eventType?.startsWith(STATE_EVENT_PREFIX) === true && native !== undefined;
 }
 
 /** A result of an answer that is left out. pi would send it, and no service would take it. */
@@ -133,7 +128,7 @@ function withAnswers(
   };
   for (const item of items) {
     if (item.role === "toolResult") open.delete(item.toolCallId ?? "");
-    else if (item.role !== "system" && !isHiddenCommand(item)) close();
+    else if (item.role !== "system") close();
     answered.push(item);
     if (item.role === "assistant" && isNative(item)) open = missingResults(item);
   }

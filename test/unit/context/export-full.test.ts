@@ -76,7 +76,7 @@ describe("the whole tree of a session", () => {
         const items = path.map(({ id: nodeId, parentId: _, ...item }) => ({ ...item, nodeId }));
 
         const projected = exportContext(session.entries, { leafId: id, includeReasoning: true }).document.items;
-        expect(projectItems(items as readonly ContextItem[], { leavesOutHidden: true })).toEqual(projected);
+        expect(projectItems(items as readonly ContextItem[])).toEqual(projected);
       }
     }
   });
