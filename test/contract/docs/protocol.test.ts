@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { repairCodes } from "../../../protocol/context/document.ts";
 import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
@@ -35,7 +36,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((daemon|session|delivery|dialog|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+      /^((context|daemon|session|delivery|dialog|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
     );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
@@ -82,6 +83,10 @@ describe("the names in the documents", () => {
       // Kinds of it.
       ...SessionFileReason.enum,
       "cancelled_by_extension",
+      ...repairCodes,
+      ...["missing_parent", "above_threshold", "reasoning_dropped", "duplicate_prompt"],
+      // Words of documents.
+      ...["prior_instructions", "tool_call", "tool_result"],
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [

@@ -5,6 +5,7 @@ import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
+import { fencesOf, read } from "../docs/documents.ts";
 
 const caller = { mayReadAny: true, signal: new AbortController().signal };
 const nobody = () => {};
@@ -319,4 +320,17 @@ test("a large document is worked on beside the event loop, in a thread that ends
   });
   aborted.abort(new Error("Nobody waits."));
   await expect(given).rejects.toThrow("Nobody waits.");
+});
+
+test("the example of PROTOCOL.md gives a session the past that it says", async () => {
+  await using core = await startCore();
+  const block = fencesOf(read("PROTOCOL.md")).find(({ text }) => text.includes("pi-rpcd/context"));
+  const { params } = JSON.parse(block?.text ?? "") as { params: { context: ContextOption } };
+  const session = await create(core, params.context);
+  const [, root, ...messages] = lines(session.file) as { type: string; data?: object; message?: { role: string } }[];
+  expect(messages.map(({ type, message }) => message?.role ?? type)).toEqual([
+    ...["user", "assistant", "toolResult", "assistant", "custom_message"],
+  ]);
+  expect(root?.data).toMatchObject({ instructions: "You review patches." });
+  expect(session.stored.context?.summary).toMatchObject({ nodes: 6, items: 6, messages: 5, pairs: 1, repairs: {} });
 });
