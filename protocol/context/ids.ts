@@ -5,8 +5,9 @@ import type { ContextTarget, ModelName } from "./document.ts";
 const longestName = 64;
 const acceptedName = /^[A-Za-z0-9_-]{1,64}$/;
 const refused = /[^A-Za-z0-9_-]/g;
-/** What a model's own service may have given: it is sent back as it came. */
+/** What a model's own service may have given: it is sent back as it came. OpenAI Responses has two, `call_id|item_id`. */
 const ownId = /^[!-~]{1,1024}$/;
+const responsesId = /^[A-Za-z0-9_-]{1,64}(?:\|[A-Za-z0-9_-]{0,64})?$/;
 const hashLength = 8;
 /** Leaves room for `-` and seven digits. */
 const longestBase = 56;
@@ -30,8 +31,9 @@ export function acceptedToolName(name: string): string {
   return name === "" ? "tool" : name.slice(0, longestName).replace(refused, "_");
 }
 
-export function isOwnId(id: string): boolean {
-  return ownId.test(id);
+export function isOwnId(id: string, { api }: ContextTarget): boolean {
+  if (api.includes("responses")) return responsesId.test(id);
+  return api === "anthropic-messages" ? isAcceptedName(id) : ownId.test(id);
 }
 
 export function isOwnToolName(name: string): boolean {

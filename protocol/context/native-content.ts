@@ -1,7 +1,9 @@
 import type { ContextCall, ContextPart, ImagePart, Meta, TextPart } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
+import { grouped } from "./faults.ts";
 import { isObject, type Loose } from "./measure.ts";
 import { soundObject } from "./native-values.ts";
+import { decodedBytes } from "./read-parts.ts";
 
 /** What of a message's content is wanted. */
 export interface ContentOptions {
@@ -124,5 +126,5 @@ function imageOf(
   if (!imageType.test(mimeType) || data.length % 4 !== 0 || !base64.test(data)) return undefined;
   if (isWanted) return { type, data, mimeType };
   note("image");
-  return { type: "text", text: `[image left out: ${mimeType}, ${Math.floor((data.length * 3) / 4)} bytes]` };
+  return { type: "text", text: `[Image left out: ${mimeType}, ${grouped(decodedBytes(data))} bytes]` };
 }

@@ -1,6 +1,7 @@
 import type { ContextCall, ContextItem, ContextPart, Meta } from "./document.ts";
 import { acceptedId, acceptedToolName, isAcceptedName, isOwnId, isOwnToolName } from "./ids.ts";
 import { isObject } from "./measure.ts";
+import { ownBlocks, ownParts } from "./own-message.ts";
 import { type ContentRules, isBlank, soundParts, wellFormedJson } from "./repair-content.ts";
 
 /** A call with what it was called before, where that was changed. */
@@ -21,9 +22,10 @@ export interface SoundAssistant {
 const interruptions: ReadonlySet<string> = new Set(["error", "aborted", "length"]);
 
 export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAssistant {
-  const blocks = rules.isOwn ? ownBlocks(item.blocks) : undefined;
+  const blocks = rules.isOwn ? keptBlocks(item.blocks, rules) : undefined;
   const given = blocks === undefined ? item : fromBlocks(item, blocks);
-  const content = soundParts(given, rules);
+  const parts = soundParts(given, rules);
+  const content = rules.isOwn ? ownParts(parts, (given.toolCalls ?? []).length > 0, rules) : parts;
   const calls = (given.toolCalls ?? []).map((call) => soundCall(call, rules));
   if (calls.length > 0 && interruptions.has(item.stopReason ?? "")) {
     rules.note("interrupted_assistant", `${rules.name} was cut off with calls in it.`);
@@ -32,9 +34,9 @@ export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAss
 }
 
 function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
-  const { isOwn, note } = rules;
+  const { isOwn, target, note } = rules;
   const { id: originalId, name: originalName } = call;
-  const isGoodId = isOwn ? isOwnId(originalId) : isAcceptedName(originalId);
+  const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedName(originalId);
   const isGoodName = isOwn ? isOwnToolName(originalName) : isAcceptedName(originalName);
   if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
   if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);
@@ -48,10 +50,10 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
 }
 
 /** The blocks without those that are blank; undefined where there are none, or one is not as pi has it. */
-function ownBlocks(blocks: readonly Meta[] | undefined): readonly Meta[] | undefined {
+function keptBlocks(blocks: readonly Meta[] | undefined, rules: ContentRules): readonly Meta[] | undefined {
   if (blocks === undefined || !blocks.every(isSoundBlock)) return undefined;
   const kept = blocks.filter((block) => block["type"] !== "text" || !isBlank(String(block["text"])));
-  return kept.length === 0 ? undefined : kept;
+  return kept.length === 0 ? undefined : ownBlocks(kept, rules);
 }
 
 function isSoundBlock(block: Meta): boolean {

@@ -1,6 +1,7 @@
 import { WireError } from "../errors.ts";
 import type { NoteExport } from "./export-notes.ts";
 import { isObject, type Loose } from "./measure.ts";
+import { isTime } from "./read-entry.ts";
 
 /** One entry of a session of pi's, of which only this much is known to be sound. */
 export interface SessionEntry {
@@ -10,9 +11,6 @@ export interface SessionEntry {
   readonly timestamp: number;
   readonly raw: Loose;
 }
-
-/** Greatest distance from 1970 in milliseconds that a date can have. */
-const farthestTime = 8.64e15;
 
 /** A session's entries as a forest: links lead to entries that are there, and never in a circle. */
 export interface SessionTree {
@@ -113,7 +111,7 @@ function entryOf(raw: Loose, otherwise: number): SessionEntry | undefined {
 /** Unix milliseconds, of a date's text too; undefined for what no date can be. */
 export function timeOf(value: unknown): number | undefined {
   const time = typeof value === "string" ? Date.parse(value) : value;
-  return typeof time === "number" && Math.abs(time) <= farthestTime ? time : undefined;
+  return isTime(time) ? time : undefined;
 }
 
 function parentsOf(

@@ -26,6 +26,8 @@ const rateOf = new Map<MethodName, Rate>([
   ["session/fork", "maxStarts"],
   ["session/clone", "maxStarts"],
   ["session/reload", "maxStarts"],
+  ["context/inspect", "maxStarts"],
+  ["context/export", "maxStarts"],
   ["session/prompt", "maxPrompts"],
   ["session/steer", "maxPrompts"],
   ["session/followUp", "maxPrompts"],

@@ -86,6 +86,6 @@ export function usage(input: number): Meta {
   return { input, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: input + 1, cost };
 }
 
-export function isoTime(seconds: number): string {
+function isoTime(seconds: number): string {
   return new Date(1_700_000_000_000 + seconds * 1000).toISOString();
 }

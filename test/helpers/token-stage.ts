@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -28,10 +28,19 @@ export interface TokenStage extends AsyncDisposable {
   webSocket(token: string, path?: string): Promise<TestWebSocket>;
 }
 
-export async function startTokenStage({ config }: { readonly config?: string } = {}): Promise<TokenStage> {
+export interface TokenStageOptions {
+  /** The configuration file. Default: there is none. */
+  readonly config?: string;
+  /** What is in it, where the stage is to write it. */
+  readonly configured?: (root: string) => object;
+}
+
+export async function startTokenStage({ config: given, configured }: TokenStageOptions = {}): Promise<TokenStage> {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "tokens-")));
   const stateDir = join(root, "state");
   const logged: string[] = [];
+  const config = configured === undefined ? given : join(root, "config.json");
+  if (configured !== undefined) writeFileSync(join(root, "config.json"), JSON.stringify(configured(root)));
   const daemon = await startDaemon({
     stateDir,
     pi: fakePi,

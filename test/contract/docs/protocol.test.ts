@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { repairCodes } from "../../../protocol/context/document.ts";
+import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
@@ -34,7 +36,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((daemon|session|delivery|dialog|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+      /^((context|daemon|session|delivery|dialog|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
     );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
@@ -76,13 +78,20 @@ describe("the names in the documents", () => {
       ...Gap.properties.reason.enum,
       ...ControlChange.enum,
       ...DialogResolution.properties.by.enum,
+      ...exportNotes,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
       "cancelled_by_extension",
+      ...repairCodes,
+      ...["missing_parent", "above_threshold", "reasoning_dropped", "duplicate_prompt"],
+      // Words of documents.
+      ...["prior_instructions", "tool_call", "tool_result"],
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [
+      // Types of its sessions' entries.
+      ...["branch_summary", "context_edit", "custom_message", "model_change", "session_info", "thinking_level_change"],
       ...[
         "prompt",
         "steer",

@@ -5,6 +5,7 @@ import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
+import { fencesOf, read } from "../docs/documents.ts";
 
 const caller = { mayReadAny: true, signal: new AbortController().signal };
 const nobody = () => {};
@@ -14,6 +15,9 @@ const items = [
   { role: "assistant", content: "It is 4.", timestamp: 2, nodeId: "b" },
 ];
 const document = { format: "pi-rpcd/context", version: 1, items };
+
+const tree = { format: "pi-rpcd/context", version: 1 };
+const orphan = { ...tree, items: [...items, { role: "toolResult", toolCallId: "none", content: "x", timestamp: 3 }] };
 
 function create(core: Core, context: ContextOption, more: object = {}, id?: string) {
   return core.registry.create({ cwd: core.cwd, context, ...more }, id, nobody, caller);
@@ -220,6 +224,31 @@ test.each<[string, ContextOption, object, string, number, RegExp]>([
     /cannot be read \(ENOENT\)/,
   ],
   ["a directory", { path: "/tmp" }, {}, "forbidden", 403, /^Reading contexts from this path is not allowed\.$/],
+  [
+    "a wrong role",
+    { document: { ...document, items: [{ role: "assitant", content: "x" }] } },
+    {},
+    "invalid_params",
+    400,
+    /^context\.document\.items\[0\]\.role: expected system, user, assistant, .*; got "assitant"$/,
+  ],
+  [
+    "a parent that is not there",
+    { document: { ...tree, nodes: [{ id: "n9", parentId: "n8", role: "user", content: "x" }] }, nodeId: "n9" },
+    {},
+    "context_invalid",
+    422,
+    /^Node "n9" has parent "n8", which is not in the document\.$/,
+  ],
+  [
+    "what needs more tokens than it may have",
+    { document, maxTokens: 1, onOverflow: "error" },
+    {},
+    "context_over_budget",
+    422,
+    /^The context needs about \d+ tokens; the budget is 1\. Use onOverflow "trim" or raise maxTokens\.$/,
+  ],
+  ["what may not be mended", { document: orphan, repair: false }, {}, "context_invalid", 422, /./],
 ])("%s is refused by name", async (_case, context, more, kind, httpStatus, message) => {
   await using core = await startCore({ contexts: { limits: { ...defaultContextLimits, maxDocumentBytes: 2_000 } } });
   const failed = await create(core, context, more).then(
@@ -238,4 +267,70 @@ test("a pi without a model cannot have a context built for it", async () => {
   await using core = await startCore();
   core.behave("no-model");
   await expect(create(core, { document })).rejects.toMatchObject({ kind: "model_not_found" });
+});
+
+test("an entry that a session does not have is refused by name", async () => {
+  await using core = await startCore();
+  const { sessionId } = await create(core, { document });
+  const leafId = "a1b2c3d4";
+  const message = 'Entry "a1b2c3d4" is not in this session.';
+  const expected = { kind: "entry_not_found", httpStatus: 404, message };
+  await expect(create(core, { fromSession: { sessionId, leafId } })).rejects.toMatchObject(expected);
+  await expect(core.registry.contexts.export({ sessionId, leafId }, caller)).rejects.toMatchObject(expected);
+});
+
+test("an inspection for a model gives the items, and an export as a file is there for the user alone", async () => {
+  await using core = await startCore();
+  const { contexts } = core.registry;
+  const inspected = await contexts.inspect({ context: { document }, items: true }, caller);
+  expect(inspected.items).toMatchObject([{ role: "user" }, { role: "assistant" }]);
+  const { sessionId } = await create(core, { document });
+  const [first, second] = [
+    await contexts.export({ sessionId, output: "file" }, caller),
+    await contexts.export({ sessionId, output: "file" }, caller),
+  ];
+  // The same session gives the same document.
+  expect(second.sha256).toBe(first.sha256);
+  expect(statSync(first.path ?? "").mode & 0o777).toBe(0o600);
+  await expect(contexts.export({ sessionId, path: "/x" }, caller)).rejects.toMatchObject({ kind: "invalid_params" });
+  await expect(contexts.inspect({}, caller)).rejects.toMatchObject({ kind: "invalid_params" });
+  const { sessionId: without } = await core.registry.create({ cwd: core.cwd });
+  await expect(contexts.inspect({ sessionId: without }, caller)).rejects.toMatchObject({ kind: "context_invalid" });
+  await core.restart();
+  expect(existsSync(first.path ?? "")).toBe(false);
+});
+
+test("a large document is worked on beside the event loop, in a thread that ends with it", async () => {
+  await using core = await startCore();
+  const long = Array.from({ length: 40 }, (_, i) => ({
+    role: i % 2 === 0 ? "user" : "assistant",
+    content: `${i} ${"word ".repeat(4_000)}`,
+    timestamp: i,
+  }));
+  const session = await create(core, { document: { ...document, items: long }, maxTokens: null });
+  expect(session.stored.context?.summary.messages).toBe(40);
+  expect(lines(session.file)).toHaveLength(42);
+  const refused = create(core, { document: { ...document, items: [...long, { role: "nobody" }] } });
+  await expect(refused).rejects.toMatchObject({ kind: "invalid_params", data: { retryable: false } });
+  const aborted = new AbortController();
+  const context = { document: { ...document, items: long } };
+  const given = core.registry.create({ cwd: core.cwd, context }, undefined, nobody, {
+    ...caller,
+    signal: aborted.signal,
+  });
+  aborted.abort(new Error("Nobody waits."));
+  await expect(given).rejects.toThrow("Nobody waits.");
+});
+
+test("the example of PROTOCOL.md gives a session the past that it says", async () => {
+  await using core = await startCore();
+  const block = fencesOf(read("PROTOCOL.md")).find(({ text }) => text.includes("pi-rpcd/context"));
+  const { params } = JSON.parse(block?.text ?? "") as { params: { context: ContextOption } };
+  const session = await create(core, params.context);
+  const [, root, ...messages] = lines(session.file) as { type: string; data?: object; message?: { role: string } }[];
+  expect(messages.map(({ type, message }) => message?.role ?? type)).toEqual([
+    ...["user", "assistant", "toolResult", "assistant", "custom_message"],
+  ]);
+  expect(root?.data).toMatchObject({ instructions: "You review patches." });
+  expect(session.stored.context?.summary).toMatchObject({ nodes: 6, items: 6, messages: 5, pairs: 1, repairs: {} });
 });

@@ -1,7 +1,10 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { exportContext } from "../../../protocol/context/export.ts";
+import { Gate } from "../../../provider/gate.ts";
 import type { LogEntry } from "../../../provider/log.ts";
+import { answer, call, hold } from "../../../provider/reply.ts";
 import type { TestsProvider } from "../../helpers/scripts.ts";
 import { throughDocument } from "../../helpers/through-document.ts";
 import type { Pi } from "../extension/driver.ts";
@@ -12,7 +15,11 @@ import { type RecordedSession, recordingSettings, recordSession } from "./record
 
 const shared = sharePi();
 const models = [{ id: "model-1", input: ["text", "image"] }];
-const apis = { scripted: "openai-completions", "scripted-anthropic": "anthropic-messages" } as const;
+const apis = {
+  scripted: "openai-completions",
+  "scripted-anthropic": "anthropic-messages",
+  "scripted-responses": "openai-responses",
+} as const;
 
 /** What a recorded session must have, for the comparison to say something. */
 const kinds = new Set([
@@ -39,6 +46,36 @@ test.each(Object.keys(apis) as (keyof typeof apis)[])(
   },
 );
 
+test("while a run streams, an export has what is whole: no part of an answer, and no result of a tool at work", async () => {
+  const options = { api: "scripted", models, settings: recordingSettings, after: ["shaping"] } as const;
+  await using lent = await shared.use(options);
+  const { pi, provider } = lent;
+  const file = join(pi.directory, "sessions", "streaming.jsonl");
+  const header = { type: "session", version: 3, id: "streaming", timestamp: new Date().toISOString(), cwd: pi.cwd };
+  writeFileSync(file, `${JSON.stringify(header)}\n`);
+  await pi.replaceSession(file);
+  const exported = (): readonly string[] => {
+    const lines = readFileSync(file, "utf8").split("\n").filter(Boolean);
+    const { items = [] } = exportContext(lines.map((line) => JSON.parse(line) as unknown)).document;
+    return items.map(
+      ({ role, content }) => `${role} ${content.map((part) => ("text" in part ? part.text : "")).join()}`,
+    );
+  };
+  const gate = new Gate();
+  const { command, release } = pi.blockingCommand();
+  provider.add(answer("I call ", hold(gate), "a tool.", call("bash", { command })), answer("Done."));
+  await pi.rpc({ type: "prompt", message: "Go." });
+  await gate.reached;
+  expect(exported()).toEqual(["user Go."]);
+  gate.open();
+  await pi.event("tool_execution_start");
+  const atWork = ["user Go.", "assistant I call a tool."];
+  expect(exported()).toEqual([...atWork, "toolResult No result provided"]);
+  await release();
+  await pi.settled();
+  expect(exported()).toEqual([...atWork, "toolResult released\n", "assistant Done."]);
+});
+
 type Entries = RecordedSession["entries"];
 
 function kindOf({ type, message }: Entries[number]): string {
@@ -59,9 +96,9 @@ let files = 0;
 
 /** What the service is sent when a session is gone on with. */
 async function requestBehind(pi: Pi, provider: TestsProvider, entries: Entries): Promise<LogEntry | undefined> {
-  const id = `round-trip-${files++}`;
-  const file = join(pi.directory, "sessions", `${id}.jsonl`);
-  const header = { type: "session", version: 3, id, timestamp: new Date().toISOString(), cwd: pi.cwd };
+  const file = join(pi.directory, "sessions", `round-trip-${files++}.jsonl`);
+  // The session's id is in the requests of some services.
+  const header = { type: "session", version: 3, id: "round-trip", timestamp: new Date().toISOString(), cwd: pi.cwd };
   writeFileSync(file, [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
   await pi.replaceSession(file);
   await pi.rpc({ type: "prompt", message: "Go on." });

@@ -15,8 +15,9 @@ import { sharePi } from "../extension/shared-pi.ts";
 const shared = sharePi();
 const models = [{ id: "model-1", input: ["text", "image"] }];
 
-const apis: Readonly<Record<"scripted" | "scripted-anthropic", string>> = {
+const apis: Readonly<Record<"scripted" | "scripted-responses" | "scripted-anthropic", string>> = {
   scripted: "openai-completions",
+  "scripted-responses": "openai-responses",
   "scripted-anthropic": "anthropic-messages",
 };
 const services = Object.keys(apis) as readonly (keyof typeof apis)[];
@@ -110,7 +111,7 @@ test.each(services)(
 
     await prompt(pi, "Go on.");
     expect(provider.requests).toHaveLength(1);
-    const results = api === "scripted" ? ["tool | c1=4", "tool | c2=No."] : ["user | c1=4 | c2=No.!"];
+    const results = api === "scripted-anthropic" ? ["user | c1=4 | c2=No.!"] : ["tool | c1=4", "tool | c2=No."];
     expect(conversation(provider.requests[0]?.messages ?? [])).toEqual([
       "user | What is in the picture, and what is 2+2? | images: 1",
       'assistant | Two calls. | bash#c1 {"command":"expr 2 + 2"} | look_closer#c2 {"zoom":2}',

@@ -21,6 +21,7 @@ test("a push while idle is in one request, is delivered on the provider's header
 });
 
 test.for<[ScriptedName, string]>([
+  ["scripted-responses", "delivered headers 200 confirmed"],
   ["scripted-anthropic", "delivered headers 200 confirmed"],
   ["scripted-google", "delivered start confirmed"],
 ])("a push is delivered at %s with the evidence that its adapter gives", async ([api, verdict]) => {

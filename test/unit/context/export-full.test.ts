@@ -89,13 +89,13 @@ it("gives no call of pi's the result that it has on another branch, as a tree of
   session.result("c1", "1");
   session.result("c2", "2");
   session.branch(calls);
-  session.append("label", { targetId: calls, label: "here" });
+  session.assistant([text("Never mind.")]);
 
   const { document } = exportContext(session.entries, { view: "full" });
-  expect(contextForStructured(document).map(({ role }) => role)).toEqual(["user", "assistant", "event"]);
+  expect(contextForStructured(document).map(({ role }) => role)).toEqual(["user", "assistant", "assistant"]);
   const nodes = document.nodes?.map(({ meta: _, ...node }) => node);
   expect(contextForStructured({ ...document, nodes }).map(({ role }) => role)).toEqual([
-    ...["user", "assistant", "toolResult", "toolResult", "event"],
+    ...["user", "assistant", "toolResult", "toolResult", "assistant"],
   ]);
 });
 

@@ -331,7 +331,7 @@ describe("what the model would see of a session", () => {
     session.user([{ type: "image", data: "iVBORw0K", mimeType: "image/png" }]);
 
     const { document, diagnostics } = exportContext(session.entries, { includeImages: false });
-    expect(document.items?.[0]?.content).toEqual([text("[image left out: image/png, 6 bytes]")]);
+    expect(document.items?.[0]?.content).toEqual([text("[Image left out: image/png, 6 bytes]")]);
     expect(diagnostics.notes).toEqual({ image: 1 });
   });
 

@@ -199,9 +199,10 @@ test("a tool's name that not all take is replaced in its result too, and kept in
 test("the target's own messages keep ids, names, reasoning and blocks", () => {
   const responses = { ...target, api: "openai-responses" };
   const model = { ...own, api: responses.api };
+  const signature = JSON.stringify({ type: "reasoning", id: "rs_1", summary: [] });
   const blocks = [
-    { type: "thinking", thinking: "Hm", thinkingSignature: "s" },
-    { type: "text", text: "So", textSignature: "t" },
+    { type: "thinking", thinking: "Hm", thinkingSignature: signature },
+    { type: "text", text: "So", textSignature: "msg_1" },
     { type: "toolCall", id: "call_1|fc_1", name: "a.b", arguments: { x: 1 }, thoughtSignature: "u" },
   ];
   const document = items(user, { role: "assistant", content: "other", model, blocks }, result("call_1|fc_1"));
@@ -210,7 +211,7 @@ test("the target's own messages keep ids, names, reasoning and blocks", () => {
   expect(mended[1]).toMatchObject({
     blocks,
     content: [
-      { type: "reasoning", text: "Hm", signature: "s" },
+      { type: "reasoning", text: "Hm", signature },
       { type: "text", text: "So" },
     ],
     toolCalls: [{ id: "call_1|fc_1", name: "a.b", arguments: { x: 1 } }],

@@ -31,3 +31,36 @@ test("of what a killed daemon was creating, only files without a message are del
   expect(left).toEqual(["written", "known", "ended", "stranger"]);
   expect(existsSync(join(stateDir, "creating"))).toBe(false);
 });
+
+test("a file that was created with messages is deleted as long as nobody has said anything since", async () => {
+  const stateDir = join(root, "state");
+  mkdirSync(stateDir);
+  const log = pino({ level: "silent" });
+  const path = (id: string): string => join(root, `${id}.jsonl`);
+  const killed = new CreatedFiles({ daemonId: "killed", stateDir }, log);
+  const note = `${JSON.stringify({ type: "model_change", id: "c", parentId: "m" })}\n`;
+  const behind: Readonly<Record<string, string>> = {
+    untouched: "",
+    noted: note,
+    answered: note + message,
+    labelled: `${JSON.stringify({ type: "label", id: "l", targetId: "m", label: "mine" })}\n`,
+    torn: '{"type":"mes',
+    known: "",
+  };
+  for (const [id, text] of Object.entries(behind)) {
+    const content = Buffer.from(header(id) + message);
+    await killed.begin(id, path(id), content);
+    writeFileSync(path(id), Buffer.concat([content, Buffer.from(text)]));
+  }
+  // What is there is not what it was created with.
+  await killed.begin("edited", path("edited"), Buffer.from(header("edited") + message));
+  writeFileSync(path("edited"), header("edited") + message.replace("Hi.", "Ho."));
+  // The daemon was killed in the middle of writing it.
+  await killed.begin("unfinished", path("unfinished"), Buffer.from(header("unfinished") + message));
+  writeFileSync(`${path("unfinished")}.unfinished`, header("unfinished"));
+  await new CreatedFiles({ daemonId: "next", stateDir }, log).sweep((id) => id === "known");
+  const left = Object.keys({ ...behind, edited: "" }).filter((id) => existsSync(path(id)));
+  expect(left).toEqual(["answered", "labelled", "torn", "known", "edited"]);
+  expect(existsSync(`${path("unfinished")}.unfinished`)).toBe(false);
+  expect(existsSync(join(stateDir, "creating"))).toBe(false);
+});

@@ -1,0 +1,76 @@
+import type { ContextPart, ContextTarget, Meta } from "./document.ts";
+import { isAcceptedName } from "./ids.ts";
+import { isObject } from "./measure.ts";
+import type { ContentRules } from "./repair-content.ts";
+
+// What a message has that is said to be the target's own. pi sends it back as it came, and of OpenAI Responses it reads
+// it first: a signature there is the JSON of an item, and pi fails where it is not, before anything is sent.
+
+/** An assistant's parts without the signatures that its model cannot have given. */
+export function ownParts(
+  parts: readonly ContextPart[],
+  hasCalls: boolean,
+  rules: ContentRules,
+): readonly ContextPart[] {
+  if (!speaksResponses(rules.target)) return parts;
+  return parts.map((part, index) => {
+    if (part.type !== "reasoning" || part.signature === undefined) return part;
+    const leads = hasCalls || parts.slice(index + 1).some(({ type }) => type !== "reasoning");
+    if (leads && isReasoningItem(part.signature)) return part;
+    const { signature: _, ...rest } = part;
+    noteUnsigned(rules);
+    return rest;
+  });
+}
+
+/** The same of its blocks. */
+export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonly Meta[] {
+  if (!speaksResponses(rules.target)) return blocks;
+  return blocks.map((block, index) => {
+    const { type, textSignature, thinkingSignature } = block;
+    if (type === "text" && typeof textSignature === "string" && !isMessageName(textSignature)) {
+      const { textSignature: _, ...rest } = block;
+      return rest;
+    }
+    if (type !== "thinking" || typeof thinkingSignature !== "string") return block;
+    const leads = blocks.slice(index + 1).some((next) => next["type"] !== "thinking");
+    if (leads && isReasoningItem(thinkingSignature)) return block;
+    const { thinkingSignature: _, ...rest } = block;
+    noteUnsigned(rules);
+    return rest;
+  });
+}
+
+/** OpenAI's own, Azure's and those of others. */
+function speaksResponses({ api }: ContextTarget): boolean {
+  return api.includes("responses");
+}
+
+function noteUnsigned({ note, name }: ContentRules): void {
+  note("foreign_reasoning", `${name} has reasoning that the model cannot have given, or that led to nothing.`);
+}
+
+function isReasoningItem(signature: string): boolean {
+  const item = parsed(signature);
+  if (!isObject(item) || item["type"] !== "reasoning" || !Array.isArray(item["summary"])) return false;
+  return typeof item["id"] === "string" && isAcceptedName(item["id"]) && item["summary"].every(isSummaryText);
+}
+
+function isSummaryText(part: unknown): boolean {
+  return isObject(part) && part["type"] === "summary_text" && typeof part["text"] === "string";
+}
+
+/** pi has there the id of the message's item, by itself or in JSON; longer ones it makes shorter. */
+function isMessageName(signature: string): boolean {
+  const item = signature.startsWith("{") ? parsed(signature) : { v: 1, id: signature };
+  const id = isObject(item) && item["v"] === 1 ? item["id"] : undefined;
+  return typeof id === "string" && /^msg[A-Za-z0-9_-]*$/.test(id);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { exportNotes } from "../../../protocol/context/export-notes.ts";
+import { STATE_EVENT_PREFIX } from "../../../protocol/context/native-entry.ts";
+import { nativeEventTypes } from "../../../protocol/context/native-event.ts";
+import { found, read, spansOf } from "./documents.ts";
+
+const [section = ""] = found(read("PROTOCOL.md"), /^### Exports\n(.*?)^## /gms);
+
+test("PROTOCOL.md explains all that an export may leave out, and nothing else", () => {
+  const [table = ""] = found(section, /^\| note \| means \|\n(.*?)\n\n/gms);
+  const notes = table.split("\n").flatMap((row) => spansOf(row.split("|")[1] ?? ""));
+  expect(new Set(notes)).toEqual(new Set(exportNotes));
+});
+
+test("PROTOCOL.md has the types of the events that an export makes", () => {
+  const types = [...Object.values(nativeEventTypes), STATE_EVENT_PREFIX];
+  expect(spansOf(section)).toEqual(
+    expect.arrayContaining(types.map((type) => (type.endsWith(":") ? `${type}TYPE` : type))),
+  );
+});
