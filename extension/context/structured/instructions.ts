@@ -19,10 +19,13 @@ export function withInstructions(messages: readonly AgentMessage[], section: str
   return [{ ...head, sections: { ...others, [INSTRUCTIONS_SECTION]: section } }, ...rest];
 }
 
-/** The instructions in the root entry of a session that was written from a context. */
+/**
+ * The instructions in the root entry of a session that was written from a context. Nothing else of the entry is read
+ * here, which may be large and is looked at in every pi.
+ */
 export function rootInstructions(entries: readonly SessionEntry[]): string | undefined {
   const root = entries[0];
   if (root?.type !== "custom" || root.customType !== CONTEXT_ROOT_TYPE || root.parentId !== null) return undefined;
-  const instructions = isObject(root.data) ? root.data["instructions"] : undefined;
+  const instructions = isObject(root.data) && root.data["version"] === 1 ? root.data["instructions"] : undefined;
   return typeof instructions === "string" && instructions !== "" ? instructions : undefined;
 }

@@ -297,6 +297,7 @@ describe("prior instructions", () => {
       root({ type: "message" }),
       root({ parentId: "a" }),
       root({ data: null }),
+      root({ data: { version: 2, instructions: "Be brief." } }),
       root({ data: { version: 1, instructions: 7 } }),
       root({ data: { version: 1, instructions: "" } }),
     ])
