@@ -40,6 +40,8 @@ export function gist(notification: LogNotification): string {
       return `${params.delivery.deliveryId} ${params.delivery.state}`;
     case "pending/updated":
       return params.pending.map(({ label }) => label).join(", ") || "nothing";
+    case "context/failed":
+      return `no context: ${params.error.message}`;
   }
 }
 

@@ -56,6 +56,7 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "provider/requestDelivered",
   "provider/requestFailed",
   "pending/updated",
+  "context/failed",
 ]);
 
 /** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
@@ -270,6 +271,8 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return isObject(params.delivery) && Array.isArray(params.delivery.history);
     case "pending/updated":
       return Array.isArray(params.pending);
+    case "context/failed":
+      return isObject(params.error) && typeof params.error.message === "string";
   }
 }
 

@@ -14,4 +14,5 @@ export type SessionNotification =
   | { readonly name: "dialog/opened"; readonly params: NotificationParams<"dialog/opened"> }
   | { readonly name: "dialog/resolved"; readonly params: NotificationParams<"dialog/resolved"> }
   | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> }
-  | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> };
+  | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> }
+  | { readonly name: "context/failed"; readonly params: NotificationParams<"context/failed"> };

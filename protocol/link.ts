@@ -118,6 +118,8 @@ type InwardBody =
    * Which entries does this pi know behind `since`, or in all if it does not know that one? Reply: {@link EntriesReply}.
    */
   | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
+  /** Tell the user of an error, of at most 2,000 characters. Reply: an empty object. */
+  | { readonly kind: "notify"; readonly rid: string; readonly text: string }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
   /**

@@ -110,6 +110,9 @@ export class SessionView {
       case "pending/updated":
         this.#note(`in the background: ${params.pending.map(({ label }) => label).join(", ") || "nothing"}`);
         break;
+      case "context/failed":
+        this.#note(`the session has begun without its context: ${params.error.message}`, "yellow");
+        break;
       case "session/replaced":
         this.#note(`the session ${params.to} has taken over its pi`, "yellow");
         break;

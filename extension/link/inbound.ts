@@ -74,6 +74,9 @@ export class Inbound {
         return {};
       case "entries":
         return entriesBehind(ctx.sessionManager, frame.since);
+      case "notify":
+        ctx.ui.notify(frame.text, "error");
+        return {};
       case "ping":
         return this.#handlers.ping(ctx);
       case "file":

@@ -48,6 +48,8 @@ export function parseInwardFrame(text: string): InwardFrame {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+const maxNoticeLength = 2_000;
+
 /** Each says what is wrong with a frame of its kind. */
 const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | undefined>> = {
   hold: ({ pushes, handOver }) => {
@@ -71,6 +73,8 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
   },
   entries: ({ since }) =>
     since === undefined || isName(since, maxIdLength) ? undefined : "An entries frame has a wrong since.",
+  notify: ({ text }) =>
+    typeof text === "string" && text.length <= maxNoticeLength ? undefined : "A notify frame needs its text.",
   ping: () => undefined,
   file: ({ path, bytes, sha256: hash }) => {
     if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";

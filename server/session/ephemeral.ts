@@ -4,7 +4,7 @@ import type { StoredSession } from "../store/sessions.ts";
 import type { SessionState } from "./session-state.ts";
 
 /** Whether the conversation was in the memory of a pi that has ended: the first of its session, and the only one. */
-export function isLost(stored: Ephemeral, { kind }: SessionState): boolean {
+function isLost(stored: Ephemeral, { kind }: SessionState): boolean {
   const hasHadPi = stored.generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
   return isInMemoryAlone(stored) && hasHadPi;
 }

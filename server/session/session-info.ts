@@ -7,7 +7,7 @@ import type { SessionState } from "./session-state.ts";
 export interface InfoParts {
   readonly facts: SessionFacts;
   readonly state: SessionState;
-  /** As {@link isLost} of `ephemeral.ts`. */
+  /** It has lost its pi, and cannot have another. */
   readonly isLost: boolean;
   readonly upkeep: Pick<SessionInfo, "idleAfterMs" | "restarts" | "unresponsive">;
   readonly cursor: number;

@@ -190,3 +190,19 @@ test("a first prompt that repeats the last words of the past is told of, and the
   // No compaction was paid for.
   expect(stage.provider.requests).toHaveLength(1);
 });
+
+test("a session that begins without its context says so to its subscribers, and to who looks at pi", async () => {
+  await using stage = await startStage();
+  const { sessionId, contextError } = await create(stage, {
+    context: { document: { ...document, leafId: "n99" }, onError: "warn" },
+  });
+  expect(contextError).toMatchObject({ data: { name: "context_invalid", code: "unknown_node", nodeId: "n99" } });
+  const told: string[] = [];
+  for await (const { name, params } of stage.client.session(sessionId).notifications({ after: 0 })) {
+    if (name === "context/failed") told.push(params.error.message);
+    const event = name === "session/event" ? (params.event as Record<string, unknown>) : {};
+    if (event["method"] === "notify") told.push(String(event["message"]));
+    if (told.length === 2) break;
+  }
+  expect(told).toEqual([contextError?.message, `The session has begun without its context: ${contextError?.message}`]);
+});

@@ -13,5 +13,10 @@ export function contextHandlers(registry: Registry): HandlersOf<typeof contextMe
 /** What a call may have read for it. */
 export function callerOf({ grant, isLocal, signal }: Call): ContextCaller {
   const isAdmin = grant?.allows("admin") === true && !grant.isLimited;
-  return { mayReadAny: isAdmin && isLocal === true, covers: grant?.limits, signal };
+  return {
+    mayReadAny: isAdmin && isLocal === true,
+    mayObserve: grant?.allows("observe") === true,
+    covers: grant?.limits,
+    signal,
+  };
 }

@@ -86,6 +86,7 @@ export class Contexts {
   readonly #sources: ContextSources;
   readonly #kept: KeptContexts;
   readonly #exports: ExportFiles;
+  readonly #abandon = new AbortController();
 
   constructor(options: ContextsOptions) {
     this.#options = options;
@@ -111,6 +112,7 @@ export class Contexts {
 
   /** Gives up what is under way. */
   async close(): Promise<void> {
+    this.#abandon.abort(new WireError("shutting_down", "The daemon is about to end."));
     await this.#desk.close();
     await this.#exports.clear();
   }
@@ -119,7 +121,8 @@ export class Contexts {
    * Makes of the option what the session is to get. Throws the errors of contexts, `invalid_params`, `forbidden`,
    * `session_not_found`, and what starting a pi can throw.
    */
-  async prepare(option: ContextOption, order: ContextOrder, caller: ContextCaller): Promise<ReadyContext> {
+  async prepare(option: ContextOption, order: ContextOrder, asking: ContextCaller): Promise<ReadyContext> {
+    const caller = this.#untilClosed(asking);
     const mode = modeOf(option, order.ephemeral);
     const source = await this.#sources.read(option, caller);
     const { target, model, thinking, budget: facts } = await this.#targets.find(order, caller.signal);
@@ -185,7 +188,8 @@ export class Contexts {
   }
 
   /** Throws as {@link prepare}. */
-  async inspect(params: Params<"context/inspect">, caller: ContextCaller): Promise<Result<"context/inspect">> {
+  async inspect(params: Params<"context/inspect">, asking: ContextCaller): Promise<Result<"context/inspect">> {
+    const caller = this.#untilClosed(asking);
     const { sessionId, context: option, model, items = false } = params;
     if ((sessionId === undefined) === (option === undefined)) throw oneOf("context/inspect", "sessionId", "context");
     if (option === undefined) return await this.#inspectSession(this.#options.session(sessionId as string));
@@ -204,7 +208,8 @@ export class Contexts {
   }
 
   /** Throws `session_not_found`, `entry_not_found`, `forbidden`, `too_large`, and what reading can throw. */
-  async export(params: Params<"context/export">, caller: ContextCaller): Promise<Result<"context/export">> {
+  async export(params: Params<"context/export">, asking: ContextCaller): Promise<Result<"context/export">> {
+    const caller = this.#untilClosed(asking);
     const { sessionId, path, output = "inline", ...options } = params;
     if ((sessionId === undefined) === (path === undefined)) throw oneOf("context/export", "sessionId", "path");
     const from =
@@ -228,6 +233,11 @@ export class Contexts {
     }
     this.#requireInline(made.bytes, "The document has", 'Use output "file".');
     return { document: JSON.parse(textOf(made.bytes)), diagnostics };
+  }
+
+  /** Nobody waits for what a daemon that ends will not do. */
+  #untilClosed(caller: ContextCaller): ContextCaller {
+    return { ...caller, signal: AbortSignal.any([caller.signal, this.#abandon.signal]) };
   }
 
   async #inspectSession(session: Session): Promise<Result<"context/inspect">> {

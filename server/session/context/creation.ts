@@ -49,7 +49,16 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
   }
   const session = await begin();
   session.context.failed(failure);
+  tellUser(session, failure);
   return session;
+}
+
+/** Who looks at pi itself is told, too. */
+function tellUser({ state }: Session, { message }: WireError): void {
+  if (state.kind !== "idle" && state.kind !== "running") return;
+  const text = `The session has begun without its context: ${message}`.slice(0, 2_000);
+  // Nothing depends on it.
+  state.child.link.send({ kind: "notify", text }).catch(() => {});
 }
 
 class NotBegun extends Error {

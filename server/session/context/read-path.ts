@@ -8,6 +8,8 @@ import type { Covers } from "../session-scope.ts";
 export interface ContextCaller {
   /** It has `admin`, and speaks over the Unix socket. */
   readonly mayReadAny: boolean;
+  /** Whether it may look at what it has not said itself. Default: it may. */
+  readonly mayObserve?: boolean;
   /** Which sessions there are for it. Undefined: all. */
   readonly covers?: Covers | undefined;
   readonly signal: AbortSignal;

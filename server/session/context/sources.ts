@@ -46,6 +46,10 @@ export class ContextSources {
     const given = [document, path, fromSession].filter((source) => source !== undefined);
     if (given.length !== 1) throw oneSource(given.length);
     const { maxBytes } = this.#options;
+    if (document === undefined && caller.mayObserve === false) {
+      const why = 'The token does not allow to read sessions and files: it lacks "observe".';
+      throw new WireError("forbidden", why, { needs: "observe" });
+    }
     if (path !== undefined) {
       const { bytes } = await readNamed(path, caller, this.#rules([]), maxBytes);
       return { kind: "document", bytes };

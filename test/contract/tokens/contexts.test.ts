@@ -100,6 +100,12 @@ test("a token for some sessions reads no others: neither by their ids nor by the
     expect(await stage.call(limited, "context/export", { path: theirs.file })).toEqual(refused);
     expect(await stage.call(limited, "context/inspect", { context: { path: theirs.file } })).toEqual(refused);
   }
+  // Who may look at nothing is not told by a session's past either.
+  const blind = await stage.token({ name: "blind", capabilities: ["prompt"] });
+  for (const source of [{ fromSession }, { path: theirs.file }]) {
+    const created = await stage.call(blind, "session/create", { cwd: one, context: source });
+    expect(created).toMatchObject({ name: "forbidden", needs: "observe" });
+  }
   const own = await stage.call(token, "session/create", { cwd: one, context: { document } });
   for (const source of [{ sessionId: own.sessionId }, { path: own.file }]) {
     expect(await stage.call(token, "context/export", source)).toMatchObject({ diagnostics: { nodes: 2 } });

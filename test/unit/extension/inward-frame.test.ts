@@ -32,6 +32,7 @@ const context = { hash: "0".repeat(64), messages, budget: 1_000, afterCompaction
 
 test.for([
   { kind: "ping", rid: "r" },
+  { kind: "notify", rid: "r", text: "Oh." },
   { kind: "carry", rid: "r" },
   { kind: "beforePrompt", rid: "r" },
   { kind: "release", rid: "r", deliveryIds: ["d1", "a.b_c:d-e"] },
