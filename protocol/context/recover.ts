@@ -44,39 +44,39 @@ export function toolsBehind(tree: ContextTree, anchor: Anchor): readonly number[
     .map(({ place }) => place);
 }
 
-/** What is looked for below a node besides the path itself. */
-type Search = "tools" | "results" | "nothing";
-
-/** Behind an assistant without another after it there is nothing: its results are on the path, or of another branch. */
-function searchBehind(tree: ContextTree, { place, answer }: Anchor): Search {
-  return answer === undefined && tree.at(place).role !== "user" ? "nothing" : "tools";
-}
-
-/** Where the path ends in a tool node, what comes below is later; only the results of its calls belong to it. */
-function searchBelow(search: Search, place: number, { leaf }: Anchor): Search {
-  return search === "tools" && place === leaf ? "results" : search;
+/** Whether only results are looked for: of calls that end the path, or of an assistant whose turn nothing ends. */
+function takesResultsOnly(tree: ContextTree, { place, leaf, answer }: Anchor, from: number): boolean {
+  if (from === leaf) return tree.at(from).role !== "user";
+  return from === place && answer === undefined && tree.at(from).role !== "user";
 }
 
 function reach(tree: ContextTree, anchor: Anchor, onPath: ReadonlySet<number>): Reached {
   const tools: Key[] = [];
   const answers: number[] = [];
   const root: Key = { place: anchor.place, time: Number.NEGATIVE_INFINITY, order: -1, visit: 0 };
-  const open: { readonly key: Key; readonly search: Search }[] = [{ key: root, search: searchBehind(tree, anchor) }];
+  const open: { readonly key: Key; readonly resultsOnly: boolean }[] = [{ key: root, resultsOnly: false }];
   let visit = 0;
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { key, search } = next;
+    const { key } = next;
+    const resultsOnly = next.resultsOnly || takesResultsOnly(tree, anchor, key.place);
+    const takesResults = !resultsOnly || mayHaveResults(tree, key.place);
     for (const place of tree.followers(key.place)) {
       const node = tree.at(place);
       if (!isTool(node)) answers.push(place);
-      else if (search === "tools" || (search === "results" && node.role === "toolResult") || onPath.has(place)) {
+      else if (!resultsOnly || (takesResults && node.role === "toolResult") || onPath.has(place)) {
         visit += 1;
         const child = keyBehind(key, { place, time: node.timestamp, order: place, visit });
         tools.push(child);
-        open.push({ key: child, search: searchBelow(search, place, anchor) });
+        open.push({ key: child, resultsOnly });
       }
     }
   }
   return { tools, answers };
+}
+
+function mayHaveResults(tree: ContextTree, place: number): boolean {
+  const node = tree.at(place);
+  return isTool(node) || (node.role === "assistant" && (node.toolCalls !== undefined || node.blocks !== undefined));
 }
 
 function keyBehind(parent: Key, own: Key): Key {
@@ -94,9 +94,11 @@ function byKey(one: Key, other: Key): number {
  */
 function windowOf(
   tree: ContextTree,
-  { run, answer, leaf }: Anchor,
+  { place: anchor, run, answer, leaf }: Anchor,
   reached: readonly number[],
 ): (place: number) => boolean {
+  // Only results of its own were looked for.
+  if (answer === undefined && tree.at(anchor).role !== "user") return () => true;
   const answers = answer === undefined || reached.includes(answer) ? [...reached] : [...reached, answer];
   if (answers.length === 0 || (answers.length === 1 && answer !== undefined)) return () => true;
   const order = (one: number, other: number): number =>

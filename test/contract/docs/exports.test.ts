@@ -4,7 +4,7 @@ import { STATE_EVENT_PREFIX } from "../../../protocol/context/native-entry.ts";
 import { nativeEventTypes } from "../../../protocol/context/native-event.ts";
 import { found, read, spansOf } from "./documents.ts";
 
-const [section = ""] = found(read("PROTOCOL.md"), /^## Exports\n(.*?)^## /gms);
+const [section = ""] = found(read("PROTOCOL.md"), /^### Exports\n(.*?)^## /gms);
 
 test("PROTOCOL.md explains all that an export may leave out, and nothing else", () => {
   const [table = ""] = found(section, /^\| note \| means \|\n(.*?)\n\n/gms);

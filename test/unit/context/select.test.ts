@@ -164,7 +164,7 @@ function below(id: string): { readonly parentId?: string } {
   return id === "a1" ? { parentId: "r1" } : id === "a2" ? { parentId: "r2" } : {};
 }
 
-test("results of calls in a message are found beside the path, but nothing below a message that ends it", () => {
+test("results of calls in a message are found beside the path and at its end", () => {
   const nodes = [
     { id: "u", parentId: null, ...user, timestamp: 1 },
     { id: "a", parentId: "u", ...calling(["x", "y"]), timestamp: 2 },
@@ -174,7 +174,7 @@ test("results of calls in a message are found beside the path, but nothing below
   ];
   const turn = ["user:Hello", "assistant(x,y)", "toolResult(x)", "toolResult(y)", "assistant:Hi"];
   expect(outline(contextForStructured(tree(nodes), "z"))).toEqual(turn);
-  expect(outline(contextForStructured(tree(nodes), "a"))).toEqual(turn.slice(0, 2));
+  expect(outline(contextForStructured(tree(nodes), "a"))).toEqual(turn.slice(0, 4));
 });
 
 test("a path that ends in a call takes the call's result, and no call behind it", () => {
