@@ -334,3 +334,16 @@ test("the example of PROTOCOL.md gives a session the past that it says", async (
   expect(root?.data).toMatchObject({ instructions: "You review patches." });
   expect(session.stored.context?.summary).toMatchObject({ nodes: 6, items: 6, messages: 5, pairs: 1, repairs: {} });
 });
+
+test("a prompt that is lost is lost, though the context has its very words, said in a time to come", async () => {
+  await using core = await startCore();
+  core.behave("die-after-response");
+  const later = Date.now() + 1_000_000_000;
+  const said = ["Go on.", "Go on, please."].map((content, i) => ({ role: "user", content, timestamp: later + i }));
+  const session = await create(core, { document: { ...document, items: [...items, ...said] } });
+  const heard = recorder();
+  session.subscribe(heard);
+  await session.prompting.prompt({ text: "Go on.", ifRunning: "refuse" }).catch(() => {});
+  const { params } = await heard.until((notification) => notification.params.lostPrompts !== undefined);
+  expect(params.lostPrompts).toMatchObject([{ text: "Go on." }]);
+});
