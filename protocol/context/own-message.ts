@@ -1,5 +1,5 @@
-import type { ContextPart, ContextTarget, Meta } from "./document.ts";
-import { isAcceptedName } from "./ids.ts";
+import type { ContextPart, Meta } from "./document.ts";
+import { isAcceptedName, speaksResponses } from "./ids.ts";
 import { isObject } from "./measure.ts";
 import type { ContentRules } from "./repair-content.ts";
 
@@ -43,11 +43,6 @@ export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonl
     noteUnsigned(rules);
     return rest;
   });
-}
-
-/** OpenAI's own, Azure's and those of others. */
-function speaksResponses({ api }: ContextTarget): boolean {
-  return api.includes("responses");
 }
 
 /** Of reasoning that is not shown there is the signature alone. */

@@ -239,7 +239,9 @@ class TreeMaker {
     const id = `call_${this.#calls}`;
     if (isOwn) return this.#target.api === "openai-responses" ? `${id}|fc_${this.#calls}` : id;
     if (!this.#fails()) return id;
-    return random.pick([`${id}|fc_${last}`, `${id} x`, `${id}${"y".repeat(450)}`, "", "__proto__", `é${id}`]);
+    // Alike up to where some cut them, and but for what some take off the end.
+    const alike = [`${"y".repeat(40)}${id}`, `${"x".repeat(450)}${id}`, `${id}_`, "_"];
+    return random.pick([`${id}|fc_${last}`, `${id} x`, `${id}${"y".repeat(450)}`, "", "__proto__", `é${id}`, ...alike]);
   }
 
   #toolName(): string {

@@ -180,6 +180,31 @@ test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(
   },
 );
 
+test("ids stay different in the first 40 characters, which is as many as pi gives to OpenAI's chat completions", () => {
+  const y = "y".repeat(41);
+  const ids = [`${"x".repeat(449)}1`, `${"x".repeat(449)}2`, `${y}1`, `${y}2`, y, y, "z".repeat(40), "z".repeat(40)];
+  const { items: mended } = mend(items(user, calling(ids), ...ids.map((id, nth) => result(id, `result ${nth}`))));
+  const made = mended[1]?.toolCalls?.map(({ id }) => id) ?? [];
+  expect(made.filter((id) => id.length > 40)).toEqual([]);
+  expect(new Set(made).size).toBe(ids.length);
+  expect(mended.slice(2).map(({ toolCallId }) => toolCallId)).toEqual(made);
+  const openai = { ...target, api: "openai-completions", provider: "openai" };
+  const claimed = items(user, calling(ids, { model: openai }), ...ids.map((id) => result(id)));
+  const own = mend(claimed, { target: openai }).items[1]?.toolCalls?.map(({ id }) => id.slice(0, 40));
+  expect(new Set(own).size).toBe(ids.length);
+});
+
+test("ids that differ in what pi takes off their end for OpenAI Responses stay different", () => {
+  const ids = ["c_", "c", "_", "c__"];
+  const responses = { ...target, api: "openai-responses" };
+  const document = items(user, calling(ids), ...ids.map((id) => result(id)));
+  const made = mend(document, { target: responses }).items[1]?.toolCalls?.map(({ id }) => id) ?? [];
+  expect(made.filter((id) => id.endsWith("_"))).toEqual([]);
+  expect(new Set(made).size).toBe(ids.length);
+  // Others are given them as they are.
+  expect(mend(document).codes).toEqual([]);
+});
+
 test("ids that differ only in what is replaced stay different", () => {
   const { items: mended } = mend(items(user, calling(["a|b", "a b"]), result("a|b", "1"), result("a b", "2")));
   const [first, second] = mended[1]?.toolCalls ?? [];
