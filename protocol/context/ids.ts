@@ -68,6 +68,7 @@ function hash(text: string): string {
 /** Sees to it that no id of a call is given twice. */
 export class CallIds {
   readonly #taken = new Set<string>();
+  readonly #items = new Set<string>();
   /** By id the last number that was tried, so that many of the same do not cost their square. */
   readonly #tried = new Map<string, number>();
   readonly #splits: boolean;
@@ -78,11 +79,13 @@ export class CallIds {
 
   /** The id itself where it is new, else with `-2`, `-3`, … */
   take(id: string): string {
-    // An id of OpenAI Responses is `call_id|item_id`, and the first part must be unique.
-    const head = this.#splits ? (id.split("|", 1)[0] ?? id) : id;
+    // An id of OpenAI Responses is `call_id|item_id`, and each part must be unique; the second may be left out.
+    const [head = id, item] = this.#splits ? id.split("|", 2) : [id];
     if (!this.#taken.has(head)) {
       this.#taken.add(head);
-      return id;
+      const isNew = item === undefined || item === "" || !this.#items.has(item);
+      if (isNew && item !== undefined) this.#items.add(item);
+      return isNew ? id : head;
     }
     // Long ids are cut at one place, and those that are the same then count together: none is tried twice.
     const base = head.slice(0, longestBase);

@@ -21,6 +21,12 @@ export interface SoundAssistant {
 /** Stop reasons of an answer that was cut off. */
 const interruptions: ReadonlySet<string> = new Set(["error", "aborted", "length"]);
 
+/** Of a copy what it says is kept, without what only the original may have. */
+export function soundCopy(item: ContextItem, rules: ContentRules): SoundAssistant {
+  const isSound = item.blocks?.every(isSoundBlock) === true && item.blocks.length > 0;
+  return soundAssistant(isSound ? fromBlocks(item, item.blocks ?? []) : item, { ...rules, isOwn: false });
+}
+
 export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAssistant {
   const blocks = rules.isOwn ? keptBlocks(item.blocks, rules) : undefined;
   const given = blocks === undefined ? item : fromBlocks(item, blocks);

@@ -1,9 +1,10 @@
 import type { ContextCall, ContextItem, ContextTarget, NoteRepair } from "./document.ts";
 import { contextInvalid, quoted, repairNote, subject } from "./faults.ts";
 import { CallIds, isModel } from "./ids.ts";
+import { OwnItems } from "./own-message.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
 import { isTime, timeBehind } from "./read-entry.ts";
-import { renamedBlocks, type SoundCall, soundAssistant } from "./repair-assistant.ts";
+import { renamedBlocks, type SoundCall, soundAssistant, soundCopy } from "./repair-assistant.ts";
 import { type ContentRules, soundParts } from "./repair-content.ts";
 
 export interface RepairOptions {
@@ -36,6 +37,7 @@ class Mending {
   readonly #target: ContextTarget;
   readonly #note: NoteRepair;
   readonly #ids: CallIds;
+  readonly #ownItems: OwnItems;
   readonly #pairs = new Pairs();
   readonly #turns: Turn[] = [];
   /** The last message that is not the system's. */
@@ -46,6 +48,7 @@ class Mending {
     this.#target = target;
     this.#note = repairNote(repair, note);
     this.#ids = new CallIds(target);
+    this.#ownItems = new OwnItems(target);
   }
 
   add(given: ContextItem, index: number): void {
@@ -93,7 +96,8 @@ class Mending {
   }
 
   #addAssistant(item: ContextItem, index: number, rules: ContentRules): void {
-    const { content, calls, blocks } = soundAssistant(item, rules);
+    const isCopy = rules.isOwn && !this.#ownItems.take(item);
+    const { content, calls, blocks } = (isCopy ? soundCopy : soundAssistant)(item, rules);
     if (calls.length === 0 && !content.some(({ type }) => type === "text")) {
       this.#say("empty_message", item, `${rules.name} says nothing and calls nothing.`);
       return;

@@ -66,6 +66,7 @@ class TreeMaker {
   readonly #isShuffled: boolean;
   #time = 1_700_000_000_000;
   #calls = 0;
+  #items = 0;
 
   constructor(random: Random, { flaws = 0.08, target, turns = 5 }: TreeOptions) {
     this.#random = random;
@@ -171,7 +172,7 @@ class TreeMaker {
       model: isOwn ? this.#ownModel() : this.#otherModel(),
       stopReason: this.#fails() ? random.pick(["error", "aborted", "length"]) : "toolUse",
       ...(isOwn && random.chance(0.5)
-        ? { blocks: [...text, ...calls.map((call) => ({ type: "toolCall", ...call }))] }
+        ? { blocks: this.#blocks([...text, ...calls.map((call) => ({ type: "toolCall", ...call }))]) }
         : {}),
     });
     let tip = assistant;
@@ -184,10 +185,36 @@ class TreeMaker {
     return tip;
   }
 
+  /** As pi has them, with what their service has signed: of OpenAI Responses the items, each with an id of its own. */
+  #blocks(said: readonly Readonly<Record<string, unknown>>[]): readonly Readonly<Record<string, unknown>>[] {
+    const signed = said.map((block) =>
+      block["type"] === "text" && this.#random.chance(0.7)
+        ? {
+            ...block,
+            textSignature: this.#random.pick([JSON.stringify({ v: 1, id: this.#itemId("msg") }), "msg_pi_1"]),
+          }
+        : block,
+    );
+    if (this.#random.chance(0.5)) return signed;
+    const thinking = { type: "thinking", thinking: "Hm.", thinkingSignature: this.#signature() };
+    return this.#fails() ? [...signed, thinking] : [thinking, ...signed];
+  }
+
+  #signature(): string {
+    if (this.#target.api !== "openai-responses") return "c2ln";
+    return JSON.stringify({ type: "reasoning", id: this.#itemId("rs"), summary: [] });
+  }
+
+  /** Now and then one that is there already. */
+  #itemId(kind: string): string {
+    if (!this.#fails()) this.#items += 1;
+    return `${kind}_${this.#items}`;
+  }
+
   #assistant(parent: string | null): string {
     const random = this.#random;
     const isOwn = random.chance(0.5);
-    const reasoning = { type: "reasoning", text: "Let me see.", ...(isOwn ? { signature: "c2ln" } : {}) };
+    const reasoning = { type: "reasoning", text: "Let me see.", ...(isOwn ? { signature: this.#signature() } : {}) };
     const text = { type: "text", text: this.#text() };
     return this.#node(parent, {
       role: "assistant",
@@ -237,7 +264,7 @@ class TreeMaker {
     const last = this.#calls;
     if (!(last > 0 && this.#fails())) this.#calls += 1;
     const id = `call_${this.#calls}`;
-    if (isOwn) return this.#target.api === "openai-responses" ? `${id}|fc_${this.#calls}` : id;
+    if (isOwn) return this.#target.api === "openai-responses" ? `${id}|${this.#itemId("fc")}` : id;
     if (!this.#fails()) return id;
     // Alike up to where some cut them, and but for what some take off the end.
     const alike = [`${"y".repeat(40)}${id}`, `${"x".repeat(450)}${id}`, `${id}_`, "_"];

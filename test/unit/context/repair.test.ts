@@ -264,6 +264,45 @@ test("what is said to be the target's own, and its service cannot have given, is
   expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
 });
 
+test("what is said to be the target's own has each of its service's items once", () => {
+  const responses = { ...target, api: "openai-responses" };
+  const model = { ...own, api: responses.api };
+  const signature = JSON.stringify({ type: "reasoning", id: "rs_1", summary: [] });
+  const thinking = { type: "thinking", thinking: "Hm", thinkingSignature: signature };
+  const said = { type: "text", text: "So", textSignature: "msg_1" };
+  const calls = (id: string) => ({ type: "toolCall", id, name: "bash", arguments: {} });
+  const first = { role: "assistant", model, blocks: [thinking, said, calls("call_1|fc_1")] };
+  const copies = [
+    { role: "assistant", model, blocks: [thinking, { type: "text", text: "again" }] },
+    { role: "assistant", model, blocks: [{ ...said, text: "again" }] },
+    { role: "assistant", model, blocks: [calls("call_2|fc_1")] },
+    { role: "assistant", model, toolCalls: [{ id: "call_2|fc_1", name: "bash" }] },
+    {
+      ...{ role: "assistant", model },
+      content: [
+        { type: "reasoning", text: "Hm", signature },
+        { type: "text", text: "again" },
+      ],
+    },
+  ];
+  for (const copy of copies) {
+    const { items: mended } = mend(items(user, first, result("call_1|fc_1"), copy, result("call_2|fc_1"), user), {
+      target: responses,
+    });
+    expect(mended[1]?.blocks).toEqual(first.blocks);
+    const sent = mended.slice(3).map(({ meta: _, ...rest }) => rest);
+    expect(JSON.stringify(sent)).not.toMatch(/rs_1|msg_1|\|fc_1"/);
+    expect(outline(mended)[3]).toMatch(/^assistant(:again|\(call_2\))$/);
+    expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
+  }
+  const twice = mend(items(user, { ...first, blocks: [thinking, thinking, said] }), { target: responses }).items;
+  expect(twice[1]?.blocks).toBeUndefined();
+  const named = mend(items(user, { ...first, blocks: [{ ...said, textSignature: "msg_pi_3" }] }), {
+    target: responses,
+  });
+  expect(named.items[1]?.blocks).toEqual([{ type: "text", text: "So" }]);
+});
+
 test("for any other model blocks are nothing", () => {
   const blocks = [{ type: "toolCall", id: "x", name: "y", arguments: {} }];
   const { items: mended } = mend(items(user, { ...answer, model: other, blocks }));
