@@ -1,4 +1,4 @@
-import type { ContextTarget } from "../../protocol/context/document.ts";
+import type { ContextItem, ContextTarget } from "../../protocol/context/document.ts";
 import { Random } from "../soak/random.ts";
 
 // Documents made at random: conversations as trees, with every flaw that trees from elsewhere have. The same seed always
@@ -56,6 +56,18 @@ export function makeTree(seed: number, options: TreeOptions = {}): MadeTree {
   return new TreeMaker(new Random(seed), options).make();
 }
 
+/** Results that stand for the calls of others, by their marks. */
+export function swapped(items: readonly ContextItem[]): string[] {
+  const calls = new Map(
+    items.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => [call.id, call.arguments] as const)),
+  );
+  return items.flatMap(({ toolCallId = "", details }) => {
+    const { mark } = (details ?? {}) as { readonly mark?: unknown };
+    const expected = calls.get(toolCallId)?.["mark"];
+    return mark === undefined || mark === expected ? [] : [`the result of ${String(mark)} is for ${String(expected)}`];
+  });
+}
+
 class TreeMaker {
   readonly #random: Random;
   readonly #flaws: number;
@@ -107,7 +119,8 @@ class TreeMaker {
       const style = random.integer(0, 2);
       // Off the path, on the path, or in the message itself.
       if (style === 0) this.#tools(tip);
-      else tip = style === 1 ? this.#tools(tip) : this.#nativeStep(tip);
+      else if (style === 1) tip = this.#tools(tip);
+      else tip = this.#fails() ? this.#namelessStep(tip) : this.#nativeStep(tip);
     }
     tip = this.#assistant(tip);
     return random.chance(0.15) ? this.#event(tip) : tip;
@@ -181,6 +194,21 @@ class TreeMaker {
       if (this.#fails()) tip = this.#event(tip);
       const result = this.#result(random.chance(0.2) ? assistant : tip, id, name);
       tip = random.chance(0.9) ? result : tip;
+    }
+    return tip;
+  }
+
+  /** Calls without ids, and results that name their tools alone. Which result is for which call is told by marks. */
+  #namelessStep(parent: string): string {
+    const random = this.#random;
+    const names = random.shuffled(["bash", "read", "edit"]).slice(0, random.integer(1, 3));
+    const mark = `m${this.#nodes.length}`;
+    const toolCalls = names.map((name) => ({ name, arguments: { ...this.#arguments(), mark: `${mark} ${name}` } }));
+    let tip = this.#node(parent, { role: "assistant", content: "", toolCalls, stopReason: "toolUse" });
+    for (const toolName of random.shuffled(names)) {
+      const details = { mark: `${mark} ${toolName}` };
+      const id = random.chance(0.3) ? { toolCallId: "" } : {};
+      tip = this.#node(tip, { role: "toolResult", toolName, ...id, content: this.#content(), details });
     }
     return tip;
   }

@@ -157,6 +157,58 @@ test("parallel calls of one id have the results in turn", () => {
   expect(mended[3]?.content).toEqual([{ type: "text", text: "second" }]);
 });
 
+test("results without ids are for the calls of their tools, in the nearest message that has an open one", () => {
+  const calls = (...names: readonly string[]) => ({ role: "assistant", toolCalls: names.map((name) => ({ name })) });
+  const of = (toolName: string, content: string) => ({ role: "toolResult", toolName, content });
+  const said = (...raw: readonly Raw[]): readonly (readonly string[])[] => {
+    const { items: mended, codes } = mend(items(user, ...raw));
+    expect(codes.filter((code) => code !== "bad_call_id" && code !== "duplicate_call_id")).toEqual([]);
+    const made = mended.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id, name }) => [id, name] as const));
+    return made.map(([id, name]) => {
+      const found = mended.find(({ toolCallId }) => toolCallId === id);
+      expect(found?.toolName).toBe(name);
+      return [name, JSON.stringify(found?.content)];
+    });
+  };
+  const expected = [
+    ["read", expect.stringContaining("READ")],
+    ["bash", expect.stringContaining("BASH")],
+  ];
+  expect(said(calls("read", "bash"), of("bash", "BASH"), of("read", "READ"))).toEqual(expected);
+  expect(said(calls("read", "bash"), of("read", "READ"), of("bash", "BASH"))).toEqual(expected);
+  const empty = (result: Raw): Raw => ({ ...result, toolCallId: "" });
+  expect(said(calls("read", "bash"), empty(of("bash", "BASH")), empty(of("read", "READ")))).toEqual(expected);
+  const { items: mended } = mend(items(user, calls("read"), calls("bash"), of("read", "READ"), of("bash", "BASH")));
+  expect(
+    outline(mended)
+      .slice(1)
+      .map((line) => line.split("(")[0]),
+  ).toEqual(["assistant", "toolResult", "assistant", "toolResult"]);
+  expect([mended[2]?.content, mended[4]?.content]).toEqual([
+    [{ type: "text", text: "READ" }],
+    [{ type: "text", text: "BASH" }],
+  ]);
+  expect(said(calls("read", "read"), of("read", "1"), of("read", "2"))).toEqual([
+    ["read", expect.stringContaining("1")],
+    ["read", expect.stringContaining("2")],
+  ]);
+});
+
+test("of results before their calls the last is kept, one for each call, and those too many are duplicates", () => {
+  const both = mend(items(user, result("a", "early"), calling(["a"]), result("a", "late")));
+  expect(both.codes).toEqual(["duplicate_result"]);
+  expect(both.items[2]?.content).toEqual([{ type: "text", text: "late" }]);
+  const two = mend(items(user, result("a", "first"), result("a", "second"), calling(["a", "a"])));
+  expect(two.codes).toEqual(["duplicate_call_id", "late_result", "late_result"]);
+  expect(two.items.slice(2).map(({ content }) => content)).toEqual([
+    [{ type: "text", text: "first" }],
+    [{ type: "text", text: "second" }],
+  ]);
+  const many = mend(items(user, result("a", "first"), result("a", "second"), calling(["a"])));
+  expect(many.codes).toEqual(["duplicate_result", "late_result"]);
+  expect(many.items[2]?.content).toEqual([{ type: "text", text: "second" }]);
+});
+
 test("a suffix is never an id that is there already", () => {
   const { items: mended } = mend(items(user, calling(["a", "a-2", "a"]), result("a"), result("a-2"), result("a")));
   expect(outline(mended).slice(1)).toEqual([
