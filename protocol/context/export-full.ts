@@ -14,7 +14,9 @@ export function fullNodes(
   const isLeftOut = tree.entries.map((entry, index) => leavesOut(entry, index));
   const above = shownAncestors(tree, isLeftOut);
   const names = nodeNames(tree, imported);
-  const system = options.includeSystem ? systemNodes(tree, imported) : [];
+  const instructions = systemNodes(tree, imported);
+  const system = options.includeInstructions ? instructions : [];
+  for (let count = instructions.length - system.length; count > 0; count--) note("system");
   const conversion: Conversion = { options, note, nodeIdOf: (id) => nameOf(tree.indexOf.get(id)), keptFrom };
   const nodes: ContextNode[] = [...system];
   for (const [index, entry] of tree.entries.entries()) {

@@ -16,7 +16,7 @@ export function projectedItems(tree: SessionTree, options: ConvertOptions, note:
   const isLeftOut = path.map((entry) => isCarrier(entry) || isSystem(entry) || isRoot(entry));
   const conversion: Conversion = { options, note, nodeIdOf: (id) => (places.has(id) ? id : undefined), keptFrom };
   const items = path.flatMap((entry, place): readonly ContextItem[] => {
-    const before = options.includeSystem ? (imported.systemBefore.get(entry.id) ?? []) : [];
+    const before = instructions(imported.systemBefore.get(entry.id) ?? []);
     if (isLeftOut[place]) {
       if (isCarrier(entry)) note("carrier");
       if (isSystem(entry) && !options.includeSystem) note("system");
@@ -26,8 +26,14 @@ export function projectedItems(tree: SessionTree, options: ConvertOptions, note:
     return [...before, { ...convertEntry(entry, conversion), nodeId: entry.id }];
   });
   const shown = projectItems(items, { note, isNative: () => true }).map(named);
-  if (!options.includeSystem) return shown;
-  return [...foldSystem(path), ...shown, ...imported.systemBehind];
+  const behind = instructions(imported.systemBehind);
+  return [...(options.includeSystem ? foldSystem(path) : []), ...shown, ...behind];
+
+  function instructions(items: readonly ContextItem[]): readonly ContextItem[] {
+    if (options.includeInstructions) return items;
+    for (const _ of items) note("system");
+    return [];
+  }
 
   function isRoot({ id }: SessionEntry): boolean {
     return imported.roots.has(tree.indexOf.get(id) ?? -1);

@@ -15,6 +15,8 @@ export interface ExportOptions {
   readonly view?: "projected" | "full";
   /** Default false. */
   readonly includeSystem?: boolean;
+  /** The system items of the documents that the session was made of, without pi's own prompt. Default: `includeSystem`. */
+  readonly includeInstructions?: boolean;
   /** Default false. Reasoning stays in the documents that are given to the same model again. */
   readonly includeReasoning?: boolean;
   /** Default true. Without, each image becomes a text of its type and size. */
@@ -43,9 +45,10 @@ export function exportContext(
   options: ExportOptions = {},
 ): { readonly document: ContextDocument; readonly diagnostics: ExportDiagnostics } {
   const { includeSystem = false, includeReasoning = false, includeImages = true } = options;
+  const { includeInstructions = includeSystem } = options;
   const notes = new ExportNotes();
   const tree = readSessionTree(entries, options.leafId, notes.note);
-  const convert: ConvertOptions = { includeSystem, includeReasoning, includeImages };
+  const convert: ConvertOptions = { includeSystem, includeInstructions, includeReasoning, includeImages };
   const { sessionId } = tree;
   const source = options.source ?? { kind: "pi-session", ...(sessionId === undefined ? {} : { id: sessionId }) };
   const content = options.view === "full" ? fullNodes(tree, convert, notes.note) : projected();

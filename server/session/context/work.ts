@@ -130,7 +130,12 @@ function exported({ bytes, options, source }: ExportWork): Exported {
 }
 
 function documentOf({ bytes, leafId, source }: WorkSource & { readonly kind: "session" }): unknown {
-  const options = { includeReasoning: true, source, ...(leafId === undefined ? {} : { leafId }) };
+  const options = {
+    includeReasoning: true,
+    includeInstructions: true,
+    source,
+    ...(leafId === undefined ? {} : { leafId }),
+  };
   return exportContext(entriesIn(bytes), options).document;
 }
 
