@@ -112,7 +112,8 @@ function contextRoot(prepared: PreparedContext, idOf: (index: number) => string)
     const id = idOf(index + 1);
     if (item.role === "system") system.push({ before: message === undefined ? null : id, item });
     else if (message !== undefined) {
-      const extra = entryExtra(item, message);
+      const isOwnEntry = message.role !== "compactionSummary" || index === 0;
+      const extra = entryExtra(item, message, isOwnEntry);
       if (extra !== undefined) entries[id] = extra;
       index += 1;
     }
