@@ -1,14 +1,18 @@
 import type { ContextItem, Meta } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { readImported } from "./imported.ts";
+import type { Imported } from "./imported.ts";
 import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem } from "./native-entry.ts";
 import { foldSystem } from "./native-system.ts";
 import { projectItems } from "./projection.ts";
 import { pathTo, type SessionEntry, type SessionTree } from "./session-tree.ts";
 
 /** What the model would see at the tree's leaf, in order. */
-export function projectedItems(tree: SessionTree, options: ConvertOptions, note: NoteExport): readonly ContextItem[] {
-  const imported = readImported(tree);
+export function projectedItems(
+  tree: SessionTree,
+  imported: Imported,
+  options: ConvertOptions,
+  note: NoteExport,
+): readonly ContextItem[] {
   const path = pathTo(tree, tree.leaf).map((index) => tree.entries[index] as SessionEntry);
   for (let count = tree.entries.length - path.length; count > 0; count--) note("other_branch");
   const places = new Map(path.map(({ id }, place) => [id, place]));

@@ -1,6 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { ContextDocument } from "../../protocol/context/document.ts";
+import { normalise } from "../../protocol/context/normalise.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
 import type { LogEntry } from "../../provider/log.ts";
@@ -75,7 +77,13 @@ const past = [
   ["user", "Event: git.push\npushed 3 commits"],
 ];
 
-const names: readonly ScriptedName[] = ["scripted", "scripted-responses", "scripted-anthropic", "scripted-google"];
+const apis: Readonly<Record<ScriptedName, string>> = {
+  scripted: "openai-completions",
+  "scripted-responses": "openai-responses",
+  "scripted-anthropic": "anthropic-messages",
+  "scripted-google": "google-generative-ai",
+};
+const names = Object.keys(apis) as readonly ScriptedName[];
 
 test("every API is given the same past, whether it lies in the session's file or is added to each request", async () => {
   await using stage = await startStage();
@@ -94,6 +102,13 @@ test("every API is given the same past, whether it lies in the session's file or
     expect(ephemeral.context).toMatchObject({ mode: "ephemeral", hash: made.context?.hash, messages: 6 });
     const inRequest = await prompted(stage, ephemeral.sessionId, "Go on.");
     expect(inRequest.messages.slice(1)).toEqual(inFile.messages.slice(1));
+    const exported = await Promise.all(
+      [sessionId, ephemeral.sessionId].map((id) => stage.client.call("context/export", { sessionId: id })),
+    );
+    const documents = exported.map(({ document: made }) => made as ContextDocument);
+    const target = { api: apis[name], provider: name, id: "model-1", takesImages: false };
+    const { items = [] } = normalise(whole.document, target, whole);
+    for (const { items: came = [] } of documents) expect(came.slice(0, -2)).toEqual(items);
     for (const id of [sessionId, ephemeral.sessionId]) await stage.client.call("session/close", { sessionId: id });
   }
 });

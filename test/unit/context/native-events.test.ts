@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { exportContext } from "../../../protocol/context/export.ts";
+import { heldEntries, heldRoot } from "../../../protocol/context/held-entries.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import { normalise } from "../../../protocol/context/normalise.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
@@ -32,7 +33,10 @@ test.each(natives)("%s comes back with all that it had, wherever it stands", (_,
     const prepared = prepareContext(list(items), { budget: null }, sessionTarget, defaultContextLimits);
     const lines = [...sessionEntries(prepared, { id: "s", timestamp: 9, cwd: "/" })];
     const session: unknown[] = JSON.parse(JSON.stringify(lines));
-    expect(exportContext(session).document.items).toEqual(normalise(list(items), sessionTarget).items);
+    const held = [...heldEntries(prepared.messages, prepared.hash, heldRoot(prepared))];
+    const expected = normalise(list(items), sessionTarget).items;
+    expect(exportContext(session).document.items).toEqual(expected);
+    expect(exportContext(JSON.parse(JSON.stringify(held)) as unknown[]).document.items).toEqual(expected);
     // The entry of pi's own has it, where the place allows one: its summaries say it to other extensions.
     if (items[0] === event && "details" in native) expect(session[2]).toMatchObject({ details });
   }
