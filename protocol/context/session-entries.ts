@@ -61,6 +61,8 @@ function entryOf(
   { id, parentId, isFirst, notAfter }: Place,
 ): SessionEntry {
   const base = { id, parentId, timestamp: isoTime(message.timestamp) };
+  // Nothing that was said before the session is taken for what is said in it. The message itself keeps its time.
+  const written = isoTime(Math.min(message.timestamp, notAfter));
   switch (message.role) {
     case "custom": {
       const { customType, content, display, details } = message;
@@ -79,7 +81,7 @@ function entryOf(
     }
     case "compactionSummary":
       // Behind other messages it would hide them.
-      if (!isFirst) return { type: "message", ...base, message };
+      if (!isFirst) return { type: "message", ...base, timestamp: written, message };
       return {
         type: "compaction",
         ...base,
@@ -91,7 +93,7 @@ function entryOf(
         ...summaryFields(item),
       };
     default:
-      return { type: "message", ...base, message };
+      return { type: "message", ...base, timestamp: written, message };
   }
 }
 

@@ -5,7 +5,9 @@ import type { ContextDocument } from "../../protocol/context/document.ts";
 import { normalise } from "../../protocol/context/normalise.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
+import { Gate } from "../../provider/gate.ts";
 import type { LogEntry } from "../../provider/log.ts";
+import { answer, hold } from "../../provider/reply.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
 /** A tree whose tool nodes hang beside the path, with two calls at once, instructions and an event. */
@@ -220,4 +222,32 @@ test("a session that begins without its context says so to its subscribers, and 
     if (told.length === 2) break;
   }
   expect(told).toEqual([contextError?.message, `The session has begun without its context: ${contextError?.message}`]);
+});
+
+test("a session is exported as it is while a run is streaming: up to its last whole entry, ephemeral or not", async () => {
+  const gates = [new Gate(), new Gate()];
+  const script = gates.map((gate) => answer("Half", hold(gate), " and half."));
+  await using stage = await startStage({ provider: { script } });
+  const texts = async (sessionId: string): Promise<unknown[]> => {
+    const { document: exported } = await stage.client.call("context/export", { sessionId });
+    const { items } = exported as { items: { role: string; content: { text: string }[] }[] };
+    return items.map(({ role, content }) => [role, content.map(({ text }) => text).join("")]);
+  };
+  for (const [index, ephemeral] of [false, true].entries()) {
+    const { sessionId } = await create(stage, { context: whole, ephemeral });
+    const before = await texts(sessionId);
+    await stage.client.call("session/prompt", { sessionId, text: "Go on." });
+    await gates[index]?.reached;
+    expect(await texts(sessionId)).toEqual([...before, ["user", "Go on."]]);
+    gates[index]?.open();
+    await stage.client.call("session/waitForIdle", { sessionId });
+    expect(await texts(sessionId)).toEqual([...before, ["user", "Go on."], ["assistant", "Half and half."]]);
+    expect(before.slice(0, 5)).toEqual([
+      ["user", "What is 2+2, and 3+3?"],
+      ["assistant", ""],
+      ["toolResult", "4"],
+      ["toolResult", "6"],
+      ["assistant", "4, and 6."],
+    ]);
+  }
 });

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { expect, test } from "vitest";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test, vi } from "vitest";
 import type { ContextDocument } from "../../../protocol/context/document.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import { normalise } from "../../../protocol/context/normalise.ts";
@@ -96,7 +96,7 @@ test("an ephemeral session's helper has the context before the session is there,
   expect(session.stored.context?.summary).toMatchObject({ mode: "ephemeral", messages: 2 });
   const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
   expect(statSync(kept).mode & 0o777).toBe(0o600);
-  expect(readdirSync(join(core.root, "run")).filter((name) => !name.endsWith(".lease"))).toEqual([]);
+  expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
   const heard = recorder();
   session.subscribe(heard, { after: 0 });
   await heard.until(({ params }) => params.event?.type === "context_came");
@@ -171,7 +171,7 @@ test("a context of many bytes reaches the helper by a file, which is gone when t
   const long = { ...document, items: [{ ...items[0], content: "x ".repeat(400_000) }, items[1]] };
   const session = await create(core, { document: long, maxTokens: null }, { ephemeral: true });
   expect(session.stored.context?.summary.messages).toBe(2);
-  expect(readdirSync(join(core.root, "run")).filter((name) => !name.endsWith(".lease"))).toEqual([]);
+  expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
 });
 
 test("with onError warn the session begins without the context, and says why", async () => {
@@ -377,4 +377,42 @@ test("the example of PROTOCOL.md gives a session the past that it says", async (
   ]);
   expect(root?.data).toMatchObject({ instructions: "You review patches." });
   expect(session.stored.context?.summary).toMatchObject({ nodes: 6, items: 6, messages: 5, pairs: 1, repairs: {} });
+});
+
+test("a prompt that is lost is lost, though the context has its very words, said in a time to come", async () => {
+  await using core = await startCore();
+  core.behave("die-after-response");
+  const later = Date.now() + 1_000_000_000;
+  const said = ["Go on.", "Go on, please."].map((content, i) => ({ role: "user", content, timestamp: later + i }));
+  const session = await create(core, { document: { ...document, items: [...items, ...said] } });
+  const heard = recorder();
+  session.subscribe(heard);
+  await session.prompting.prompt({ text: "Go on.", ifRunning: "refuse" }).catch(() => {});
+  const { params } = await heard.until((notification) => notification.params.lostPrompts !== undefined);
+  expect(params.lostPrompts).toMatchObject([{ text: "Go on." }]);
+});
+
+test("the file of a session with a context lies where the session is to have it, or the creation fails and leaves nothing", async () => {
+  await using core = await startCore();
+  const sessionDir = join(core.root, "chosen");
+  mkdirSync(sessionDir);
+  const session = await create(core, { document }, { sessionDir, name: "a past" });
+  expect(dirname(session.file)).toBe(sessionDir);
+  expect(lines(session.file)).toHaveLength(4);
+  await core.registry.close(session.sessionId);
+  const before = leftovers(core);
+  // Where its file is to be written something else lies.
+  const id = "0190aaaa-0000-7000-8000-000000000002";
+  const taken = Date.now();
+  vi.setSystemTime(taken);
+  try {
+    const name = `${new Date(taken).toISOString().replace(/[:.]/g, "-")}_${id}.jsonl.unfinished`;
+    mkdirSync(join(sessionDir, name));
+    const failed = create(core, { document }, { sessionDir }, id);
+    await expect(failed).rejects.toMatchObject({ kind: "start_failed" });
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(leftovers(core)).toEqual(before);
+  expect(core.registry.all()).toEqual([]);
 });
