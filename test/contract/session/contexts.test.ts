@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test, vi } from "vitest";
+import type { ContextDocument } from "../../../protocol/context/document.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
+import { normalise } from "../../../protocol/context/normalise.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
@@ -299,6 +301,48 @@ test("an inspection for a model gives the items, and an export as a file is ther
   await core.restart();
   expect(existsSync(first.path ?? "")).toBe(false);
 });
+
+test.each([false, true])(
+  "an export gives the document back that the session (ephemeral: %s) was made of",
+  async (ephemeral) => {
+    await using core = await startCore();
+    const source = { kind: "tree", id: "run-17" };
+    const call = { id: "a b", name: "x.y", arguments: { n: 1 } };
+    const own = { api: "fake-messages", provider: "fake", id: "model" };
+    const native = { type: "compaction", tokensBefore: 5, details: { files: [] } };
+    const given = {
+      ...document,
+      source,
+      items: [
+        { role: "system", content: "Answer in rhymes.", timestamp: 1, nodeId: "s" },
+        { role: "event", eventType: "pi.compaction", content: "What was.", meta: { native, mine: 1 }, timestamp: 2 },
+        { ...items[0], meta: { mine: [2] } },
+        { role: "assistant", toolCalls: [call], usage: { input: 5 }, timestamp: 3, nodeId: "c" },
+        {
+          role: "toolResult",
+          toolCallId: "a b",
+          content: "4",
+          details: { code: 0 },
+          usage: { output: 1 },
+          timestamp: 4,
+        },
+        { ...items[1], model: own, timestamp: 5 },
+        { role: "event", eventType: "ci.done", content: "green", meta: { run: 7 }, timestamp: 6 },
+      ],
+    };
+    const expected = normalise(given, { ...own, takesImages: false }, { includeSystem: true });
+    expect(expected.items).toHaveLength(7);
+    const { contexts } = core.registry;
+    const { sessionId } = await create(core, { document: given }, { ephemeral });
+    const made = (await contexts.export({ sessionId, includeSystem: true }, caller)).document as ContextDocument;
+    expect(made).toMatchObject({ format: expected.format, version: expected.version, items: expected.items });
+    expect(made.source).toMatchObject({ kind: "pi-session", id: sessionId, origin: source });
+    // Where it comes from is not forgotten on the way through another session.
+    const other = await create(core, { document: made }, { ephemeral });
+    const again = (await contexts.export({ sessionId: other.sessionId, includeSystem: true }, caller)).document;
+    expect(again).toMatchObject({ source: { id: other.sessionId, origin: source }, items: expected.items });
+  },
+);
 
 test("a large document is worked on beside the event loop, in a thread that ends with it", async () => {
   await using core = await startCore();
