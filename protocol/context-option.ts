@@ -79,7 +79,7 @@ export const ContextOption = params({
         perTool: Type.Optional(
           Type.Record(Type.String(), caps, {
             maxProperties: 256,
-            propertyNames: { minLength: 1, maxLength: 256 },
+            propertyNames: { pattern: "^[^\\u0000]{1,256}$" },
             description: "The same for single tools, by their names.",
           }),
         ),

@@ -7,6 +7,7 @@ import type { ContextOptions } from "../../../protocol/context/options.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
 import { type SessionHeaderFacts, sessionEntries } from "../../../protocol/context/session-entries.ts";
 import { WireError } from "../../../protocol/errors.ts";
+import { helperLines } from "./helper-lines.ts";
 
 // What is done with documents, as one function of bytes, so that it can be done by any thread.
 
@@ -31,7 +32,7 @@ export interface PrepareWork {
     | { readonly kind: "items" }
     /** The lines of a session file. */
     | { readonly kind: "session"; readonly header: SessionHeaderFacts }
-    /** A {@link HelperContext} as JSON. */
+    /** What `helperLines` gives. */
     | { readonly kind: "helper"; readonly afterCompaction: HelperContext["afterCompaction"] };
 }
 
@@ -108,18 +109,8 @@ function bytesOf(prepared: PreparedContext, as: PrepareWork["as"], budget: numbe
       return Buffer.from(JSON.stringify(prepared.items));
     case "session":
       return linesOf(sessionEntries(prepared, as.header));
-    case "helper": {
-      const { hash, messages, instructions } = prepared;
-      const { afterCompaction } = as;
-      const context: HelperContext = {
-        hash,
-        messages,
-        ...(instructions === undefined ? {} : { instructions }),
-        budget,
-        afterCompaction,
-      };
-      return Buffer.from(JSON.stringify(context));
-    }
+    case "helper":
+      return helperLines(prepared, { budget, afterCompaction: as.afterCompaction });
   }
 }
 
@@ -130,7 +121,12 @@ function exported({ bytes, options, source }: ExportWork): Exported {
 }
 
 function documentOf({ bytes, leafId, source }: WorkSource & { readonly kind: "session" }): unknown {
-  const options = { includeReasoning: true, source, ...(leafId === undefined ? {} : { leafId }) };
+  const options = {
+    includeReasoning: true,
+    includeInstructions: true,
+    source,
+    ...(leafId === undefined ? {} : { leafId }),
+  };
   return exportContext(entriesIn(bytes), options).document;
 }
 
