@@ -4,6 +4,7 @@ import { grouped } from "./faults.ts";
 import { isObject, type Loose } from "./measure.ts";
 import { soundObject } from "./native-values.ts";
 import { decodedBytes } from "./read-parts.ts";
+import { type UnsignedCalls, unsignedBlock } from "./signed-items.ts";
 
 /** What of a message's content is wanted. */
 export interface ContentOptions {
@@ -39,15 +40,27 @@ export function partsOf(
   return parts;
 }
 
-/** An assistant's content, which it has in blocks. */
-export function assistantContent(content: unknown, options: ContentOptions, note: NoteExport): AssistantContent {
+/**
+ * An assistant's content, which it has in blocks. `calls`, where the ids of items belong to reasoning: hears what the ids
+ * of calls become where that is left out.
+ */
+export function assistantContent(
+  content: unknown,
+  options: ContentOptions,
+  note: NoteExport,
+  calls?: UnsignedCalls,
+): AssistantContent {
   const parts: ContextPart[] = [];
   const toolCalls: ContextCall[] = [];
   const blocks: Meta[] = [];
   let isPlain = true;
-  for (const raw of blocksOf(content, note)) {
-    const block = soundBlock(raw, note);
-    if (block === undefined) continue;
+  const given = blocksOf(content, note);
+  const isUnsigned = calls !== undefined && !options.includeReasoning && given.some(isSignedReasoning);
+  for (const raw of given) {
+    const sound = soundBlock(raw, note);
+    if (sound === undefined) continue;
+    const block = isUnsigned ? unsignedBlock(sound) : sound;
+    if (block["type"] === "toolCall") calls?.note(sound["id"], block["id"]);
     const call = callOf(block);
     const part = textOf(block) ?? reasoningOf(block);
     if (part?.type === "reasoning" && !options.includeReasoning) {
@@ -62,6 +75,10 @@ export function assistantContent(content: unknown, options: ContentOptions, note
       call === undefined ? part?.type === "text" && toolCalls.length === 0 && isBare(block, 2) : isBare(block, 4);
   }
   return { content: parts, ...(toolCalls.length > 0 ? { toolCalls } : {}), ...(isPlain ? {} : { blocks }) };
+}
+
+function isSignedReasoning({ type, thinkingSignature }: Loose): boolean {
+  return type === "thinking" && typeof thinkingSignature === "string";
 }
 
 /** Whether a block has nothing but the fields that the format has. */

@@ -7,6 +7,7 @@ import { nativeEventTypes } from "./native-event.ts";
 import { systemText } from "./native-system.ts";
 import { soundData, soundObject } from "./native-values.ts";
 import { type SessionEntry, timeOf } from "./session-tree.ts";
+import { hasSignedItems, type UnsignedCalls } from "./signed-items.ts";
 
 export interface ConvertOptions extends ContentOptions {
   readonly includeSystem: boolean;
@@ -20,6 +21,8 @@ export interface Conversion {
   readonly note: NoteExport;
   /** What the item of another entry is called, for entries that point at others; undefined: there is none. */
   readonly nodeIdOf: (entryId: string) => string | undefined;
+  /** What calls are named whose reasoning is left out. */
+  readonly calls: UnsignedCalls;
   /** From where on a compaction keeps what was before it, as fields of its `meta.native`. */
   readonly keptFrom: (entry: SessionEntry) => Meta;
 }
@@ -89,13 +92,13 @@ function convertMessage(entry: SessionEntry, message: Loose, conversion: Convers
   }
 }
 
-function convertAssistant(message: Loose, timestamp: number, { options, note }: Conversion): ContextItem {
+function convertAssistant(message: Loose, timestamp: number, { options, note, calls }: Conversion): ContextItem {
   const { api, provider, model, stopReason } = message;
   const usage = soundObject(message["usage"]);
   const isNamed = typeof api === "string" && typeof provider === "string" && typeof model === "string";
   return {
     role: "assistant",
-    ...assistantContent(message["content"], options, note),
+    ...assistantContent(message["content"], options, note, hasSignedItems(api) ? calls : undefined),
     timestamp,
     ...(isNamed ? { model: { api, provider, id: model } } : {}),
     ...(typeof stopReason === "string" ? { stopReason } : {}),
@@ -106,7 +109,7 @@ function convertAssistant(message: Loose, timestamp: number, { options, note }: 
 
 const assistantFields = ["role", "content", "api", "provider", "model", "usage", "stopReason", "timestamp"];
 
-function convertResult(message: Loose, timestamp: number, { options, note }: Conversion): ContextItem {
+function convertResult(message: Loose, timestamp: number, { options, note, calls }: Conversion): ContextItem {
   const { toolCallId, toolName, isError } = message;
   const usage = soundObject(message["usage"]);
   const details = soundData(message["details"]);
@@ -115,7 +118,7 @@ function convertResult(message: Loose, timestamp: number, { options, note }: Con
     role: "toolResult",
     content: partsOf(message["content"], options, note),
     timestamp,
-    ...(typeof toolCallId === "string" ? { toolCallId } : {}),
+    ...(typeof toolCallId === "string" ? { toolCallId: calls.idOf(toolCallId) } : {}),
     ...(typeof toolName === "string" ? { toolName } : {}),
     isError: isError === true,
     ...(details === undefined ? {} : { details }),
