@@ -7,6 +7,7 @@ import {
   type Meta,
 } from "./document.ts";
 import { type ContextLimits, hardContextLimits } from "./limits.ts";
+import { nativeEventOf, plainText } from "./native-event.ts";
 import { projectItems } from "./projection.ts";
 import { asRead } from "./read-document.ts";
 import { repairItems } from "./repair.ts";
@@ -38,7 +39,7 @@ export function normalise(value: unknown, target: ContextTarget, options: Normal
   const items: ContextItem[] = [];
   for (const item of repairItems(selected, { target, repair: true })) {
     if (item.role === "system" && !includeSystem) continue;
-    items.push(plain(includeReasoning ? item : withoutReasoning(item)));
+    items.push(plain(withOneText(includeReasoning ? item : withoutReasoning(item))));
   }
   return { format: CONTEXT_FORMAT, version: CONTEXT_VERSION, ...(source === undefined ? {} : { source }), items };
 }
@@ -47,6 +48,13 @@ function withoutReasoning(item: ContextItem): ContextItem {
   const content = item.content.filter(({ type }) => type !== "reasoning");
   const blocks = item.blocks?.filter(({ type }) => type !== "thinking");
   return { ...item, content, ...(blocks === undefined ? {} : { blocks }) };
+}
+
+/** What of pi's own has one text has the texts as one. */
+function withOneText(item: ContextItem): ContextItem {
+  const native = nativeEventOf(item);
+  if (native === undefined || native.type === "custom_message" || item.content.length < 2) return item;
+  return { ...item, content: [{ type: "text", text: plainText(item) ?? "" }] };
 }
 
 /** Without blocks that say no more than `content` and `toolCalls`: texts first, then calls, and nothing of a provider's. */
