@@ -10,6 +10,8 @@ export interface AgentDirOptions {
   readonly provider: ProviderAddress;
   /** Default: the models `model-1` and `model-2`. */
   readonly models?: readonly ScriptedModel[];
+  /** Further names for the providers: what pi does for some depends on how they are called. Default: none. */
+  readonly aliases?: Readonly<Record<string, ScriptedName>>;
   /** Which provider pi takes unless told otherwise, with the first model. Default `scripted`. */
   readonly defaultProvider?: ScriptedName;
   /** Settings that replace the ones for tests, by their top-level name. */
@@ -60,7 +62,7 @@ export async function createAgentDir(options: AgentDirOptions): Promise<AgentDir
   const defaultProvider = options.defaultProvider ?? "scripted";
   const defaultModel = models[0]?.id ?? "model-1";
   const path = await mkdtemp(join(options.parentDir ?? tmpdir(), "pi-agent-"));
-  await writeJson(join(path, "models.json"), { providers: providers(options.provider, models) });
+  await writeJson(join(path, "models.json"), { providers: providers(options, models) });
   await writeJson(join(path, "settings.json"), { ...testSettings, defaultProvider, defaultModel, ...options.settings });
   const dispose = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   return {
@@ -82,8 +84,12 @@ const testSettings = {
   retry: { enabled: true, maxRetries: 3, baseDelayMs: 20, maxAgentDelayMs: 200, provider: { maxRetries: 0 } },
 };
 
-function providers(address: ProviderAddress, models: readonly ScriptedModel[]): Record<string, unknown> {
-  const entries = Object.entries(apis).map(([name, { api, base }]) => [
+function providers(
+  { provider: address, aliases = {} }: AgentDirOptions,
+  models: readonly ScriptedModel[],
+): Record<string, unknown> {
+  const more = Object.entries(aliases).map(([alias, name]) => [alias, apis[name]] as const);
+  const entries = [...Object.entries(apis), ...more].map(([name, { api, base }]) => [
     name,
     {
       name,

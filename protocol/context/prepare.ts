@@ -39,7 +39,7 @@ export function prepareContext(
   const notes = new ExportNotes();
   const selected = projectItems(contextForStructured(document, nodeId, { until, note, limits }), notes);
   // Before the repair: what is left out here must not leave a conversation behind that begins with an answer.
-  const items = repairItems(chosenItems(selected, options), { target, repair, note });
+  const items = repairItems(chosenItems(selected, options), { target, repair, note, limits });
   const { source, nodes, items: given } = document;
   return finishContext(
     {

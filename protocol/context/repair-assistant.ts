@@ -1,5 +1,5 @@
 import type { ContextCall, ContextItem, ContextPart, Meta } from "./document.ts";
-import { acceptedId, acceptedToolName, isAcceptedName, isOwnId, isOwnToolName } from "./ids.ts";
+import { acceptedId, acceptedToolName, isAcceptedId, isAcceptedName, isOwnId, isOwnToolName } from "./ids.ts";
 import { isObject } from "./measure.ts";
 import { ownBlocks, ownParts } from "./own-message.ts";
 import { type ContentRules, isBlank, soundParts, wellFormedJson } from "./repair-content.ts";
@@ -21,6 +21,12 @@ export interface SoundAssistant {
 /** Stop reasons of an answer that was cut off. */
 const interruptions: ReadonlySet<string> = new Set(["error", "aborted", "length"]);
 
+/** Of a copy what it says is kept, without what only the original may have. */
+export function soundCopy(item: ContextItem, rules: ContentRules): SoundAssistant {
+  const isSound = item.blocks?.every(isSoundBlock) === true && item.blocks.length > 0;
+  return soundAssistant(isSound ? fromBlocks(item, item.blocks ?? []) : item, { ...rules, isOwn: false });
+}
+
 export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAssistant {
   const blocks = rules.isOwn ? keptBlocks(item.blocks, rules) : undefined;
   const given = blocks === undefined ? item : fromBlocks(item, blocks);
@@ -36,7 +42,7 @@ export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAss
 function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
   const { isOwn, target, note } = rules;
   const { id: originalId, name: originalName } = call;
-  const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedName(originalId);
+  const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedId(originalId, target);
   const isGoodName = isOwn ? isOwnToolName(originalName, target) : isAcceptedName(originalName);
   if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
   if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);

@@ -354,6 +354,24 @@ test("a large document is worked on beside the event loop, in a thread that ends
   const session = await create(core, { document: { ...document, items: long }, maxTokens: null });
   expect(session.stored.context?.summary.messages).toBe(40);
   expect(lines(session.file)).toHaveLength(42);
+  // Little of it may be left.
+  const last = { ...document, items: [{ role: "user", content: "Hi.", timestamp: 1, meta: { long } }] };
+  const { items: few, hash } = await core.registry.contexts.inspect(
+    { context: { document: last }, items: true },
+    caller,
+  );
+  expect([few?.length, hash]).toEqual([1, expect.stringMatching(/^[0-9a-f]{64}$/)]);
+  const short = {
+    ...tree,
+    leafId: "n1",
+    nodes: long.map((node, i) => ({ ...node, id: `n${i}`, parentId: i === 0 ? null : "n0" })),
+  };
+  const cut = {
+    document: { ...short, nodes: [{ ...short.nodes[0], content: "Hi." }, ...short.nodes.slice(1)] },
+    nodeId: "n0",
+  };
+  const facts = await core.registry.contexts.inspect({ context: { ...cut, until: "through" }, items: true }, caller);
+  expect(facts.items).toMatchObject([{ role: "user", content: [{ type: "text", text: "Hi." }] }]);
   const refused = create(core, { document: { ...document, items: [...long, { role: "nobody" }] } });
   await expect(refused).rejects.toMatchObject({ kind: "invalid_params", data: { retryable: false } });
   const aborted = new AbortController();
