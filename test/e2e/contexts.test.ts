@@ -91,7 +91,9 @@ test("every API is given the same past, whether it lies in the session's file or
   await using stage = await startStage();
   for (const name of names) {
     const model = `${name}/model-1`;
+    const dryRun = await stage.client.call("context/inspect", { model, context: whole });
     const made = await create(stage, { model, context: whole });
+    expect(await stage.client.call("context/inspect", { sessionId: made.sessionId })).toEqual(dryRun);
     expect(made.context).toMatchObject({ mode: "session", nodes: 8, messages: 6, pairs: 2, warnings: [] });
     const { sessionId } = made;
     const stats = await stage.client.call("session/getStats", { sessionId });
