@@ -188,6 +188,11 @@ test("an ephemeral session whose pi dies has its context again, and session/upda
   expect((await stage.client.call("context/export", { sessionId })).document).toMatchObject({
     items: expect.arrayContaining([expect.objectContaining({ role: "event", eventType: "git.push" })]),
   });
+  const copy = await create(stage, { context: { fromSession: { sessionId } } });
+  const inCopy = await prompted(stage, copy.sessionId, "Three.");
+  const answered = ["assistant", expect.any(String)];
+  expect(conversation(inCopy)).toEqual([...past, ["user", "Two."], answered, ["user", "Three."]]);
+  expect(inCopy.countText("Answer in rhymes.")).toBe(1);
 });
 
 test("a first prompt that repeats the last words of the past is told of, and the past that is too large is cut", async () => {
