@@ -251,3 +251,32 @@ test("a session is exported as it is while a run is streaming: up to its last wh
     ]);
   }
 });
+
+test("behind a compaction an export and a copy of an ephemeral session have what the model still has of its past", async () => {
+  await using stage = await startStage();
+  const turns = Array.from({ length: 8 }, (_, i) => [
+    { role: "user", content: `Before ${i}: ${"word ".repeat(200)}`, timestamp: 2 * i },
+    { role: "assistant", content: `Answer ${i}.`, timestamp: 2 * i + 1 },
+  ]).flat();
+  const held = { format: "pi-rpcd/context", version: 1, items: turns };
+  for (const ephemeralAfterCompaction of ["trim", "keep"] as const) {
+    const { sessionId } = await create(stage, {
+      ephemeral: true,
+      context: { document: held, maxTokens: 4_000, ephemeralAfterCompaction },
+    });
+    for (const nth of [1, 2]) await prompted(stage, sessionId, `Long ${nth}. ${"w ".repeat(60_000)}`);
+    await stage.client.call("session/compact", { sessionId });
+    const copy = await create(stage, { context: { fromSession: { sessionId } } });
+    const exported = await stage.client.call("context/export", { sessionId });
+    const inSession = conversation(await prompted(stage, sessionId, "Go on."));
+    const own = JSON.stringify(inSession);
+    expect(own).toContain("Before 7");
+    expect(own.includes("Before 0")).toBe(ephemeralAfterCompaction === "keep");
+    expect(conversation(await prompted(stage, copy.sessionId, "Go on."))).toEqual(inSession);
+    for (let nth = 0; nth < 8; nth += 1) {
+      const isThere = own.includes(`Before ${nth}:`);
+      expect(JSON.stringify(exported.document).includes(`Before ${nth}:`)).toBe(isThere);
+    }
+    for (const id of [sessionId, copy.sessionId]) await stage.client.call("session/close", { sessionId: id });
+  }
+});
