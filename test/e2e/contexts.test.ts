@@ -10,6 +10,8 @@ import type { LogEntry } from "../../provider/log.ts";
 import { answer, hold } from "../../provider/reply.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
+const runsAtOnce = join(import.meta.dirname, "..", "fixtures", "extension", "runs-at-once.ts");
+
 /** A tree whose tool nodes hang beside the path, with two calls at once, instructions and an event. */
 const document = {
   format: "pi-rpcd/context",
@@ -205,6 +207,16 @@ test("a first prompt that repeats the last words of the past is told of, and the
   expect(result).toMatchObject({ outcome: "settled", warnings: ["duplicate_prompt"] });
   expect((await stage.client.call("context/inspect", { sessionId })).warnings).toEqual(["duplicate_prompt"]);
   // No compaction was paid for.
+  expect(stage.provider.requests).toHaveLength(1);
+});
+
+test("a pi that is asked for its model makes no request, though an extension starts a run in it", async () => {
+  await using stage = await startStage();
+  // No model is named, so that another pi with the same extensions is asked for it first.
+  const { sessionId } = await create(stage, { ephemeral: true, extensions: [runsAtOnce], context: whole });
+  const request = await stage.provider.waitForRequest((made) => made.hasText("I am the first."));
+  expect(conversation(request)).toEqual([...past, ["user", "I am the first."]]);
+  await stage.client.call("session/waitForIdle", { sessionId });
   expect(stage.provider.requests).toHaveLength(1);
 });
 

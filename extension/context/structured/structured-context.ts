@@ -47,7 +47,11 @@ export class StructuredContext {
   }
 
   addStages(pipeline: RequestPipeline): void {
-    pipeline.wait(({ signal }) => this.#arrival.wait(signal));
+    pipeline.wait((ctx) => {
+      // pi looks at its signal before it makes the request.
+      if (this.#memory.isOnlyAsked) ctx.abort();
+      return this.#arrival.wait(ctx.signal);
+    });
     pipeline.use("context_with_system", "prefix", (messages, { sessionManager }) => {
       const held = this.#memory.context;
       return held === undefined ? undefined : withPrefix(messages, this.#messagesOf(held, sessionManager));

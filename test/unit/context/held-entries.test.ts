@@ -8,7 +8,7 @@ import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
 import { PiSession, sessionTarget } from "../../helpers/pi-session.ts";
 
-const turns = Array.from({ length: 16 }, (_, i): object[] => [
+const turns = Array.from({ length: 16 }, (_, i): Record<string, unknown>[] => [
   {
     role: "user",
     content: `Question ${i}. ${"word ".repeat(100)}`,
