@@ -24,6 +24,8 @@ export interface ExportOptions {
   readonly includeImages?: boolean;
   /** Default: `{ kind: "pi-session", id }`. The source of the document that the session was made of is added as `origin`. */
   readonly source?: ContextSource;
+  /** The id of the last entry that stands for a past which pi never had: compactions hide nothing up to there. */
+  readonly heldThrough?: string;
 }
 
 export interface ExportDiagnostics {
@@ -69,6 +71,6 @@ export function exportContext(
   return { document, diagnostics };
 
   function projected(): Pick<ContextDocument, "items"> {
-    return { items: projectedItems(tree, imported, convert, notes.note) };
+    return { items: projectedItems(tree, imported, convert, notes.note, options.heldThrough) };
   }
 }

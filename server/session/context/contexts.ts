@@ -222,7 +222,11 @@ export class Contexts {
       {
         kind: "export",
         bytes: from.bytes,
-        options: { ...options, ...(leafId === undefined ? {} : { leafId }) },
+        options: {
+          ...options,
+          ...(leafId === undefined ? {} : { leafId }),
+          ...(from.heldThrough === undefined ? {} : { heldThrough: from.heldThrough }),
+        },
         source: from.source,
       },
       caller.signal,

@@ -15,7 +15,14 @@ import { helperLines } from "./helper-lines.ts";
 /** What a context is made of: a document, or the lines of a session file of pi's. */
 export type WorkSource =
   | { readonly kind: "document"; readonly bytes: Uint8Array }
-  | { readonly kind: "session"; readonly bytes: Uint8Array; readonly leafId?: string; readonly source: ContextSource };
+  | {
+      readonly kind: "session";
+      readonly bytes: Uint8Array;
+      readonly leafId?: string;
+      readonly source: ContextSource;
+      /** As an export's option. */
+      readonly heldThrough?: string;
+    };
 
 export interface PrepareWork {
   readonly kind: "prepare";
@@ -46,6 +53,7 @@ export interface ExportWork {
     readonly includeSystem?: boolean;
     readonly includeReasoning?: boolean;
     readonly includeImages?: boolean;
+    readonly heldThrough?: string;
   };
   readonly source: ContextSource;
 }
@@ -122,7 +130,7 @@ function exported({ bytes, options, source }: ExportWork): Exported {
   return { diagnostics, bytes: text, sha256: createHash("sha256").update(text).digest("hex") };
 }
 
-function documentOf({ bytes, leafId, source }: WorkSource & { readonly kind: "session" }): {
+function documentOf({ bytes, leafId, source, heldThrough }: WorkSource & { readonly kind: "session" }): {
   readonly value: unknown;
   readonly notes: NoteCounts;
 } {
@@ -131,6 +139,7 @@ function documentOf({ bytes, leafId, source }: WorkSource & { readonly kind: "se
     includeInstructions: true,
     source,
     ...(leafId === undefined ? {} : { leafId }),
+    ...(heldThrough === undefined ? {} : { heldThrough }),
   };
   const { document, diagnostics } = exportContext(entriesIn(bytes), options);
   return { value: document, notes: diagnostics.notes };
