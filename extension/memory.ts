@@ -54,6 +54,8 @@ export interface Memory {
   context: HeldContext | undefined;
   /** A context is to come until this `performance.now()`, and no request is made before it has. */
   contextDueBy: number | undefined;
+  /** This pi is to make no request at all. */
+  isOnlyAsked: boolean;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -70,6 +72,7 @@ export function emptyMemory(): Memory {
     request: undefined,
     context: undefined,
     contextDueBy: undefined,
+    isOnlyAsked: false,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

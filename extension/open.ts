@@ -23,9 +23,10 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   if (given === undefined && !isLinkKept(entry)) return;
   const engine = findOrStartEngine(pi);
   if (engine.memory.link === undefined && given !== undefined) {
-    const { statusKey, contextWithinMs } = given;
+    const { statusKey, contextWithinMs, isOnlyAsked } = given;
     engine.memory.link = { owner: entry, statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
     if (contextWithinMs !== undefined) engine.memory.contextDueBy = performance.now() + contextWithinMs;
+    engine.memory.isOnlyAsked = isOnlyAsked === true;
   }
   const { link } = engine.memory;
   if (link?.owner !== entry) return;

@@ -45,6 +45,8 @@ export interface HelperConfig {
    * once; behind them requests are made as if none had been promised. Absent: none follows.
    */
   readonly contextWithinMs?: number;
+  /** This pi is only asked something: a run that an extension starts is aborted before it makes a request. */
+  readonly isOnlyAsked?: boolean;
 }
 
 /** A push on its way: what the helper needs to hand it over. */

@@ -20,12 +20,13 @@ export function takeHelperConfig(env: NodeJS.ProcessEnv): HelperConfig | undefin
 
 function helperConfig(value: unknown): HelperConfig {
   if (!isObject(value)) throw new Error("The helper's configuration is no object.");
-  const { link, statusKey, contextWithinMs } = value;
+  const { link, statusKey, contextWithinMs, isOnlyAsked } = value;
   if (typeof link !== "number") throw new Error("The helper's configuration does not say which link it is for.");
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
-  if (contextWithinMs === undefined) return { link, statusKey };
+  const config = { link, statusKey, ...(isOnlyAsked === true ? { isOnlyAsked } : {}) };
+  if (contextWithinMs === undefined) return config;
   if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0))
     throw new Error("The helper's configuration has a wrong contextWithinMs.");
-  return { link, statusKey, contextWithinMs: Math.min(contextWithinMs, maxWaitMs) };
+  return { ...config, contextWithinMs: Math.min(contextWithinMs, maxWaitMs) };
 }

@@ -5,20 +5,28 @@ import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem
 import { foldSystem } from "./native-system.ts";
 import { projectItems } from "./projection.ts";
 import { pathTo, type SessionEntry, type SessionTree } from "./session-tree.ts";
+import { UnsignedCalls } from "./signed-items.ts";
 
-/** What the model would see at the tree's leaf, in order. */
+/** What the model would see at the tree's leaf, in order. No compaction hides what goes up to the entry `heldThrough`. */
 export function projectedItems(
   tree: SessionTree,
   imported: Imported,
   options: ConvertOptions,
   note: NoteExport,
+  heldThrough?: string,
 ): readonly ContextItem[] {
   const path = pathTo(tree, tree.leaf).map((index) => tree.entries[index] as SessionEntry);
   for (let count = tree.entries.length - path.length; count > 0; count--) note("other_branch");
   const places = new Map(path.map(({ id }, place) => [id, place]));
   const newest = path.findLastIndex(({ type }) => type === "compaction");
   const isLeftOut = path.map((entry) => isCarrier(entry) || isSystem(entry) || isRoot(entry));
-  const conversion: Conversion = { options, note, nodeIdOf: (id) => (places.has(id) ? id : undefined), keptFrom };
+  const conversion: Conversion = {
+    options,
+    note,
+    calls: new UnsignedCalls(),
+    nodeIdOf: (id) => (places.has(id) ? id : undefined),
+    keptFrom,
+  };
   const items = path.flatMap((entry, place): readonly ContextItem[] => {
     const before = instructions(imported.systemBefore.get(entry.id) ?? []);
     if (isLeftOut[place]) {
@@ -29,7 +37,9 @@ export function projectedItems(
     // Entries' own ids, until the edits that name them have been applied.
     return [...before, { ...convertEntry(entry, conversion), nodeId: entry.id }];
   });
-  const shown = projectItems(items, { note, isNative: () => true }).map(named);
+  const heldEnd = (heldThrough === undefined ? undefined : places.get(heldThrough)) ?? -1;
+  const isHeld = ({ nodeId = "" }: ContextItem): boolean => (places.get(nodeId) ?? path.length) <= heldEnd;
+  const shown = projectItems(items, { note, isNative: () => true, isHeld }).map(named);
   const behind = instructions(imported.systemBehind);
   return [...(options.includeSystem ? foldSystem(path) : []), ...shown, ...behind];
 

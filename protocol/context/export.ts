@@ -1,6 +1,6 @@
 import { CONTEXT_FORMAT, CONTEXT_VERSION, type ContextDocument, type ContextSource } from "./document.ts";
 import { fullNodes } from "./export-full.ts";
-import { type ExportNote, ExportNotes } from "./export-notes.ts";
+import { ExportNotes, type NoteCounts } from "./export-notes.ts";
 import { projectedItems } from "./export-projected.ts";
 import { readImported } from "./imported.ts";
 import type { ConvertOptions } from "./native-entry.ts";
@@ -24,6 +24,8 @@ export interface ExportOptions {
   readonly includeImages?: boolean;
   /** Default: `{ kind: "pi-session", id }`. The source of the document that the session was made of is added as `origin`. */
   readonly source?: ContextSource;
+  /** The id of the last entry that stands for a past which pi never had: compactions hide nothing up to there. */
+  readonly heldThrough?: string;
 }
 
 export interface ExportDiagnostics {
@@ -34,7 +36,7 @@ export interface ExportDiagnostics {
   /** Calls with their results. */
   readonly pairs: number;
   /** How often each was met; those of 0 are left out. */
-  readonly notes: Readonly<Partial<Record<ExportNote, number>>>;
+  readonly notes: NoteCounts;
 }
 
 /**
@@ -50,7 +52,7 @@ export function exportContext(
   const notes = new ExportNotes();
   const tree = readSessionTree(entries, options.leafId, notes.note);
   const convert: ConvertOptions = { includeSystem, includeInstructions, includeReasoning, includeImages };
-  const imported = readImported(tree);
+  const imported = readImported(tree, notes.note);
   const { sessionId } = tree;
   const { origin } = imported;
   const source = {
@@ -69,6 +71,6 @@ export function exportContext(
   return { document, diagnostics };
 
   function projected(): Pick<ContextDocument, "items"> {
-    return { items: projectedItems(tree, imported, convert, notes.note) };
+    return { items: projectedItems(tree, imported, convert, notes.note, options.heldThrough) };
   }
 }

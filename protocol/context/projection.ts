@@ -13,6 +13,8 @@ export interface ProjectionOptions {
   readonly note?: NoteExport;
   /** Whether an assistant's item is pi's own. Default: those that an export with the view `full` has marked are. */
   readonly isNative?: (item: ContextItem) => boolean;
+  /** Whether an item is of a past that pi never had, and its compactions cannot hide. Default: none is. */
+  readonly isHeld?: (item: ContextItem) => boolean;
 }
 
 /**
@@ -22,9 +24,9 @@ export interface ProjectionOptions {
  */
 export function projectItems(
   path: readonly ContextItem[],
-  { note = () => {}, isNative = isMarked }: ProjectionOptions = {},
+  { note = () => {}, isNative = isMarked, isHeld = () => false }: ProjectionOptions = {},
 ): readonly ContextItem[] {
-  const shown = shownItems(path, note);
+  const shown = shownItems(path, note, isHeld);
   const edits = editsOf(shown);
   const failed = new Set<string>();
   const visible = shown.flatMap((item) => {
@@ -41,21 +43,27 @@ export function projectItems(
 /** How answers end that pi does not send again. */
 const failures: ReadonlySet<string> = new Set(["error", "aborted"]);
 
-/** The newest compaction, what it keeps of what was before it, and what is behind it. */
-function shownItems(path: readonly ContextItem[], note: NoteExport): readonly ContextItem[] {
+/** What no compaction hides, the newest one, what it keeps of what was before it, and what is behind it. */
+function shownItems(
+  path: readonly ContextItem[],
+  note: NoteExport,
+  isHeld: (item: ContextItem) => boolean,
+): readonly ContextItem[] {
   const newest = path.findLastIndex(isCompaction);
   const compaction = path[newest];
   if (compaction === undefined) return path;
   const start = firstKept(path.slice(0, newest), nativeOf(compaction) ?? {});
-  const before = path.slice(0, newest).filter((item, index) => {
+  const system: ContextItem[] = [];
+  const held: ContextItem[] = [];
+  const kept: ContextItem[] = [];
+  for (const [index, item] of path.slice(0, newest).entries()) {
     // What a system message says stands in the prompt, whichever way it came there.
-    const isKept = item.role === "system" || (index >= start && !isCompaction(item));
-    if (!isKept) note("compacted");
-    return isKept;
-  });
-  const system = before.filter(({ role }) => role === "system");
-  const kept = before.filter(({ role }) => role !== "system");
-  return [...system, compaction, ...kept, ...path.slice(newest + 1)];
+    if (item.role === "system") system.push(item);
+    else if (isHeld(item)) held.push(item);
+    else if (index >= start && !isCompaction(item)) kept.push(item);
+    else note("compacted");
+  }
+  return [...system, ...held, compaction, ...kept, ...path.slice(newest + 1)];
 }
 
 function firstKept(before: readonly ContextItem[], { firstKeptNodeId, keptBehindNodeId }: Meta): number {

@@ -50,6 +50,8 @@ export interface ChildOptions extends ChildSinks {
   readonly sessionFile?: string | undefined;
   /** How long its first request waits for a context. Default: none is promised. */
   readonly contextWithinMs?: number | undefined;
+  /** Whether it is to make no requests, whatever its extensions start. Default: it may make them. */
+  readonly isOnlyAsked?: boolean | undefined;
   readonly cwd: string;
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;

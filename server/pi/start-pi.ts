@@ -13,11 +13,12 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   const id = randomUUID();
   const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
   const configFile = join(options.runDirectory, `helper-${id}.json`);
-  const { contextWithinMs } = options;
+  const { contextWithinMs, isOnlyAsked } = options;
   const config: HelperConfig = {
     link: LINK_VERSION,
     statusKey,
     ...(contextWithinMs === undefined ? {} : { contextWithinMs }),
+    ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
   };
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
   const prompts = promptTexts(options);

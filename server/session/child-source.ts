@@ -110,11 +110,16 @@ export class ChildSource {
     }
   }
 
-  /** Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. */
+  /**
+   * Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. It makes no
+   * request to a model, though an extension start a run.
+   */
   async ask(command: PiCommand, { cwd, pi = {}, signal }: Question): Promise<unknown> {
     const { locate, limits } = this.#options;
     const kind: WarmKind = { program: await locate(), cwd, options: pi };
-    const start = async () => ({ child: await this.#starts.pass(() => this.#startWarm(kind, signal), { signal }) });
+    const start = async () => ({
+      child: await this.#starts.pass(() => this.#startWarm(kind, signal, true), { signal }),
+    });
     const { child } = await this.occupancy.place(start, signal);
     const abandon = (): void => void child.stop();
     signal.addEventListener("abort", abandon, { once: true });
@@ -199,10 +204,10 @@ export class ChildSource {
     return context?.kept === undefined ? undefined : this.#options.limits.child.startTimeoutMs / 2;
   }
 
-  async #startWarm(kind: WarmKind, signal: AbortSignal): Promise<Child> {
+  async #startWarm(kind: WarmKind, signal: AbortSignal, isOnlyAsked = false): Promise<Child> {
     this.#refuse();
     const log = this.#options.log.child({ warm: true });
-    const { child } = await startPi({ ...this.#of(kind), log, signal, ...nobody });
+    const { child } = await startPi({ ...this.#of(kind), log, signal, isOnlyAsked, ...nobody });
     return child;
   }
 

@@ -10,6 +10,8 @@ import type { LogEntry } from "../../provider/log.ts";
 import { answer, hold } from "../../provider/reply.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
+const runsAtOnce = join(import.meta.dirname, "..", "fixtures", "extension", "runs-at-once.ts");
+
 /** A tree whose tool nodes hang beside the path, with two calls at once, instructions and an event. */
 const document = {
   format: "pi-rpcd/context",
@@ -91,7 +93,9 @@ test("every API is given the same past, whether it lies in the session's file or
   await using stage = await startStage();
   for (const name of names) {
     const model = `${name}/model-1`;
+    const dryRun = await stage.client.call("context/inspect", { model, context: whole });
     const made = await create(stage, { model, context: whole });
+    expect(await stage.client.call("context/inspect", { sessionId: made.sessionId })).toEqual(dryRun);
     expect(made.context).toMatchObject({ mode: "session", nodes: 8, messages: 6, pairs: 2, warnings: [] });
     const { sessionId } = made;
     const stats = await stage.client.call("session/getStats", { sessionId });
@@ -186,6 +190,11 @@ test("an ephemeral session whose pi dies has its context again, and session/upda
   expect((await stage.client.call("context/export", { sessionId })).document).toMatchObject({
     items: expect.arrayContaining([expect.objectContaining({ role: "event", eventType: "git.push" })]),
   });
+  const copy = await create(stage, { context: { fromSession: { sessionId } } });
+  const inCopy = await prompted(stage, copy.sessionId, "Three.");
+  const answered = ["assistant", expect.any(String)];
+  expect(conversation(inCopy)).toEqual([...past, ["user", "Two."], answered, ["user", "Three."]]);
+  expect(inCopy.countText("Answer in rhymes.")).toBe(1);
 });
 
 test("a first prompt that repeats the last words of the past is told of, and the past that is too large is cut", async () => {
@@ -205,6 +214,16 @@ test("a first prompt that repeats the last words of the past is told of, and the
   expect(result).toMatchObject({ outcome: "settled", warnings: ["duplicate_prompt"] });
   expect((await stage.client.call("context/inspect", { sessionId })).warnings).toEqual(["duplicate_prompt"]);
   // No compaction was paid for.
+  expect(stage.provider.requests).toHaveLength(1);
+});
+
+test("a pi that is asked for its model makes no request, though an extension starts a run in it", async () => {
+  await using stage = await startStage();
+  // No model is named, so that another pi with the same extensions is asked for it first.
+  const { sessionId } = await create(stage, { ephemeral: true, extensions: [runsAtOnce], context: whole });
+  const request = await stage.provider.waitForRequest((made) => made.hasText("I am the first."));
+  expect(conversation(request)).toEqual([...past, ["user", "I am the first."]]);
+  await stage.client.call("session/waitForIdle", { sessionId });
   expect(stage.provider.requests).toHaveLength(1);
 });
 
@@ -249,5 +268,34 @@ test("a session is exported as it is while a run is streaming: up to its last wh
       ["toolResult", "6"],
       ["assistant", "4, and 6."],
     ]);
+  }
+});
+
+test("behind a compaction an export and a copy of an ephemeral session have what the model still has of its past", async () => {
+  await using stage = await startStage();
+  const turns = Array.from({ length: 8 }, (_, i) => [
+    { role: "user", content: `Before ${i}: ${"word ".repeat(200)}`, timestamp: 2 * i },
+    { role: "assistant", content: `Answer ${i}.`, timestamp: 2 * i + 1 },
+  ]).flat();
+  const held = { format: "pi-rpcd/context", version: 1, items: turns };
+  for (const ephemeralAfterCompaction of ["trim", "keep"] as const) {
+    const { sessionId } = await create(stage, {
+      ephemeral: true,
+      context: { document: held, maxTokens: 4_000, ephemeralAfterCompaction },
+    });
+    for (const nth of [1, 2]) await prompted(stage, sessionId, `Long ${nth}. ${"w ".repeat(60_000)}`);
+    await stage.client.call("session/compact", { sessionId });
+    const copy = await create(stage, { context: { fromSession: { sessionId } } });
+    const exported = await stage.client.call("context/export", { sessionId });
+    const inSession = conversation(await prompted(stage, sessionId, "Go on."));
+    const own = JSON.stringify(inSession);
+    expect(own).toContain("Before 7");
+    expect(own.includes("Before 0")).toBe(ephemeralAfterCompaction === "keep");
+    expect(conversation(await prompted(stage, copy.sessionId, "Go on."))).toEqual(inSession);
+    for (let nth = 0; nth < 8; nth += 1) {
+      const isThere = own.includes(`Before ${nth}:`);
+      expect(JSON.stringify(exported.document).includes(`Before ${nth}:`)).toBe(isThere);
+    }
+    for (const id of [sessionId, copy.sessionId]) await stage.client.call("session/close", { sessionId: id });
   }
 });

@@ -1,5 +1,6 @@
 import type { ExtensionContext, SessionStartEvent } from "@earendil-works/pi-coding-agent";
 import type { BuiltMessage, HelperContext } from "../../../protocol/context/built.ts";
+import type * as Trim from "../../../protocol/context/trim.ts";
 import type { ContextReply } from "../../../protocol/link.ts";
 import type { Memory } from "../../memory.ts";
 import type { SessionReader } from "../../pi-types.ts";
@@ -10,7 +11,6 @@ import { ForcedPrompt } from "./forced-prompt.ts";
 import { type HeldContext, heldContext } from "./held-context.ts";
 import { instructionsSection, rootInstructions, withInstructions } from "./instructions.ts";
 import { withPrefix } from "./prefix.ts";
-import type * as Trim from "./trim.ts";
 
 export interface StructuredContextOptions {
   readonly memory: Memory;
@@ -47,7 +47,11 @@ export class StructuredContext {
   }
 
   addStages(pipeline: RequestPipeline): void {
-    pipeline.wait(({ signal }) => this.#arrival.wait(signal));
+    pipeline.wait((ctx) => {
+      // pi looks at its signal before it makes the request.
+      if (this.#memory.isOnlyAsked) ctx.abort();
+      return this.#arrival.wait(ctx.signal);
+    });
     pipeline.use("context_with_system", "prefix", (messages, { sessionManager }) => {
       const held = this.#memory.context;
       return held === undefined ? undefined : withPrefix(messages, this.#messagesOf(held, sessionManager));
@@ -112,7 +116,7 @@ export class StructuredContext {
   }
 
   #loadTrim(): void {
-    import("./trim.ts").then(
+    import("../../../protocol/context/trim.ts").then(
       (loaded) => {
         this.#trim = loaded;
         this.#left = undefined;

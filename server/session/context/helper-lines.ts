@@ -1,5 +1,6 @@
 import type { HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
-import { heldEntries, heldRoot } from "../../../protocol/context/held-entries.ts";
+import type { ContextRoot } from "../../../protocol/context/context-root.ts";
+import { heldEntries, heldRoot, leftAt } from "../../../protocol/context/held-entries.ts";
 import type { SessionEntry } from "../../../protocol/context/session-entries.ts";
 
 // What is kept of an ephemeral session's context: a line for its helper, and one with what no message has a field for.
@@ -23,9 +24,17 @@ export function helperLine(lines: Buffer): Buffer {
   return lines.subarray(0, lines.indexOf(10));
 }
 
-/** The entries that a session file would begin with. */
-export function entriesOfLines(lines: Buffer): readonly SessionEntry[] {
+/**
+ * The entries that a session file would begin with, as far as they are left to the model where pi stands at `leafId` of its
+ * own `entries`.
+ */
+export function entriesOfLines(
+  lines: Buffer,
+  entries: readonly unknown[],
+  leafId: string | undefined,
+): readonly SessionEntry[] {
   const first = helperLine(lines);
-  const { messages, hash } = JSON.parse(first.toString("utf8")) as HelperContext;
-  return [...heldEntries(messages, hash, JSON.parse(lines.toString("utf8", first.length + 1)))];
+  const held = JSON.parse(first.toString("utf8")) as HelperContext;
+  const root = JSON.parse(lines.toString("utf8", first.length + 1)) as ContextRoot;
+  return [...heldEntries(held.messages, held.hash, root, leftAt(held, entries, leafId))];
 }

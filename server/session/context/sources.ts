@@ -124,30 +124,35 @@ export class ContextSources {
   async #ofMemory(session: Session, leafId: string | undefined): Promise<SessionSource> {
     if (session.loss !== undefined) throw session.loss;
     const { state } = session;
-    const before = await this.#entriesOf(session);
     const child = state.kind === "idle" || state.kind === "running" ? state.child : undefined;
     const { data } = child === undefined ? { data: undefined } : await child.send({ type: "get_entries" });
     const said = isRecordObject(data) ? data : {};
-    const last = before.at(-1)?.["id"] ?? null;
-    const entries = (Array.isArray(said["entries"]) ? said["entries"] : [])
-      .filter(isRecordObject)
-      .map((entry) => (entry["parentId"] === null ? { ...entry, parentId: last } : entry));
+    const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
+    const own = (Array.isArray(said["entries"]) ? said["entries"] : []).filter(isRecordObject);
+    const before = await this.#entriesOf(session, own, leaf);
+    const heldThrough = before.at(-1)?.["id"];
+    const entries = own.map((entry) =>
+      entry["parentId"] === null ? { ...entry, parentId: heldThrough ?? null } : entry,
+    );
     const bytes = Buffer.from([...before, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
     const { maxBytes } = this.#options;
     if (bytes.length > maxBytes) throw tooLarge(bytes.length, maxBytes);
-    const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
     return {
       kind: "session",
       bytes,
       source: sourceOf(session.sessionId),
       ...(leaf === undefined ? {} : { leafId: leaf }),
+      ...(typeof heldThrough === "string" ? { heldThrough } : {}),
     };
   }
 
-  async #entriesOf({ stored }: Session): Promise<readonly SessionEntry[]> {
+  async #entriesOf(
+    { stored }: Session,
+    own: readonly unknown[],
+    leafId: string | undefined,
+  ): Promise<readonly SessionEntry[]> {
     const bytes = await this.#options.kept(stored);
-    if (bytes === undefined) return [];
-    return entriesOfLines(bytes);
+    return bytes === undefined ? [] : entriesOfLines(bytes, own, leafId);
   }
 
   #bounds({ signal }: ContextCaller, hold: Hold): ReadBounds {

@@ -12,6 +12,7 @@ import { isRecordObject } from "../../pi/records.ts";
 import { isSpawnValue } from "../../pi/safe-values.ts";
 import { agentDirectoryOf } from "../../pi/session-file.ts";
 import type { StoredOptions } from "../../store/sessions.ts";
+import { SharedAsks } from "./shared-asks.ts";
 
 /** What pi would be started with. */
 export interface TargetRequest {
@@ -46,6 +47,8 @@ export class Targets {
   /** What pi has said, by what it was asked with. The oldest goes first. */
   readonly #known = new Map<string, { readonly inputs: string; readonly state: unknown }>();
 
+  readonly #asks = new SharedAsks<unknown>();
+
   constructor(options: TargetsOptions) {
     this.#options = options;
   }
@@ -78,7 +81,9 @@ export class Targets {
     const inputs = await inputsOf({ cwd, env: this.#options.env, further });
     const known = this.#known.get(key);
     if (inputs !== undefined && known?.inputs === inputs) return known.state;
-    const state = await this.#options.probe({ cwd, options }, signal);
+    const probe = (until: AbortSignal): Promise<unknown> => this.#options.probe({ cwd, options }, until);
+    // Where nobody can say what pi reads, its answer is one caller's alone.
+    const state = await (inputs === undefined ? probe(signal) : this.#asks.ask(`${key}\n${inputs}`, signal, probe));
     this.#known.delete(key);
     if (inputs !== undefined) this.#known.set(key, { inputs, state });
     const [oldest] = this.#known.keys();

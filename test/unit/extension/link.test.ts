@@ -48,7 +48,7 @@ test("the configuration is taken once, and its variable with it", () => {
 });
 
 test("the configuration says how long a context is waited for", () => {
-  const text = '{"link":1,"statusKey":"key","contextWithinMs":500}';
+  const text = '{"link":1,"statusKey":"key","isOnlyAsked":true,"contextWithinMs":500}';
   expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text) })).toEqual(JSON.parse(text));
   const long = file(text.replace("500", "1e300"));
   expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: long })).toMatchObject({ contextWithinMs: 3_600_000 });

@@ -89,7 +89,7 @@ function life(options: { id?: string; memory?: ReturnType<typeof emptyMemory>; s
 }
 
 /** What trims is loaded when it may be needed; modules are given to those who wait for them in their order. */
-const loaded = (): Promise<unknown> => import("../../../../extension/context/structured/trim.ts");
+const loaded = (): Promise<unknown> => import("../../../../protocol/context/trim.ts");
 
 describe("the past of a conversation", () => {
   test("stands behind the leading system messages, whatever follows", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { PiModel } from "../../../../protocol/pi-data.ts";
 import { budgetOf, Targets } from "../../../../server/session/context/targets.ts";
 import type { StoredOptions } from "../../../../server/store/sessions.ts";
@@ -105,4 +105,37 @@ test("the budget is 80 % of what the window and pi's settings leave", async () =
   expect(budgetOf(5, {})).toEqual({ budget: 5 });
   writeFileSync(join(root, "settings.json"), '{"compaction": {"reserveTokens": "many"}, ');
   expect(await reserve()).toBe(16_384);
+});
+
+test("those who ask at once wait for one pi, which is given up when the last of them has left", async () => {
+  const answers: { readonly give: (state: unknown) => void; readonly signal: AbortSignal }[] = [];
+  const found = new Targets({
+    env: { PI_CODING_AGENT_DIR: root },
+    models: () => Promise.resolve([]),
+    probe: (_request, until) =>
+      new Promise((resolve, reject) => {
+        answers.push({ give: resolve, signal: until });
+        until.addEventListener("abort", () => reject(until.reason));
+      }),
+    program: () => Promise.resolve("pi"),
+    maxKnown: 2,
+  });
+  const ask = (until: AbortSignal) => found.find({ cwd: root, options: {} }, until);
+  const leaving = new AbortController();
+  const [first, second, third] = [ask(signal), ask(leaving.signal), ask(signal)];
+  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  leaving.abort(new Error("left"));
+  await expect(second).rejects.toThrow("left");
+  expect(answers[0]?.signal.aborted).toBe(false);
+  answers[0]?.give({ model: plain });
+  expect((await first).model).toBe("local/org/plain");
+  expect((await third).model).toBe("local/org/plain");
+
+  writeFileSync(join(root, "models.json"), "{}");
+  const alone = new AbortController();
+  const last = ask(alone.signal);
+  await vi.waitFor(() => expect(answers).toHaveLength(2));
+  alone.abort(new Error("left too"));
+  await expect(last).rejects.toThrow("left too");
+  expect(answers[1]?.signal.aborted).toBe(true);
 });

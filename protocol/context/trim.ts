@@ -1,7 +1,7 @@
-import type { BuiltMessage } from "../../../protocol/context/built.ts";
-import { estimateMessage } from "../../../protocol/context/estimate.ts";
-import { fitMessages, noticeOf } from "../../../protocol/context/fit.ts";
-import { WireError } from "../../../protocol/errors.ts";
+import { WireError } from "../errors.ts";
+import type { BuiltMessage } from "./built.ts";
+import { estimateMessage } from "./estimate.ts";
+import { fitMessages, noticeOf } from "./fit.ts";
 
 /**
  * What of a context's messages fits into its budget, halved for each compaction: no summary of pi's covers them, so they
