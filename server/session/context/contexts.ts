@@ -236,20 +236,7 @@ export class Contexts {
       path === undefined
         ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId, caller, hold)
         : await this.#sources.ofFile(path, caller, hold);
-    const leafId = params.leafId ?? from.leafId;
-    const made = await this.#desk.do(
-      {
-        kind: "export",
-        bytes: from.bytes,
-        options: {
-          ...options,
-          ...(leafId === undefined ? {} : { leafId }),
-          ...(from.heldThrough === undefined ? {} : { heldThrough: from.heldThrough }),
-        },
-        source: from.source,
-      },
-      caller.signal,
-    );
+    const made = await this.#desk.do({ kind: "export", from, options }, caller.signal);
     const diagnostics = made.diagnostics as Result<"context/export">["diagnostics"];
     if (output === "file") {
       const { bytes, sha256 } = made;
