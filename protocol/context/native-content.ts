@@ -2,7 +2,7 @@ import type { ContextCall, ContextPart, ImagePart, Meta, TextPart } from "./docu
 import type { NoteExport } from "./export-notes.ts";
 import { grouped } from "./faults.ts";
 import { isObject, type Loose } from "./measure.ts";
-import { soundObject } from "./native-values.ts";
+import { keptObject, MAX_BLOCK_DEPTH } from "./native-values.ts";
 import { decodedBytes } from "./read-parts.ts";
 import { type UnsignedCalls, unsignedBlock } from "./signed-items.ts";
 
@@ -103,14 +103,12 @@ function blocksOf(content: unknown, note: NoteExport): readonly Loose[] {
 /** A call keeps its place even where its arguments cannot be kept. */
 function soundBlock(raw: Loose, note: NoteExport): Meta | undefined {
   if (raw["type"] !== "toolCall") {
-    const block = soundObject(raw);
-    if (block === undefined) note("unsound_data");
-    return block;
+    return keptObject(raw, note, MAX_BLOCK_DEPTH);
   }
   const { arguments: given, ...others } = raw;
-  const rest = soundObject(others);
-  const sound = soundObject(given);
-  if (rest === undefined || sound === undefined) note("unsound_data");
+  const rest = keptObject(others, note, MAX_BLOCK_DEPTH);
+  const sound = keptObject(given, note);
+  if (sound === undefined && !isObject(given)) note("unsound_data");
   return { ...(rest ?? { type: "toolCall", id: raw["id"], name: raw["name"] }), arguments: sound ?? {} };
 }
 
@@ -129,7 +127,7 @@ function reasoningOf({ type, thinking, thinkingSignature, redacted }: Loose): Co
     type: "reasoning",
     text: typeof thinking === "string" ? thinking : "",
     ...(typeof thinkingSignature === "string" ? { signature: thinkingSignature } : {}),
-    ...(redacted === true ? { redacted } : {}),
+    ...(typeof redacted === "boolean" ? { redacted } : {}),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   type Meta,
 } from "./document.ts";
 import { type ContextLimits, hardContextLimits } from "./limits.ts";
+import { nativeEventOf, plainText } from "./native-event.ts";
 import { projectItems } from "./projection.ts";
 import { asRead } from "./read-document.ts";
 import { repairItems } from "./repair.ts";
@@ -40,7 +41,7 @@ export function normalise(value: unknown, target: ContextTarget, options: Normal
   const calls = new UnsignedCalls();
   for (const item of repairItems(selected, { target, repair: true, limits })) {
     if (item.role === "system" && !includeSystem) continue;
-    items.push(plain(includeReasoning ? item : withoutReasoning(item, calls)));
+    items.push(plain(withOneText(includeReasoning ? item : withoutReasoning(item, calls))));
   }
   return { format: CONTEXT_FORMAT, version: CONTEXT_VERSION, ...(source === undefined ? {} : { source }), items };
 }
@@ -61,6 +62,13 @@ function withoutReasoning(item: ContextItem, calls: UnsignedCalls): ContextItem 
     ...(blocks === undefined ? {} : { blocks }),
     ...(toolCalls === undefined ? {} : { toolCalls }),
   };
+}
+
+/** What of pi's own has one text has the texts as one. */
+function withOneText(item: ContextItem): ContextItem {
+  const native = nativeEventOf(item);
+  if (native === undefined || native.type === "custom_message" || item.content.length < 2) return item;
+  return { ...item, content: [{ type: "text", text: plainText(item) ?? "" }] };
 }
 
 /** Without blocks that say no more than `content` and `toolCalls`: texts first, then calls, and nothing of a provider's. */
