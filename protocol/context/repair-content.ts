@@ -82,6 +82,20 @@ function mended(value: unknown, levels: number): unknown {
   if (Array.isArray(value)) return value.map((element) => mended(element, levels - 1));
   if (!isObject(value)) return value;
   const whole: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) setField(whole, key.toWellFormed(), mended(value[key], levels - 1));
+  const tried = new Map<string, number>();
+  for (const key of Object.keys(value)) {
+    const name = key.toWellFormed();
+    setField(whole, name === key ? key : freeName(name, whole, value, tried), mended(value[key], levels - 1));
+  }
   return whole;
+}
+
+/** Names that have become the same get numbers. */
+function freeName(name: string, taken: object, given: object, tried: Map<string, number>): string {
+  let next = name;
+  for (let number = (tried.get(name) ?? 1) + 1; Object.hasOwn(taken, next) || Object.hasOwn(given, next); number += 1) {
+    tried.set(name, number);
+    next = `${name}-${number}`;
+  }
+  return next;
 }

@@ -479,3 +479,13 @@ test("an event may begin a conversation, and system items stay where they are", 
     "assistant:Hi",
   ]);
 });
+
+test("names of arguments that become the same stay as many", () => {
+  const given = { "\ud800": 1, "\udc00": 2, "\ufffd": 3, "\ufffd-2": 4 };
+  const { items: mended } = mend(
+    items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x", arguments: given }] }, result("a")),
+  );
+  const made = mended[1]?.toolCalls?.[0]?.arguments ?? {};
+  expect(Object.values(made).toSorted()).toEqual([1, 2, 3, 4]);
+  expect(made).toMatchObject({ "\ufffd": 3, "\ufffd-2": 4 });
+});
