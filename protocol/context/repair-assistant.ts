@@ -53,7 +53,12 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
 function keptBlocks(blocks: readonly Meta[] | undefined, rules: ContentRules): readonly Meta[] | undefined {
   if (blocks === undefined || !blocks.every(isSoundBlock)) return undefined;
   const kept = blocks.filter((block) => block["type"] !== "text" || !isBlank(String(block["text"])));
-  return kept.length === 0 ? undefined : ownBlocks(kept, rules);
+  if (kept.length === 0) return undefined;
+  // The service takes no body with lone surrogates, and pi leaves them in arguments.
+  return ownBlocks(
+    kept.map((block) => wellFormedJson(block, rules)),
+    rules,
+  );
 }
 
 function isSoundBlock(block: Meta): boolean {

@@ -187,7 +187,7 @@ class TreeMaker {
   #assistant(parent: string | null): string {
     const random = this.#random;
     const isOwn = random.chance(0.5);
-    const reasoning = { type: "reasoning", text: "Let me see.", ...(isOwn ? { signature: "c2ln" } : {}) };
+    const reasoning = { type: "reasoning", text: "Let me see.", ...(isOwn ? { signature: this.#signature() } : {}) };
     const text = { type: "text", text: this.#text() };
     return this.#node(parent, {
       role: "assistant",
@@ -254,6 +254,15 @@ class TreeMaker {
 
   #arguments(): Record<string, unknown> {
     return { command: this.#text(), nested: { list: [1, null, this.#text()] } };
+  }
+
+  /** As the target's service signs its reasoning, and pi notes it. */
+  #signature(): string {
+    const { api } = this.#target;
+    if (api === "openai-completions") return "reasoning_content";
+    if (api === "anthropic-messages") return "c2ln";
+    const summary = [{ type: "summary_text", text: "Let me see." }];
+    return JSON.stringify({ type: "reasoning", id: `rs_${this.#nodes.length}`, summary });
   }
 
   #ownModel(): Record<string, string> {

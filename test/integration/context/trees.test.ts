@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { TreeService } from "../../helpers/said.ts";
+import { TreesPi, treeServices } from "../../helpers/trees-through-pi.ts";
+
+// `npm run trees` does the same with any seeds, and as many.
+
+/** Trees that were once refused, or came otherwise than they were prepared: lone surrogates in a model's own messages. */
+const onceFailed: Readonly<Record<TreeService, readonly number[]>> = {
+  scripted: [14, 32, 35],
+  "scripted-responses": [14, 32, 35],
+  "scripted-anthropic": [14, 32, 35],
+};
+const seeds = Array.from({ length: 206 }, (_, index) => index + 1);
+
+let trees: TreesPi;
+beforeAll(async () => {
+  trees = await TreesPi.start();
+});
+afterAll(async () => {
+  await trees[Symbol.asyncDispose]();
+});
+
+test.each(treeServices)(
+  "%s takes what 200 trees with flaws are made into, and is sent just what was prepared, with the prompt last",
+  async (service) => {
+    const { failures, sent } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
+    expect(failures).toEqual([]);
+    expect(sent).toBeGreaterThanOrEqual(200);
+  },
+);
