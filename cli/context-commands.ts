@@ -6,7 +6,7 @@ export const contextCommands = {
   context: {
     summary: "Gives a new session a past, shows what one comes to, and takes one out of a session.",
     description:
-      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or what a session that was made of one has got. `export` prints a session, or a session file of pi's, as a document.",
+      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or another session with any of its options; without them, what the session itself was given. `export` prints a session, or a session file of pi's, as a document.",
     arguments: [
       { name: "ACTION", choices: ["inspect", "export", "import"], description: "What to do." },
       {
@@ -32,7 +32,7 @@ export const contextCommands = {
       leaf: {
         type: "string",
         placeholder: "ENTRY",
-        description: "export, and import of a session: the last entry of the branch.",
+        description: "With a session: the last entry of the branch.",
         default: "that of the session",
       },
       model: { type: "string", placeholder: "MODEL", description: "inspect, import: the model that it is for." },

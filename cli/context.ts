@@ -21,7 +21,7 @@ const actionsOf: ReadonlyMap<keyof Options, readonly Action[]> = new Map([
   ...(["view", "include-system", "include-reasoning", "no-images", "output", "force"] as const).map(
     (option) => [option, ["export"]] as const,
   ),
-  ["leaf", ["export", "import"]],
+  ["leaf", ["inspect", "export", "import"]],
 ]);
 
 function forDocuments(option: keyof Options): readonly [keyof Options, readonly Action[]] {
@@ -55,9 +55,15 @@ async function inspect(daemon: ContextDaemon, { invocation, word, context }: Act
   const source = await sourceOf(word, daemon);
   let found: Result<"context/inspect">;
   if (source.kind === "session") {
-    const given = [...actionsOf.keys()].find((option) => options[option] !== undefined);
-    if (given !== undefined) throw new UsageError(`--${given} is for documents: a session has what it has.`, "context");
-    found = await daemon.call("context/inspect", { sessionId: source.sessionId });
+    const { sessionId } = source;
+    const isAsked = [...actionsOf.keys()].some((option) => options[option] !== undefined);
+    const option = { ...context, fromSession: fromSession(sessionId, options) };
+    found = await daemon.call(
+      "context/inspect",
+      isAsked ? { context: option, ...(model !== undefined && { model }) } : { sessionId },
+    );
+  } else if (options.leaf !== undefined) {
+    throw wrongLeaf();
   } else {
     found = await daemon.callWith(source, (where) => [
       "context/inspect",
@@ -74,7 +80,7 @@ async function importContext(daemon: ContextDaemon, { invocation, word, context 
   const { cwd, model, name, ephemeral, leaf } = options;
   const source = await sourceOf(word, daemon);
   if (leaf !== undefined && source.kind !== "session") {
-    throw new UsageError("--leaf is for the entries of a session; --node names a node of a document.", "context");
+    throw wrongLeaf();
   }
   const params: Omit<Params<"session/create">, "context"> = {
     cwd: resolve(cwd ?? "."),
@@ -84,8 +90,8 @@ async function importContext(daemon: ContextDaemon, { invocation, word, context 
   };
   let made: Result<"session/create">;
   if (source.kind === "session") {
-    const fromSession = { sessionId: source.sessionId, ...(leaf !== undefined && { leafId: leaf }) };
-    made = await daemon.call("session/create", { ...params, context: { ...context, fromSession } });
+    const past = { ...context, fromSession: fromSession(source.sessionId, options) };
+    made = await daemon.call("session/create", { ...params, context: past });
   } else {
     made = await daemon.callWith(source, (where) => [
       "session/create",
@@ -128,6 +134,14 @@ async function exportContext(daemon: ContextDaemon, { invocation, word }: Act): 
   if (target !== undefined) output.print(target);
   for (const line of exportLines(written.diagnostics)) output.aside(line);
   return exitCodes.done;
+}
+
+function fromSession(sessionId: string, { leaf }: Options): NonNullable<ContextOption["fromSession"]> {
+  return { sessionId, ...(leaf !== undefined && { leafId: leaf }) };
+}
+
+function wrongLeaf(): UsageError {
+  return new UsageError("--leaf is for the entries of a session; --node names a node of a document.", "context");
 }
 
 function contextOf(options: Options): ContextOption {

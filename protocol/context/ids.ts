@@ -36,7 +36,8 @@ export function isOwnId(id: string, { api }: ContextTarget): boolean {
   return api === "anthropic-messages" ? isAcceptedName(id) : ownId.test(id);
 }
 
-export function isOwnToolName(name: string): boolean {
+export function isOwnToolName(name: string, { api }: ContextTarget): boolean {
+  if (api.includes("responses") || api === "anthropic-messages") return isAcceptedName(name);
   return name !== "" && name.length <= 256;
 }
 

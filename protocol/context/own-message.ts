@@ -12,10 +12,11 @@ export function ownParts(
   hasCalls: boolean,
   rules: ContentRules,
 ): readonly ContextPart[] {
-  if (!speaksResponses(rules.target)) return parts;
-  return parts.map((part, index) => {
+  const kept = parts.filter((part) => part.type !== "reasoning" || hasData(part.redacted, part.signature, rules));
+  if (!speaksResponses(rules.target)) return kept.length === parts.length ? parts : kept;
+  return kept.map((part, index) => {
     if (part.type !== "reasoning" || part.signature === undefined) return part;
-    const leads = hasCalls || parts.slice(index + 1).some(({ type }) => type !== "reasoning");
+    const leads = hasCalls || kept.slice(index + 1).some(({ type }) => type !== "reasoning");
     if (leads && isReasoningItem(part.signature)) return part;
     const { signature: _, ...rest } = part;
     noteUnsigned(rules);
@@ -25,15 +26,18 @@ export function ownParts(
 
 /** The same of its blocks. */
 export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonly Meta[] {
-  if (!speaksResponses(rules.target)) return blocks;
-  return blocks.map((block, index) => {
+  const kept = blocks.filter(
+    ({ type, redacted, thinkingSignature }) => type !== "thinking" || hasData(redacted, thinkingSignature, rules),
+  );
+  if (!speaksResponses(rules.target)) return kept;
+  return kept.map((block, index) => {
     const { type, textSignature, thinkingSignature } = block;
     if (type === "text" && typeof textSignature === "string" && !isMessageName(textSignature)) {
       const { textSignature: _, ...rest } = block;
       return rest;
     }
     if (type !== "thinking" || typeof thinkingSignature !== "string") return block;
-    const leads = blocks.slice(index + 1).some((next) => next["type"] !== "thinking");
+    const leads = kept.slice(index + 1).some((next) => next["type"] !== "thinking");
     if (leads && isReasoningItem(thinkingSignature)) return block;
     const { thinkingSignature: _, ...rest } = block;
     noteUnsigned(rules);
@@ -44,6 +48,13 @@ export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonl
 /** OpenAI's own, Azure's and those of others. */
 function speaksResponses({ api }: ContextTarget): boolean {
   return api.includes("responses");
+}
+
+/** Of reasoning that is not shown there is the signature alone. */
+function hasData(redacted: unknown, signature: unknown, rules: ContentRules): boolean {
+  if (redacted !== true || (typeof signature === "string" && signature !== "")) return true;
+  noteUnsigned(rules);
+  return false;
 }
 
 function noteUnsigned({ note, name }: ContentRules): void {

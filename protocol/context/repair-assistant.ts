@@ -37,7 +37,7 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
   const { isOwn, target, note } = rules;
   const { id: originalId, name: originalName } = call;
   const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedName(originalId);
-  const isGoodName = isOwn ? isOwnToolName(originalName) : isAcceptedName(originalName);
+  const isGoodName = isOwn ? isOwnToolName(originalName, target) : isAcceptedName(originalName);
   if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
   if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);
   return {

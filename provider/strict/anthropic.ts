@@ -56,6 +56,10 @@ function contentBlock(block: JsonObject, role: string, at: string): readonly Vio
   switch (block["type"]) {
     case "text":
       return text(block, at);
+    case "thinking":
+      return typeof block["signature"] === "string" ? [] : [refuse(`${at}.thinking.signature: Field required`)];
+    case "redacted_thinking":
+      return stringOf(block["data"]) === "" ? [refuse(`${at}.redacted_thinking.data: Field required`)] : [];
     case "tool_use":
       return toolUse(block, role, at);
     case "tool_result":

@@ -63,7 +63,7 @@ export function readFile({ file, env }: FileChoice, validator: Validator): Found
   if (findings.length > 0) {
     const places = findings.map(({ path: place, message }) => {
       const node = nodeAt(tree, place);
-      return `line ${lineAt(text, node.offset)}: ${place === "" ? "the whole" : place} ${message}`;
+      return `line ${lineAt(text, node.offset)}: ${place === "" ? "the whole" : named(place)} ${message}`;
     });
     throw invalid(path, `has mistakes: ${places.join("; ")}`);
   }
@@ -92,6 +92,13 @@ function repeatedKey(
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** A part of an object is called as its setting is: `context.maxNodes`. */
+function named(pointer: string): string {
+  const [, group = "", part = ""] = pointer.split("/");
+  const name = `${group}.${part}`;
+  return Object.hasOwn(settings, name) ? `${name}${pointer.slice(name.length + 1)}` : pointer;
 }
 
 /** The node that a JSON pointer names, else the last one on the way to it. */

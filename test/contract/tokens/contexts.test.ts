@@ -146,7 +146,7 @@ test("a limit above the greatest that there may be keeps the daemon from startin
     ["maxBlockBytes", 64 * 1024 * 1024 + 1],
   ] as const) {
     await expect(stageWithRoots(() => ({ context: { [key]: value } }))).rejects.toThrow(
-      new RegExp(`/context/${key} .*<=`),
+      new RegExp(` context\\.${key} .*<=`),
     );
   }
 });

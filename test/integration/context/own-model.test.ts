@@ -42,6 +42,8 @@ test.each(services)("%s is given nothing that it would refuse, whatever is said 
     own(thinking("{}"), call("functions.bash:0")),
     { role: "toolResult", toolCallId: "functions.bash:0", content: "mended too" },
     { ...own(), blocks: undefined, content: [{ type: "reasoning", text: "Hm.", signature: "x" }, text()] },
+    user,
+    own({ type: "thinking", thinking: "", redacted: true }, text()),
   ];
   const document = {
     format: CONTEXT_FORMAT,
@@ -50,7 +52,7 @@ test.each(services)("%s is given nothing that it would refuse, whatever is said 
   };
   const prepared = prepareContext(document, {}, target, defaultContextLimits);
   expect(prepared.counts.repairs).toEqual(
-    api === "scripted-responses" ? { bad_call_id: 2, foreign_reasoning: 5 } : { bad_call_id: 3 },
+    api === "scripted-responses" ? { bad_call_id: 2, foreign_reasoning: 6 } : { bad_call_id: 3, foreign_reasoning: 1 },
   );
   const file = join(pi.directory, "sessions", `own-${api}.jsonl`);
   const lines = [...sessionEntries(prepared, { id: `own-${api}`, timestamp: 1_795_187_000_000, cwd: pi.cwd })];

@@ -171,6 +171,9 @@ test("inspecting tells what a document comes to, each thing mended on a line of 
   expect(JSON.parse((await scene.run(["inspect", path], {}, true)).stdout)).toEqual(inspected);
   await scene.run(["inspect", sessionId]);
   expect(scene.calls.at(-1)).toEqual(["context/inspect", { sessionId }]);
+  await scene.run(["inspect", sessionId], { model: "a/b", leaf: "e1", "max-tokens": "9" });
+  const context = { maxTokens: 9, fromSession: { sessionId, leafId: "e1" } };
+  expect(scene.calls.at(-1)).toEqual(["context/inspect", { context, model: "a/b" }]);
 });
 
 test("an export goes to stdout as one line that a terminal can be shown, what is missing in it to stderr", async () => {
@@ -255,8 +258,8 @@ test.each([
   [["export", "last"], { node: "n1" }, "--node is for inspect and import"],
   [["export", "last"], { ephemeral: true }, "--ephemeral is for import"],
   [["import", "last"], { output: "x" }, "--output is for export"],
-  [["inspect", "last"], { leaf: "e1" }, "--leaf is for export and import"],
-  [["inspect", "last"], { node: "n1" }, "--node is for documents"],
+  [["inspect", "FILE"], { leaf: "e1" }, "--leaf is for the entries of a session"],
+  [["inspect", "last"], { view: "full" }, "--view is for export"],
   [["import", "FILE"], { leaf: "e1" }, "--leaf is for the entries of a session"],
   [["import", "FILE"], { "max-tokens": "many" }, "--max-tokens takes a number"],
   [["import", "FILE"], { "tool-results": "199" }, "--tool-results takes a number from 200"],

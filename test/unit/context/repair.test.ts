@@ -199,11 +199,11 @@ test("a tool's name that not all take is replaced in its result too, and kept in
 test("the target's own messages keep ids, names, reasoning and blocks", () => {
   const responses = { ...target, api: "openai-responses" };
   const model = { ...own, api: responses.api };
-  const signature = JSON.stringify({ type: "reasoning", id: "rs_1", summary: [] });
+  const signature = JSON.stringify({ type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm" }] });
   const blocks = [
     { type: "thinking", thinking: "Hm", thinkingSignature: signature },
-    { type: "text", text: "So", textSignature: "msg_1" },
-    { type: "toolCall", id: "call_1|fc_1", name: "a.b", arguments: { x: 1 }, thoughtSignature: "u" },
+    { type: "text", text: "So", textSignature: '{"v":1,"id":"msg_1","phase":"commentary"}' },
+    { type: "toolCall", id: "call_1|fc_1", name: "a_b", arguments: { x: 1 }, thoughtSignature: "u" },
   ];
   const document = items(user, { role: "assistant", content: "other", model, blocks }, result("call_1|fc_1"));
   const { items: mended, codes } = mend(document, { target: responses });
@@ -214,9 +214,29 @@ test("the target's own messages keep ids, names, reasoning and blocks", () => {
       { type: "reasoning", text: "Hm", signature },
       { type: "text", text: "So" },
     ],
-    toolCalls: [{ id: "call_1|fc_1", name: "a.b", arguments: { x: 1 } }],
+    toolCalls: [{ id: "call_1|fc_1", name: "a_b", arguments: { x: 1 } }],
   });
-  expect(mended[2]).toMatchObject({ toolCallId: "call_1|fc_1", toolName: "a.b" });
+  expect(mended[2]).toMatchObject({ toolCallId: "call_1|fc_1", toolName: "a_b" });
+});
+
+test("what is said to be the target's own, and its service cannot have given, is mended", () => {
+  const responses = { ...target, api: "openai-responses" };
+  const model = { ...own, api: responses.api };
+  const blocks = [
+    { type: "thinking", thinking: "Hm", thinkingSignature: "no item" },
+    { type: "text", text: "So", textSignature: "no name of a message" },
+    { type: "toolCall", id: "call 1", name: "a.b", arguments: {} },
+  ];
+  const document = items(user, { role: "assistant", content: "other", model, blocks }, result("call 1"));
+  const { items: mended, codes } = mend(document, { target: responses });
+  expect(codes).toEqual(["foreign_reasoning", "bad_call_id", "bad_tool_name"]);
+  expect(mended[1]?.blocks).toEqual([
+    { type: "thinking", thinking: "Hm" },
+    { type: "text", text: "So" },
+    { type: "toolCall", id: mended[2]?.toolCallId, name: "a_b", arguments: {} },
+  ]);
+  expect(mended[2]?.toolCallId).toMatch(/^call_1_[0-9a-f]{8}$/);
+  expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
 });
 
 test("for any other model blocks are nothing", () => {

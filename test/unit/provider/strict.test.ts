@@ -74,6 +74,17 @@ describe("OpenAI refuses", () => {
     ]);
   });
 
+  test("more than four cache marks", () => {
+    const cache_control = { type: "ephemeral" };
+    const marked = { role: "user", content: [{ type: "text", text: "x", cache_control }] };
+    const tools = [{ type: "function", function: { name: "f" }, cache_control }];
+    const messages = Array.from({ length: 4 }, () => marked);
+    expect(violations("openai", request("openai", "", { messages }))).toEqual([]);
+    expect(violations("openai", request("openai", "", { messages, tools }))).toEqual([
+      expect.stringMatching(/^A maximum of 4 .* Found 5\.$/),
+    ]);
+  });
+
   test.each<[string, Messages]>([
     ["several calls, answered in any order", [user, calls("a", "b"), result("b"), result("a"), user]],
     ["an assistant at the end", [user, { role: "assistant", content: "hi" }]],
@@ -224,6 +235,12 @@ describe("Anthropic refuses", () => {
       /tool_result.content: text content blocks must be non-empty/,
     ],
     ["an empty message", [users()], /must have non-empty content/],
+    [
+      "thinking without a signature",
+      [user, assistant({ type: "thinking", thinking: "x" }), user],
+      /signature: Field req/,
+    ],
+    ["hidden thinking without data", [user, assistant({ type: "redacted_thinking" }), user], /data: Field required/],
     ["an empty string", [{ role: "user", content: "" }], /must have non-empty content/],
     ["no content", [{ role: "user" }], /content: Field required/],
     ["a bad call id", [user, assistant(use("a|b")), users(result("a|b"))], /tool_use.id: String should match pattern/],

@@ -54,6 +54,9 @@ test("a document becomes a session's past by the lines of README.md, and comes o
   const inspected = await scene.json<{ mode: string }>(["context", "inspect", session]);
   expect(inspected).toMatchObject({ mode: "session", counts: { items: 4, pairs: 1 }, repairs: [] });
 
+  const dryRun = ["context", "inspect", session, "--model", "scripted-anthropic/model-1"];
+  expect(await scene.json(dryRun)).toMatchObject({ mode: "session", counts: { items: 6, pairs: 1 }, warnings: [] });
+
   // Of a session, under another model; and of a file that is too long for a call.
   const other = await scene.run(["context", "import", session, "--model", "scripted-anthropic/model-1"]);
   expect([other.code, other.stderr]).toEqual([0, expect.stringMatching(/^context: 6 messages, about \d+ tokens\n$/)]);

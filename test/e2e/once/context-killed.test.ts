@@ -1,0 +1,41 @@
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { startKillableStage } from "../../helpers/killable-stage.ts";
+
+const pi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
+const items = [
+  { role: "user", content: "What is 2+2?", timestamp: 1 },
+  { role: "assistant", content: "4.", timestamp: 2 },
+];
+const context = { document: { format: "pi-rpcd/context", version: 1, items } };
+
+test("a daemon that is killed while sessions with contexts are created leaves each whole, or nothing of it", async () => {
+  await using stage = await startKillableStage({ pi });
+  const { cwd, stateDir, root } = stage;
+  // Which model pi has is known from now on.
+  const { sessionId } = await stage.client.call("session/create", { cwd, context });
+  const left = (): string[] =>
+    readdirSync(root, { recursive: true, encoding: "utf8" }).flatMap((name) => {
+      const [, id] = /([0-9a-f-]{36})\.(?:jsonl|jsonl\.unfinished|context\.json)$/.exec(name) ?? [];
+      return id === undefined ? [] : [id];
+    });
+  expect(left()).toEqual([sessionId]);
+  const hanging = join(cwd, ".fake-pi");
+  writeFileSync(hanging, "hang-at-start");
+  const created = [false, true].map((ephemeral) => stage.client.call("session/create", { cwd, context, ephemeral }));
+  const outcomes = Promise.allSettled(created);
+  await expect.poll(left, { timeout: 20_000 }).toHaveLength(3);
+  await stage.restart();
+  expect(new Set((await outcomes).map(({ status }) => status))).toEqual(new Set(["rejected"]));
+  rmSync(hanging);
+  const { sessions } = await stage.client.call("session/list", {});
+  expect(left().toSorted()).toEqual(sessions.map((session) => session.sessionId).toSorted());
+  expect(readdirSync(stateDir)).not.toContain("creating");
+  for (const session of sessions) {
+    const inspected = await stage.client.call("context/inspect", { sessionId: session.sessionId });
+    expect(inspected.counts).toMatchObject({ items: 2 });
+    const { disposition } = await stage.client.call("session/prompt", { sessionId: session.sessionId, text: "And?" });
+    expect(disposition).toBe("started");
+  }
+});
