@@ -12,6 +12,8 @@ export interface AgentDirOptions {
   readonly models?: readonly ScriptedModel[];
   /** Which provider pi takes unless told otherwise, with the first model. Default `scripted`. */
   readonly defaultProvider?: ScriptedName;
+  /** Further names for a provider, by the name: pi treats those of some services otherwise. Default: none. */
+  readonly aliases?: Readonly<Record<string, ScriptedName>>;
   /** Settings that replace the ones for tests, by their top-level name. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Where the directory is made. Default: the system's directory for temporary files. */
@@ -60,7 +62,9 @@ export async function createAgentDir(options: AgentDirOptions): Promise<AgentDir
   const defaultProvider = options.defaultProvider ?? "scripted";
   const defaultModel = models[0]?.id ?? "model-1";
   const path = await mkdtemp(join(options.parentDir ?? tmpdir(), "pi-agent-"));
-  await writeJson(join(path, "models.json"), { providers: providers(options.provider, models) });
+  await writeJson(join(path, "models.json"), {
+    providers: providers(options.provider, models, options.aliases ?? {}),
+  });
   await writeJson(join(path, "settings.json"), { ...testSettings, defaultProvider, defaultModel, ...options.settings });
   const dispose = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   return {
@@ -82,8 +86,13 @@ const testSettings = {
   retry: { enabled: true, maxRetries: 3, baseDelayMs: 20, maxAgentDelayMs: 200, provider: { maxRetries: 0 } },
 };
 
-function providers(address: ProviderAddress, models: readonly ScriptedModel[]): Record<string, unknown> {
-  const entries = Object.entries(apis).map(([name, { api, base }]) => [
+function providers(
+  address: ProviderAddress,
+  models: readonly ScriptedModel[],
+  aliases: Readonly<Record<string, ScriptedName>>,
+): Record<string, unknown> {
+  const aliased = Object.entries(aliases).map(([alias, name]) => [alias, apis[name]] as const);
+  const entries = [...Object.entries(apis), ...aliased].map(([name, { api, base }]) => [
     name,
     {
       name,

@@ -1,4 +1,4 @@
-import { inspect, parseArgs } from "node:util";
+import { parseArgs } from "node:util";
 import { TreesPi, type TreesReport, treeServices } from "../test/helpers/trees-through-pi.ts";
 import { ensurePi, piVersions } from "./pi-versions.ts";
 
@@ -43,7 +43,7 @@ function say(line: string): void {
 function tell(where: string, { sent, repairs, failures }: TreesReport): void {
   const mended = Object.values(repairs).reduce((sum, times) => sum + times, 0);
   say(`${where}: ${sent} trees, ${mended} repairs by ${Object.keys(repairs).length} rules, ${failures.length} failed`);
-  for (const failure of failures) say(inspect(failure, { depth: null }));
+  for (const { seed, faults, differences } of failures) say([`seed ${seed}`, ...faults, ...differences].join("\n  "));
 }
 
 async function main(): Promise<void> {

@@ -4,13 +4,16 @@ import type { ContextTarget, ModelName } from "./document.ts";
 
 const longestName = 64;
 const acceptedName = /^[A-Za-z0-9_-]{1,64}$/;
+/** pi shortens longer ids for OpenAI, and takes `_` from the end for OpenAI Responses: two ids could become one. */
+const acceptedCallId = /^[A-Za-z0-9_-]{0,39}[A-Za-z0-9-]$/;
+const longestId = 40;
 const refused = /[^A-Za-z0-9_-]/g;
 /** What a model's own service may have given: it is sent back as it came. OpenAI Responses has two, `call_id|item_id`. */
 const ownId = /^[!-~]{1,1024}$/;
 const responsesId = /^[A-Za-z0-9_-]{1,64}(?:\|[A-Za-z0-9_-]{0,64})?$/;
 const hashLength = 8;
 /** Leaves room for `-` and seven digits. */
-const longestBase = 56;
+const longestBase = longestId - 8;
 
 export function isModel(one: ModelName | undefined, other: ModelName): boolean {
   return one !== undefined && one.api === other.api && one.provider === other.provider && one.id === other.id;
@@ -20,10 +23,15 @@ export function isAcceptedName(name: string): boolean {
   return acceptedName.test(name);
 }
 
+/** Whether every service takes a call's id, and is given it as it is. */
+export function isAcceptedId(id: string): boolean {
+  return acceptedCallId.test(id);
+}
+
 /** A call's id that every service takes. Different ids stay different: a changed one gets a hash of what it was. */
 export function acceptedId(id: string): string {
-  if (isAcceptedName(id)) return id;
-  const head = id.slice(0, longestName - hashLength - 1).replace(refused, "_");
+  if (isAcceptedId(id)) return id;
+  const head = id.slice(0, longestId - hashLength - 1).replace(refused, "_");
   return `${head}_${hash(id)}`;
 }
 

@@ -239,7 +239,16 @@ class TreeMaker {
     const id = `call_${this.#calls}`;
     if (isOwn) return this.#target.api === "openai-responses" ? `${id}|fc_${this.#calls}` : id;
     if (!this.#fails()) return id;
-    return random.pick([`${id}|fc_${last}`, `${id} x`, `${id}${"y".repeat(450)}`, "", "__proto__", `é${id}`]);
+    return random.pick([
+      `${id}|fc_${last}`,
+      `${id} x`,
+      `${id}${"y".repeat(450)}`,
+      "",
+      "__proto__",
+      `é${id}`,
+      `${id}_`,
+      `${"x".repeat(44)}${id}`,
+    ]);
   }
 
   #toolName(): string {

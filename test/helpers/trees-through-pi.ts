@@ -17,11 +17,11 @@ import { preparedRequest, type SaidRequest, sentRequest, type TreeService } from
 // Trees with flaws through a real pi: each becomes a session file, one pi is led from file to file, and gets one prompt in
 // each. The strict service must take what it is sent, and that must be what was prepared.
 
-/** The model of each service that the trees are prepared for. */
+/** The model of each service that the trees are prepared for. With the names of the services pi is as it is with them. */
 const targets: Readonly<Record<TreeService, ContextTarget>> = {
-  scripted: { api: "openai-completions", provider: "scripted", id: "model-1", takesImages: false },
+  scripted: { api: "openai-completions", provider: "openai", id: "model-1", takesImages: false },
   "scripted-responses": { api: "openai-responses", provider: "scripted-responses", id: "model-1", takesImages: true },
-  "scripted-anthropic": { api: "anthropic-messages", provider: "scripted-anthropic", id: "model-1", takesImages: true },
+  "scripted-anthropic": { api: "anthropic-messages", provider: "anthropic", id: "model-1", takesImages: true },
 };
 
 export const treeServices = Object.keys(targets) as readonly TreeService[];
@@ -31,8 +31,8 @@ export interface TreeFailure {
   readonly seed: number;
   /** Why the service has refused it, or what else was amiss; empty where it is only not what was prepared. */
   readonly faults: readonly string[];
-  readonly prepared: SaidRequest;
-  readonly sent: readonly SaidRequest[];
+  /** What is only in what was prepared (`-`), and only in what was sent (`+`), message by message. */
+  readonly differences: readonly string[];
 }
 
 export interface TreesReport {
@@ -60,7 +60,8 @@ export class TreesPi implements AsyncDisposable {
   static async start(cli?: string): Promise<TreesPi> {
     const provider = await startProvider({ otherwise: () => answer("Yes."), maxLogEntries: 10 });
     const models = [{ id: "model-1", input: ["text", "image"], reasoning: true }];
-    const pi = await startPi({ provider, models, ...(cli === undefined ? {} : { cli }) });
+    const aliases = { openai: "scripted", anthropic: "scripted-anthropic" } as const;
+    const pi = await startPi({ provider, models, aliases, ...(cli === undefined ? {} : { cli }) });
     return new TreesPi(pi, provider);
   }
 
@@ -88,7 +89,7 @@ export class TreesPi implements AsyncDisposable {
     const sent = requests.map((request) => sentRequest(request, service));
     const faults = requests.flatMap((request) => faultsOf(request));
     if (faults.length === 0 && isDeepStrictEqual(sent, [expected])) return undefined;
-    return { seed, faults, prepared: expected, sent };
+    return { seed, faults, differences: differencesOf([expected], sent) };
   }
 
   /** Has pi go on with the session that the context makes, until it is at rest. */
@@ -100,7 +101,8 @@ export class TreesPi implements AsyncDisposable {
     writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
     await pi.replaceSession(file);
     // For each file pi takes the model that it was started with.
-    await pi.rpc({ type: "set_model", provider: service, modelId: targets[service].id });
+    const { provider, id: modelId } = targets[service];
+    await pi.rpc({ type: "set_model", provider, modelId });
     await pi.rpc({ type: "prompt", message: question });
     await pi.settled();
     rmSync(file);
@@ -114,6 +116,15 @@ export class TreesPi implements AsyncDisposable {
 
 function faultsOf({ violations, outcome }: LogEntry): readonly string[] {
   return outcome === "answered" ? violations : [...violations, `outcome: ${outcome ?? "none"}`];
+}
+
+function differencesOf(prepared: readonly SaidRequest[], sent: readonly SaidRequest[]): readonly string[] {
+  const [from, to] = [prepared, sent].map((requests) => requests.flatMap(linesOf));
+  return (from ?? []).flatMap((line, index) => (line === to?.[index] ? [] : [`- ${line}`, `+ ${to?.[index] ?? ""}`]));
+}
+
+function linesOf({ api, instructions, messages }: SaidRequest): readonly string[] {
+  return [api, ...instructions, ...messages].map((line) => JSON.stringify(line));
 }
 
 /** The context that the tree of a seed comes to; undefined where its node selects nothing. */

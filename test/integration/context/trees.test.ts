@@ -4,10 +4,13 @@ import { TreesPi, treeServices } from "../../helpers/trees-through-pi.ts";
 
 // `npm run trees` does the same with any seeds, and as many.
 
-/** Trees that were once refused, or came otherwise than they were prepared: lone surrogates in a model's own messages. */
+/**
+ * Trees that were once refused, or came otherwise than they were prepared: with lone surrogates in a model's own messages,
+ * and with calls' ids that pi shortens.
+ */
 const onceFailed: Readonly<Record<TreeService, readonly number[]>> = {
-  scripted: [14, 32, 35],
-  "scripted-responses": [14, 32, 35],
+  scripted: [14, 32, 35, 90, 103, 166],
+  "scripted-responses": [10, 14, 32, 35, 156],
   "scripted-anthropic": [14, 32, 35],
 };
 const seeds = Array.from({ length: 206 }, (_, index) => index + 1);
@@ -23,8 +26,10 @@ afterAll(async () => {
 test.each(treeServices)(
   "%s takes what 200 trees with flaws are made into, and is sent just what was prepared, with the prompt last",
   async (service) => {
-    const { failures, sent } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
+    const { failures, sent, repairs } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
     expect(failures).toEqual([]);
     expect(sent).toBeGreaterThanOrEqual(200);
+    // Nearly every rule has had something to mend in them.
+    expect(Object.keys(repairs).length).toBeGreaterThanOrEqual(14);
   },
 );

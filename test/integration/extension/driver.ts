@@ -21,6 +21,8 @@ export interface PiOptions {
   readonly cli?: string;
   readonly api?: ScriptedName;
   readonly models?: readonly ScriptedModel[];
+  /** As in `AgentDirOptions`. */
+  readonly aliases?: Readonly<Record<string, ScriptedName>>;
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Fixture extensions that pi loads before and after the helper, by name. */
   readonly before?: readonly string[];
@@ -67,6 +69,7 @@ export async function startPi(options: PiOptions): Promise<Pi> {
     parentDir: directory,
     ...(options.api === undefined ? {} : { defaultProvider: options.api }),
     ...(options.models === undefined ? {} : { models: options.models }),
+    ...(options.aliases === undefined ? {} : { aliases: options.aliases }),
     ...(options.settings === undefined ? {} : { settings: options.settings }),
   });
   const pi = new Pi(directory, agentDir, options);

@@ -167,18 +167,26 @@ test("a suffix is never an id that is there already", () => {
   ]);
 });
 
-test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(65)])(
+test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(41), "a_", "__proto__"])(
   "the id %j becomes one that all take",
   (id) => {
     const { items: mended } = mend(items(user, calling([id]), result(id)));
     const made = mended[1]?.toolCalls?.[0]?.id ?? "";
-    expect(made).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+    expect(made).toMatch(/^[A-Za-z0-9_-]{1,40}$/);
     expect(made).toMatch(/_[0-9a-f]{8}$/);
     expect(mended[2]?.toolCallId).toBe(made);
     expect(mended[1]?.meta).toEqual({ originalCalls: [{ id: made, originalId: id }] });
     expect(mended[2]?.meta).toEqual({ originalCallId: id });
   },
 );
+
+test("ids that pi would make one of stay different: by what it cuts off behind 40 characters, and by `_` at the end", () => {
+  const ids = [`${"x".repeat(40)}1`, `${"x".repeat(40)}2`, "a", "a_", "a__"];
+  const { items: mended } = mend(items(user, calling(ids), ...ids.map((id) => result(id, id))));
+  const made = (mended[1]?.toolCalls ?? []).map(({ id }) => id.slice(0, 40).replace(/_+$/, ""));
+  expect(new Set(made).size).toBe(ids.length);
+  expect(mended.slice(2).map((item) => item.toolCallId)).toEqual(made);
+});
 
 test("ids that differ only in what is replaced stay different", () => {
   const { items: mended } = mend(items(user, calling(["a|b", "a b"]), result("a|b", "1"), result("a b", "2")));
