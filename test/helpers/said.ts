@@ -1,12 +1,12 @@
 import type { PreparedContext } from "../../protocol/context/built.ts";
 import type { ContextItem } from "../../protocol/context/document.ts";
-import type { ScriptedName } from "../../provider/agent-dir.ts";
 import type { ApiName, LogEntry } from "../../provider/log.ts";
 
 // What a request says and what a prepared context says, in one shape. It is written from what the services are, and knows
 // nothing of how messages are built of items.
 
-export type TreeService = Exclude<ScriptedName, "scripted-google">;
+/** By the API, as pi names it. */
+export type TreeService = "openai-completions" | "openai-responses" | "anthropic-messages";
 
 export interface SaidRequest {
   readonly api: ApiName;
@@ -25,16 +25,16 @@ export interface Said {
 }
 
 const apis: Readonly<Record<TreeService, ApiName>> = {
-  scripted: "openai",
-  "scripted-responses": "openai-responses",
-  "scripted-anthropic": "anthropic",
+  "openai-completions": "openai",
+  "openai-responses": "openai-responses",
+  "anthropic-messages": "anthropic",
 };
 
 /** Whose neighbouring messages a service has as one. */
 const joining: Readonly<Record<TreeService, Said["from"] | undefined>> = {
-  scripted: undefined,
-  "scripted-responses": "assistant",
-  "scripted-anthropic": "tool",
+  "openai-completions": undefined,
+  "openai-responses": "assistant",
+  "anthropic-messages": "tool",
 };
 
 /** What the service must be sent of a context, with the prompt behind it. */
@@ -80,7 +80,7 @@ function preparedMessage(item: ContextItem, service: TreeService): Said {
     case "toolResult": {
       const text = texts.join("\n");
       // pi's own words, for the services that take no empty result.
-      const shown = text === "" && service !== "scripted-anthropic" ? "(no tool output)" : text;
+      const shown = text === "" && service !== "anthropic-messages" ? "(no tool output)" : text;
       return said("tool", { results: [[sentId(item.toolCallId ?? "", service), shown]], images });
     }
     case "event": {
@@ -101,13 +101,13 @@ function callsOf({ toolCalls = [] }: ContextItem, service: TreeService): Said["c
 function thinkingOf({ content }: ContextItem, service: TreeService): readonly string[] {
   return content.flatMap((part) => {
     if (part.type !== "reasoning" || part.signature === undefined) return [];
-    return service !== "scripted" || part.signature === "reasoning_content" ? [part.text] : [];
+    return service !== "openai-completions" || part.signature === "reasoning_content" ? [part.text] : [];
   });
 }
 
 /** An id of OpenAI Responses is `call_id|item_id`; the call's is what pairs it. */
 function sentId(id: string, service: TreeService): string {
-  return service === "scripted-responses" ? (id.split("|", 1)[0] ?? id) : id;
+  return service === "openai-responses" ? (id.split("|", 1)[0] ?? id) : id;
 }
 
 function joined(messages: readonly Said[], who: Said["from"] | undefined): readonly Said[] {

@@ -17,11 +17,13 @@ import { preparedRequest, type SaidRequest, sentRequest, type TreeService } from
 // Trees with flaws through a real pi: each becomes a session file, one pi is led from file to file, and gets one prompt in
 // each. The strict service must take what it is sent, and that must be what was prepared.
 
+const model = { id: "model-1", takesImages: true } as const;
+
 /** The model of each service that the trees are prepared for. With the names of the services pi is as it is with them. */
 const targets: Readonly<Record<TreeService, ContextTarget>> = {
-  scripted: { api: "openai-completions", provider: "openai", id: "model-1", takesImages: false },
-  "scripted-responses": { api: "openai-responses", provider: "scripted-responses", id: "model-1", takesImages: true },
-  "scripted-anthropic": { api: "anthropic-messages", provider: "anthropic", id: "model-1", takesImages: true },
+  "openai-completions": { ...model, api: "openai-completions", provider: "openai", takesImages: false },
+  "openai-responses": { ...model, api: "openai-responses", provider: "scripted-responses" },
+  "anthropic-messages": { ...model, api: "anthropic-messages", provider: "anthropic" },
 };
 
 export const treeServices = Object.keys(targets) as readonly TreeService[];

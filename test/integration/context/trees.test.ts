@@ -9,9 +9,9 @@ import { TreesPi, treeServices } from "../../helpers/trees-through-pi.ts";
  * and with calls' ids that pi shortens.
  */
 const onceFailed: Readonly<Record<TreeService, readonly number[]>> = {
-  scripted: [14, 32, 35, 90, 103, 166],
-  "scripted-responses": [10, 14, 32, 35, 156],
-  "scripted-anthropic": [14, 32, 35],
+  "openai-completions": [14, 32, 35, 90, 103, 166],
+  "openai-responses": [10, 14, 32, 35, 156],
+  "anthropic-messages": [14, 32, 35],
 };
 const seeds = Array.from({ length: 206 }, (_, index) => index + 1);
 
@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 test.each(treeServices)(
-  "%s takes what 200 trees with flaws are made into, and is sent just what was prepared, with the prompt last",
+  "what 200 trees with flaws are made into is sent over %s just as it was prepared, the prompt last, and is taken",
   async (service) => {
     const { failures, sent, repairs } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
     expect(failures).toEqual([]);
