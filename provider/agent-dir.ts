@@ -10,10 +10,10 @@ export interface AgentDirOptions {
   readonly provider: ProviderAddress;
   /** Default: the models `model-1` and `model-2`. */
   readonly models?: readonly ScriptedModel[];
+  /** Further names for the providers: what pi does for some depends on how they are called. Default: none. */
+  readonly aliases?: Readonly<Record<string, ScriptedName>>;
   /** Which provider pi takes unless told otherwise, with the first model. Default `scripted`. */
   readonly defaultProvider?: ScriptedName;
-  /** Further names for a provider, by the name: pi treats those of some services otherwise. Default: none. */
-  readonly aliases?: Readonly<Record<string, ScriptedName>>;
   /** Settings that replace the ones for tests, by their top-level name. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Where the directory is made. Default: the system's directory for temporary files. */
@@ -62,9 +62,7 @@ export async function createAgentDir(options: AgentDirOptions): Promise<AgentDir
   const defaultProvider = options.defaultProvider ?? "scripted";
   const defaultModel = models[0]?.id ?? "model-1";
   const path = await mkdtemp(join(options.parentDir ?? tmpdir(), "pi-agent-"));
-  await writeJson(join(path, "models.json"), {
-    providers: providers(options.provider, models, options.aliases ?? {}),
-  });
+  await writeJson(join(path, "models.json"), { providers: providers(options, models) });
   await writeJson(join(path, "settings.json"), { ...testSettings, defaultProvider, defaultModel, ...options.settings });
   const dispose = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   return {
@@ -87,12 +85,11 @@ const testSettings = {
 };
 
 function providers(
-  address: ProviderAddress,
+  { provider: address, aliases = {} }: AgentDirOptions,
   models: readonly ScriptedModel[],
-  aliases: Readonly<Record<string, ScriptedName>>,
 ): Record<string, unknown> {
-  const aliased = Object.entries(aliases).map(([alias, name]) => [alias, apis[name]] as const);
-  const entries = [...Object.entries(apis), ...aliased].map(([name, { api, base }]) => [
+  const more = Object.entries(aliases).map(([alias, name]) => [alias, apis[name]] as const);
+  const entries = [...Object.entries(apis), ...more].map(([name, { api, base }]) => [
     name,
     {
       name,

@@ -1,7 +1,7 @@
 import type { BuiltMessage } from "./built.ts";
 import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextSource, type Meta } from "./document.ts";
 import { isObject } from "./measure.ts";
-import { nativeEventOf } from "./native-event.ts";
+import { type NativeEvent, nativeEventOf } from "./native-event.ts";
 
 /** What the root entry of a session file says about a context that the file was written from. */
 export interface ContextRoot {
@@ -66,11 +66,14 @@ const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof Cont
 /** An export calls a node after its entry. */
 const nodeName: keyof ContextItem = "nodeId";
 
-/** What is lost of an item in the entry that its message becomes; undefined: nothing. */
-export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra | undefined {
+/**
+ * What is lost of an item in the entry that its message becomes; undefined: nothing. `isOwnEntry`: a summary becomes an
+ * entry of its kind, which has all of its fields, and not a message among others.
+ */
+export function entryExtra(item: ContextItem, message: BuiltMessage, isOwnEntry: boolean): EntryExtra | undefined {
   const fields = Object.fromEntries(
     fieldNames.flatMap((name) => {
-      const value = name === "meta" ? lostMeta(item) : item[name];
+      const value = name === "meta" ? lostMeta(item, isOwnEntry) : item[name];
       return value === undefined || isKept(name, item, message) ? [] : [[name, value]];
     }),
   ) as ItemFields;
@@ -80,10 +83,30 @@ export function entryExtra(item: ContextItem, message: BuiltMessage): EntryExtra
 }
 
 /** `meta` without what the entry restores. */
-function lostMeta(item: ContextItem): Meta | undefined {
-  if (item.meta === undefined || nativeEventOf(item) === undefined) return item.meta;
-  const { native: _, ...rest } = item.meta;
+function lostMeta(item: ContextItem, isOwnEntry: boolean): Meta | undefined {
+  const native = nativeEventOf(item);
+  if (item.meta === undefined || native === undefined) return item.meta;
+  const { native: given, ...rest } = item.meta;
+  if (!isSame(given as Meta, restoredNative(native, isOwnEntry))) return item.meta;
   return Object.keys(rest).length === 0 ? undefined : rest;
+}
+
+/** What an export makes of the entry. */
+function restoredNative(native: NativeEvent, isOwnEntry: boolean): Meta {
+  const isSummary = native.type === "compaction" || native.type === "branch_summary";
+  if (isSummary && !isOwnEntry) {
+    const { details: _, fromHook: __, ...restored } = native;
+    return restored;
+  }
+  if (native.type !== "bashExecution" || native.excludeFromContext === true) return native;
+  const { excludeFromContext: _, ...restored } = native;
+  return restored;
+}
+
+/** Whether two objects have the same values, and not only equal ones. */
+function isSame(one: Meta, other: Meta): boolean {
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]));
 }
 
 function isKept(name: keyof ItemFields, item: ContextItem, message: BuiltMessage): boolean {

@@ -1,20 +1,22 @@
 import type { ContextDocument, ContextItem, ContextNode, Meta } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { type Imported, readImported } from "./imported.ts";
+import type { Imported } from "./imported.ts";
 import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem } from "./native-entry.ts";
 import type { SessionEntry, SessionTree } from "./session-tree.ts";
 
 /** The whole tree: each entry that is not left out is a node. What is below one that is left out hangs at what is above. */
 export function fullNodes(
   tree: SessionTree,
+  imported: Imported,
   options: ConvertOptions,
   note: NoteExport,
 ): Pick<ContextDocument, "nodes" | "leafId"> {
-  const imported = readImported(tree);
   const isLeftOut = tree.entries.map((entry, index) => leavesOut(entry, index));
   const above = shownAncestors(tree, isLeftOut);
   const names = nodeNames(tree, imported);
-  const system = options.includeSystem ? systemNodes(tree, imported) : [];
+  const instructions = systemNodes(tree, imported);
+  const system = options.includeInstructions ? instructions : [];
+  for (let count = instructions.length - system.length; count > 0; count--) note("system");
   const conversion: Conversion = { options, note, nodeIdOf: (id) => nameOf(tree.indexOf.get(id)), keptFrom };
   const nodes: ContextNode[] = [...system];
   for (const [index, entry] of tree.entries.entries()) {

@@ -1,14 +1,18 @@
 import type { ContextItem, Meta } from "./document.ts";
 import type { NoteExport } from "./export-notes.ts";
-import { readImported } from "./imported.ts";
+import type { Imported } from "./imported.ts";
 import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem } from "./native-entry.ts";
 import { foldSystem } from "./native-system.ts";
 import { projectItems } from "./projection.ts";
 import { pathTo, type SessionEntry, type SessionTree } from "./session-tree.ts";
 
 /** What the model would see at the tree's leaf, in order. */
-export function projectedItems(tree: SessionTree, options: ConvertOptions, note: NoteExport): readonly ContextItem[] {
-  const imported = readImported(tree);
+export function projectedItems(
+  tree: SessionTree,
+  imported: Imported,
+  options: ConvertOptions,
+  note: NoteExport,
+): readonly ContextItem[] {
   const path = pathTo(tree, tree.leaf).map((index) => tree.entries[index] as SessionEntry);
   for (let count = tree.entries.length - path.length; count > 0; count--) note("other_branch");
   const places = new Map(path.map(({ id }, place) => [id, place]));
@@ -16,7 +20,7 @@ export function projectedItems(tree: SessionTree, options: ConvertOptions, note:
   const isLeftOut = path.map((entry) => isCarrier(entry) || isSystem(entry) || isRoot(entry));
   const conversion: Conversion = { options, note, nodeIdOf: (id) => (places.has(id) ? id : undefined), keptFrom };
   const items = path.flatMap((entry, place): readonly ContextItem[] => {
-    const before = options.includeSystem ? (imported.systemBefore.get(entry.id) ?? []) : [];
+    const before = instructions(imported.systemBefore.get(entry.id) ?? []);
     if (isLeftOut[place]) {
       if (isCarrier(entry)) note("carrier");
       if (isSystem(entry) && !options.includeSystem) note("system");
@@ -26,8 +30,14 @@ export function projectedItems(tree: SessionTree, options: ConvertOptions, note:
     return [...before, { ...convertEntry(entry, conversion), nodeId: entry.id }];
   });
   const shown = projectItems(items, { note, isNative: () => true }).map(named);
-  if (!options.includeSystem) return shown;
-  return [...foldSystem(path), ...shown, ...imported.systemBehind];
+  const behind = instructions(imported.systemBehind);
+  return [...(options.includeSystem ? foldSystem(path) : []), ...shown, ...behind];
+
+  function instructions(items: readonly ContextItem[]): readonly ContextItem[] {
+    if (options.includeInstructions) return items;
+    for (const _ of items) note("system");
+    return [];
+  }
 
   function isRoot({ id }: SessionEntry): boolean {
     return imported.roots.has(tree.indexOf.get(id) ?? -1);

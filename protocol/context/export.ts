@@ -1,7 +1,8 @@
 import { CONTEXT_FORMAT, CONTEXT_VERSION, type ContextDocument, type ContextSource } from "./document.ts";
 import { fullNodes } from "./export-full.ts";
-import { type ExportNote, ExportNotes } from "./export-notes.ts";
+import { ExportNotes, type NoteCounts } from "./export-notes.ts";
 import { projectedItems } from "./export-projected.ts";
+import { readImported } from "./imported.ts";
 import type { ConvertOptions } from "./native-entry.ts";
 import { readSessionTree } from "./session-tree.ts";
 
@@ -15,11 +16,13 @@ export interface ExportOptions {
   readonly view?: "projected" | "full";
   /** Default false. */
   readonly includeSystem?: boolean;
+  /** The system items of the documents that the session was made of, without pi's own prompt. Default: `includeSystem`. */
+  readonly includeInstructions?: boolean;
   /** Default false. Reasoning stays in the documents that are given to the same model again. */
   readonly includeReasoning?: boolean;
   /** Default true. Without, each image becomes a text of its type and size. */
   readonly includeImages?: boolean;
-  /** Default: `{ kind: "pi-session", id }`. */
+  /** Default: `{ kind: "pi-session", id }`. The source of the document that the session was made of is added as `origin`. */
   readonly source?: ContextSource;
 }
 
@@ -31,7 +34,7 @@ export interface ExportDiagnostics {
   /** Calls with their results. */
   readonly pairs: number;
   /** How often each was met; those of 0 are left out. */
-  readonly notes: Readonly<Partial<Record<ExportNote, number>>>;
+  readonly notes: NoteCounts;
 }
 
 /**
@@ -43,12 +46,18 @@ export function exportContext(
   options: ExportOptions = {},
 ): { readonly document: ContextDocument; readonly diagnostics: ExportDiagnostics } {
   const { includeSystem = false, includeReasoning = false, includeImages = true } = options;
+  const { includeInstructions = includeSystem } = options;
   const notes = new ExportNotes();
   const tree = readSessionTree(entries, options.leafId, notes.note);
-  const convert: ConvertOptions = { includeSystem, includeReasoning, includeImages };
+  const convert: ConvertOptions = { includeSystem, includeInstructions, includeReasoning, includeImages };
+  const imported = readImported(tree);
   const { sessionId } = tree;
-  const source = options.source ?? { kind: "pi-session", ...(sessionId === undefined ? {} : { id: sessionId }) };
-  const content = options.view === "full" ? fullNodes(tree, convert, notes.note) : projected();
+  const { origin } = imported;
+  const source = {
+    ...(options.source ?? { kind: "pi-session", ...(sessionId === undefined ? {} : { id: sessionId }) }),
+    ...(origin === undefined ? {} : { origin }),
+  };
+  const content = options.view === "full" ? fullNodes(tree, imported, convert, notes.note) : projected();
   const document: ContextDocument = { format: CONTEXT_FORMAT, version: CONTEXT_VERSION, source, ...content };
   const list = document.nodes ?? document.items ?? [];
   const diagnostics = {
@@ -60,6 +69,6 @@ export function exportContext(
   return { document, diagnostics };
 
   function projected(): Pick<ContextDocument, "items"> {
-    return { items: projectedItems(tree, convert, notes.note) };
+    return { items: projectedItems(tree, imported, convert, notes.note) };
   }
 }

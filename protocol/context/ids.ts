@@ -4,16 +4,16 @@ import type { ContextTarget, ModelName } from "./document.ts";
 
 const longestName = 64;
 const acceptedName = /^[A-Za-z0-9_-]{1,64}$/;
-/** pi shortens longer ids for OpenAI, and takes `_` from the end for OpenAI Responses: two ids could become one. */
-const acceptedCallId = /^[A-Za-z0-9_-]{0,39}[A-Za-z0-9-]$/;
+/** OpenAI's chat completions take no longer id of a call, and pi cuts there: what tells ids apart must stand before. */
 const longestId = 40;
+const acceptedCallId = /^[A-Za-z0-9_-]{1,40}$/;
 const refused = /[^A-Za-z0-9_-]/g;
 /** What a model's own service may have given: it is sent back as it came. OpenAI Responses has two, `call_id|item_id`. */
 const ownId = /^[!-~]{1,1024}$/;
 const responsesId = /^[A-Za-z0-9_-]{1,64}(?:\|[A-Za-z0-9_-]{0,64})?$/;
 const hashLength = 8;
 /** Leaves room for `-` and seven digits. */
-const longestBase = longestId - 8;
+const longestBase = 32;
 
 export function isModel(one: ModelName | undefined, other: ModelName): boolean {
   return one !== undefined && one.api === other.api && one.provider === other.provider && one.id === other.id;
@@ -23,14 +23,18 @@ export function isAcceptedName(name: string): boolean {
   return acceptedName.test(name);
 }
 
-/** Whether every service takes a call's id, and is given it as it is. */
-export function isAcceptedId(id: string): boolean {
-  return acceptedCallId.test(id);
+/** Whether every service takes it as the id of a call, and pi gives it to the target's as it is. */
+export function isAcceptedId(id: string, target: ContextTarget): boolean {
+  return acceptedCallId.test(id) && !(speaksResponses(target) && id.endsWith("_"));
+}
+
+/** OpenAI's own, Azure's and those of others. pi takes `_` off the end of the ids that it gives them. */
+export function speaksResponses({ api }: ContextTarget): boolean {
+  return api.includes("responses");
 }
 
 /** A call's id that every service takes. Different ids stay different: a changed one gets a hash of what it was. */
 export function acceptedId(id: string): string {
-  if (isAcceptedId(id)) return id;
   const head = id.slice(0, longestId - hashLength - 1).replace(refused, "_");
   return `${head}_${hash(id)}`;
 }
@@ -39,13 +43,16 @@ export function acceptedToolName(name: string): string {
   return name === "" ? "tool" : name.slice(0, longestName).replace(refused, "_");
 }
 
-export function isOwnId(id: string, { api }: ContextTarget): boolean {
-  if (api.includes("responses")) return responsesId.test(id);
+export function isOwnId(id: string, target: ContextTarget): boolean {
+  const { api, provider } = target;
+  if (speaksResponses(target)) return responsesId.test(id);
+  if (provider === "openai" && id.length > longestId) return false;
   return api === "anthropic-messages" ? isAcceptedName(id) : ownId.test(id);
 }
 
-export function isOwnToolName(name: string, { api }: ContextTarget): boolean {
-  if (api.includes("responses") || api === "anthropic-messages") return isAcceptedName(name);
+export function isOwnToolName(name: string, target: ContextTarget): boolean {
+  const { api } = target;
+  if (speaksResponses(target) || api === "anthropic-messages") return isAcceptedName(name);
   return name !== "" && name.length <= 256;
 }
 
@@ -61,24 +68,27 @@ function hash(text: string): string {
 /** Sees to it that no id of a call is given twice. */
 export class CallIds {
   readonly #taken = new Set<string>();
+  readonly #items = new Set<string>();
   /** By id the last number that was tried, so that many of the same do not cost their square. */
   readonly #tried = new Map<string, number>();
   readonly #splits: boolean;
 
-  constructor({ api }: ContextTarget) {
-    this.#splits = api.includes("responses");
+  constructor(target: ContextTarget) {
+    this.#splits = speaksResponses(target);
   }
 
   /** The id itself where it is new, else with `-2`, `-3`, … */
   take(id: string): string {
-    // An id of OpenAI Responses is `call_id|item_id`, and the first part must be unique.
-    const head = this.#splits ? (id.split("|", 1)[0] ?? id) : id;
+    // An id of OpenAI Responses is `call_id|item_id`, and each part must be unique; the second may be left out.
+    const [head = id, item] = this.#splits ? id.split("|", 2) : [id];
     if (!this.#taken.has(head)) {
       this.#taken.add(head);
-      return id;
+      const isNew = item === undefined || item === "" || !this.#items.has(item);
+      if (isNew && item !== undefined) this.#items.add(item);
+      return isNew ? id : head;
     }
     // Long ids are cut at one place, and those that are the same then count together: none is tried twice.
-    const base = isAcceptedName(head) ? head.slice(0, longestBase) : head;
+    const base = head.slice(0, longestBase);
     for (let number = (this.#tried.get(base) ?? 1) + 1; ; number += 1) {
       const next = `${base}-${number}`;
       if (this.#taken.has(next)) continue;

@@ -1,5 +1,6 @@
 import { type ContextRoot, type EntryExtra, readContextRoot } from "./context-root.ts";
-import { CONTEXT_ROOT_TYPE, type ContextItem } from "./document.ts";
+import { CONTEXT_ROOT_TYPE, type ContextItem, type ContextSource } from "./document.ts";
+import { isObject } from "./measure.ts";
 import { MAX_DATA_DEPTH, soundData } from "./native-values.ts";
 import type { SessionTree } from "./session-tree.ts";
 
@@ -10,6 +11,8 @@ const levelsAboveItems = 8;
 export interface Imported {
   /** The indexes of root entries: they are in no document themselves. */
   readonly roots: ReadonlySet<number>;
+  /** Where the document comes from that the session was made of; of one that was a session's, where that one comes from. */
+  readonly origin?: ContextSource;
   /** The items of the role `system`, by the id of the entry that they stand before. */
   readonly systemBefore: ReadonlyMap<string, readonly ContextItem[]>;
   /** Those behind all that was imported. */
@@ -25,6 +28,7 @@ export function readImported({ entries, parents }: SessionTree): Imported {
   const extras = new Map<string, EntryExtra>();
   const systemBefore = new Map<string, ContextItem[]>();
   const systemBehind: ContextItem[] = [];
+  let origin: ContextSource | undefined;
   for (const [index, { type, raw }] of entries.entries()) {
     if (type !== "custom" || raw["customType"] !== CONTEXT_ROOT_TYPE || parents[index] !== -1) continue;
     const root = readContextRoot(soundData(raw["data"], MAX_DATA_DEPTH + levelsAboveItems));
@@ -34,6 +38,7 @@ export function readImported({ entries, parents }: SessionTree): Imported {
   }
   return {
     roots,
+    ...(origin === undefined ? {} : { origin }),
     systemBefore,
     systemBehind,
     restore: (entryId, item) => restored(item, extras.get(entryId)),
@@ -41,6 +46,7 @@ export function readImported({ entries, parents }: SessionTree): Imported {
   };
 
   function take(root: ContextRoot): void {
+    origin ??= originOf(root.source);
     for (const [id, extra] of Object.entries(root.entries)) extras.set(id, extra);
     for (const { before, item } of root.system ?? []) {
       const place = before === null ? systemBehind : (systemBefore.get(before) ?? []);
@@ -48,6 +54,11 @@ export function readImported({ entries, parents }: SessionTree): Imported {
       if (before !== null) systemBefore.set(before, place);
     }
   }
+}
+
+function originOf(source: ContextSource | undefined): ContextSource | undefined {
+  const before = source?.["origin"];
+  return isObject(before) && typeof before["kind"] === "string" ? (before as ContextSource) : source;
 }
 
 function restored(item: ContextItem, extra: EntryExtra | undefined): ContextItem {

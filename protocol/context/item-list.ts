@@ -35,13 +35,12 @@ export class OpenCalls {
     push(this.#byName, name, call);
   }
 
-  answer(id: string): void {
-    const call = latest(this.#byId.get(id));
+  /** The id of the call that a result is for, which is answered now; an empty one is none. */
+  answer(id: string | undefined, toolName: string | undefined): string | undefined {
+    const isNamed = id !== undefined && id !== "";
+    const call = latest(isNamed ? this.#byId.get(id) : this.#byName.get(toolName ?? ""));
     if (call !== undefined) call.isAnswered = true;
-  }
-
-  idOf(toolName: string | undefined): string | undefined {
-    return toolName === undefined ? undefined : latest(this.#byName.get(toolName))?.id;
+    return isNamed ? id : (call?.id ?? id);
   }
 }
 
@@ -127,9 +126,8 @@ export class ItemList {
   }
 
   #resultOf(node: ContextNode): ContextItem {
-    const toolCallId = node.toolCallId ?? this.#parentCall(node) ?? this.#open.idOf(node.toolName);
+    const toolCallId = this.#open.answer(node.toolCallId || this.#parentCall(node), node.toolName);
     if (toolCallId === undefined) return itemOf(node);
-    this.#open.answer(toolCallId);
     return { ...itemOf(node), toolCallId };
   }
 
@@ -142,7 +140,7 @@ export class ItemList {
 }
 
 function callId({ toolCallId, id }: ContextNode): string {
-  return toolCallId ?? id;
+  return toolCallId === undefined || toolCallId === "" ? id : toolCallId;
 }
 
 /** The calls that a node has in itself. */

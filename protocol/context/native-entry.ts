@@ -10,6 +10,8 @@ import { type SessionEntry, timeOf } from "./session-tree.ts";
 
 export interface ConvertOptions extends ContentOptions {
   readonly includeSystem: boolean;
+  /** Whether the system items that a session was made of are wanted. */
+  readonly includeInstructions: boolean;
 }
 
 /** How one entry is turned into an item. */

@@ -36,7 +36,7 @@ export function normalise(value: unknown, target: ContextTarget, options: Normal
   const selected = projectItems(contextForStructured(document, nodeId, { until, limits }));
   const { source } = document;
   const items: ContextItem[] = [];
-  for (const item of repairItems(selected, { target, repair: true })) {
+  for (const item of repairItems(selected, { target, repair: true, limits })) {
     if (item.role === "system" && !includeSystem) continue;
     items.push(plain(includeReasoning ? item : withoutReasoning(item)));
   }

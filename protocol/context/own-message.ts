@@ -1,5 +1,5 @@
-import type { ContextPart, ContextTarget, Meta } from "./document.ts";
-import { isAcceptedName } from "./ids.ts";
+import type { ContextItem, ContextPart, ContextTarget, Meta } from "./document.ts";
+import { isAcceptedName, speaksResponses } from "./ids.ts";
 import { isObject } from "./measure.ts";
 import type { ContentRules } from "./repair-content.ts";
 
@@ -45,9 +45,51 @@ export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonl
   });
 }
 
-/** OpenAI's own, Azure's and those of others. */
-function speaksResponses({ api }: ContextTarget): boolean {
-  return api.includes("responses");
+/**
+ * The reasoning and the texts of OpenAI Responses that messages of the target are made of. Each has its id alone in a
+ * conversation: a message that repeats one is a copy, or none of the service's, and goes without what is signed. The ids
+ * of calls are looked after where those are named.
+ */
+export class OwnItems {
+  readonly #hasItems: boolean;
+  readonly #seen = new Set<string>();
+
+  constructor(target: ContextTarget) {
+    this.#hasItems = speaksResponses(target);
+  }
+
+  /** Whether no item of a message has been there before; they have from now on. */
+  take({ content, blocks = [] }: ContextItem): boolean {
+    if (!this.#hasItems) return true;
+    const inBlocks = idsOf(blocks.map(idOfBlock));
+    const inContent = idsOf(content.map(idOfPart));
+    // The two may say the same.
+    const all = new Set([...inBlocks, ...inContent]);
+    const isNew =
+      new Set(inBlocks).size === inBlocks.length &&
+      new Set(inContent).size === inContent.length &&
+      ![...all].some((id) => this.#seen.has(id));
+    if (isNew) for (const id of all) this.#seen.add(id);
+    return isNew;
+  }
+}
+
+function idsOf(ids: readonly unknown[]): readonly string[] {
+  return ids.filter((id) => typeof id === "string" && id !== "") as readonly string[];
+}
+
+function idOfBlock({ type, textSignature, thinkingSignature }: Meta): unknown {
+  if (type === "text") return typeof textSignature === "string" ? messageId(textSignature) : undefined;
+  return type === "thinking" ? reasoningId(thinkingSignature) : undefined;
+}
+
+function idOfPart(part: ContextPart): unknown {
+  return part.type === "reasoning" ? reasoningId(part.signature) : undefined;
+}
+
+function reasoningId(signature: unknown): unknown {
+  const item = typeof signature === "string" ? parsed(signature) : undefined;
+  return isObject(item) ? item["id"] : undefined;
 }
 
 /** Of reasoning that is not shown there is the signature alone. */
@@ -73,9 +115,14 @@ function isSummaryText(part: unknown): boolean {
 
 /** pi has there the id of the message's item, by itself or in JSON; longer ones it makes shorter. */
 function isMessageName(signature: string): boolean {
+  const id = messageId(signature);
+  // pi itself calls messages `msg_pi_…` that have none.
+  return typeof id === "string" && /^msg(?!_pi_)[A-Za-z0-9_-]*$/.test(id);
+}
+
+function messageId(signature: string): unknown {
   const item = signature.startsWith("{") ? parsed(signature) : { v: 1, id: signature };
-  const id = isObject(item) && item["v"] === 1 ? item["id"] : undefined;
-  return typeof id === "string" && /^msg[A-Za-z0-9_-]*$/.test(id);
+  return isObject(item) && item["v"] === 1 ? item["id"] : undefined;
 }
 
 function parsed(text: string): unknown {

@@ -21,6 +21,12 @@ export interface SoundAssistant {
 /** Stop reasons of an answer that was cut off. */
 const interruptions: ReadonlySet<string> = new Set(["error", "aborted", "length"]);
 
+/** Of a copy what it says is kept, without what only the original may have. */
+export function soundCopy(item: ContextItem, rules: ContentRules): SoundAssistant {
+  const isSound = item.blocks?.every(isSoundBlock) === true && item.blocks.length > 0;
+  return soundAssistant(isSound ? fromBlocks(item, item.blocks ?? []) : item, { ...rules, isOwn: false });
+}
+
 export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAssistant {
   const blocks = rules.isOwn ? keptBlocks(item.blocks, rules) : undefined;
   const given = blocks === undefined ? item : fromBlocks(item, blocks);
@@ -36,7 +42,7 @@ export function soundAssistant(item: ContextItem, rules: ContentRules): SoundAss
 function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
   const { isOwn, target, note } = rules;
   const { id: originalId, name: originalName } = call;
-  const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedId(originalId);
+  const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedId(originalId, target);
   const isGoodName = isOwn ? isOwnToolName(originalName, target) : isAcceptedName(originalName);
   if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
   if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);
@@ -54,11 +60,9 @@ function keptBlocks(blocks: readonly Meta[] | undefined, rules: ContentRules): r
   if (blocks === undefined || !blocks.every(isSoundBlock)) return undefined;
   const kept = blocks.filter((block) => block["type"] !== "text" || !isBlank(String(block["text"])));
   if (kept.length === 0) return undefined;
-  // The service takes no body with lone surrogates, and pi leaves them in arguments.
-  return ownBlocks(
-    kept.map((block) => wellFormedJson(block, rules)),
-    rules,
-  );
+  // No service takes a lone surrogate, and pi leaves those of arguments where they are.
+  const whole = kept.map((block) => wellFormedJson(block, rules));
+  return ownBlocks(whole, rules);
 }
 
 function isSoundBlock(block: Meta): boolean {

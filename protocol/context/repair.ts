@@ -1,9 +1,11 @@
 import type { ContextCall, ContextItem, ContextTarget, NoteRepair } from "./document.ts";
-import { contextInvalid, quoted, repairNote, subject } from "./faults.ts";
+import { contextInvalid, contextTooLarge, quoted, repairNote, subject } from "./faults.ts";
 import { CallIds, isModel } from "./ids.ts";
+import { type ContextLimits, hardContextLimits } from "./limits.ts";
+import { OwnItems } from "./own-message.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
 import { isTime, timeBehind } from "./read-entry.ts";
-import { renamedBlocks, type SoundCall, soundAssistant } from "./repair-assistant.ts";
+import { renamedBlocks, type SoundCall, soundAssistant, soundCopy } from "./repair-assistant.ts";
 import { type ContentRules, soundParts } from "./repair-content.ts";
 
 export interface RepairOptions {
@@ -11,6 +13,8 @@ export interface RepairOptions {
   /** Without, the first thing to mend is an error: `context_invalid` with its code. */
   readonly repair: boolean;
   readonly note?: NoteRepair;
+  /** Default: what no configuration may exceed. */
+  readonly limits?: ContextLimits;
 }
 
 const noResult = "No result was recorded; the call was interrupted.";
@@ -21,7 +25,8 @@ const beginning = "(The conversation starts here.)";
  * names are those that all accept, nothing is empty, and the first message is not the assistant's. What is the target's
  * own keeps its ids, names and blocks. Mending what has been mended changes nothing.
  *
- * Throws `context_invalid`: `nothing_selected` where nothing is left, and with `repair: false` the code of a rule.
+ * Throws `context_invalid`: `nothing_selected` where nothing is left, and with `repair: false` the code of a rule;
+ * `context_too_large` where there are too many items with the results that calls without one get.
  */
 export function repairItems(items: readonly ContextItem[], options: RepairOptions): readonly ContextItem[] {
   const mending = new Mending(options);
@@ -36,16 +41,22 @@ class Mending {
   readonly #target: ContextTarget;
   readonly #note: NoteRepair;
   readonly #ids: CallIds;
+  readonly #ownItems: OwnItems;
   readonly #pairs = new Pairs();
   readonly #turns: Turn[] = [];
   /** The last message that is not the system's. */
   #tail: Turn | undefined;
   #time = 0;
+  readonly #maxItems: number;
+  /** Messages and calls: each call will have its result. */
+  #count = 0;
 
-  constructor({ target, repair, note }: RepairOptions) {
+  constructor({ target, repair, note, limits = hardContextLimits }: RepairOptions) {
+    this.#maxItems = limits.maxItems;
     this.#target = target;
     this.#note = repairNote(repair, note);
     this.#ids = new CallIds(target);
+    this.#ownItems = new OwnItems(target);
   }
 
   add(given: ContextItem, index: number): void {
@@ -65,7 +76,7 @@ class Mending {
   }
 
   finish(): readonly ContextItem[] {
-    for (const { item, index } of this.#pairs.orphans) this.#noteOrphan(item, index);
+    this.#settleEarly();
     const items: ContextItem[] = [];
     const first = this.#turns.find(({ item }) => item.role !== "system");
     for (const turn of this.#turns) {
@@ -93,7 +104,8 @@ class Mending {
   }
 
   #addAssistant(item: ContextItem, index: number, rules: ContentRules): void {
-    const { content, calls, blocks } = soundAssistant(item, rules);
+    const isCopy = rules.isOwn && !this.#ownItems.take(item);
+    const { content, calls, blocks } = (isCopy ? soundCopy : soundAssistant)(item, rules);
     if (calls.length === 0 && !content.some(({ type }) => type === "text")) {
       this.#say("empty_message", item, `${rules.name} says nothing and calls nothing.`);
       return;
@@ -135,17 +147,9 @@ class Mending {
       return;
     }
     const outcome = this.#pairs.answer(id, { item, index });
-    const { replaced } = outcome;
-    if (outcome.kind === "waiting") {
-      if (replaced !== undefined) this.#noteOrphan(replaced.item, replaced.index);
-      return;
-    }
-    const { use } = outcome;
-    if (replaced !== undefined && use.isEarly) this.#noteOrphan(replaced.item, replaced.index);
-    else if (replaced !== undefined) {
-      const which = subject({ nodeId: replaced.item.nodeId }, replaced.index);
-      this.#say("duplicate_result", replaced.item, `${which} is a result of a call that has a later one.`);
-    }
+    if (outcome.kind === "waiting") return;
+    const { use, replaced } = outcome;
+    if (replaced !== undefined) this.#noteDuplicate(replaced);
     use.isEarly = false;
     if (this.#tail !== use.turn)
       this.#say("late_result", item, `${rules.name} is a result that is not directly behind its call.`);
@@ -186,11 +190,34 @@ class Mending {
     return { role: "user", content: [{ type: "text", text: beginning }], timestamp: item.timestamp };
   }
 
+  /** Results before their calls of which there are too many: the last one is kept. */
+  #settleEarly(): void {
+    for (const { arrival, use } of this.#pairs.left()) {
+      if (use === undefined) this.#noteOrphan(arrival.item, arrival.index);
+      else if (!use.isEarly || use.result === undefined) this.#noteDuplicate(arrival);
+      else {
+        this.#noteDuplicate(use.result);
+        use.result = arrival;
+      }
+    }
+  }
+
+  #noteDuplicate({ item, index }: Arrival): void {
+    const name = subject({ nodeId: item.nodeId }, index);
+    this.#say("duplicate_result", item, `${name} is a result of a call that has a later one.`);
+  }
+
   #noteOrphan(item: ContextItem, index: number): void {
     this.#say("orphan_result", item, `${subject({ nodeId: item.nodeId }, index)} is a result without a call.`);
   }
 
   #push(turn: Turn): void {
+    this.#count += 1 + turn.uses.length;
+    const limit = this.#maxItems;
+    if (this.#count > limit) {
+      const key = "context.maxItems";
+      throw contextTooLarge({ what: "The context", unit: "items or more", count: this.#count, limit, key });
+    }
     this.#turns.push(turn);
     if (turn.item.role !== "system") this.#tail = turn;
   }

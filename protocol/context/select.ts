@@ -134,9 +134,8 @@ function selectItems(document: ContextDocument, nodeId: string | undefined, opti
     noteFlaws(flaws?.get(item), index, item.nodeId, options.note);
     for (const call of item.toolCalls ?? []) open.add(call);
     if (item.role !== "toolResult") return item;
-    const toolCallId = item.toolCallId ?? open.idOf(item.toolName);
-    if (toolCallId === undefined) return item;
-    open.answer(toolCallId);
+    const toolCallId = open.answer(item.toolCallId, item.toolName);
+    if (toolCallId === undefined || toolCallId === item.toolCallId) return item;
     return { ...item, toolCallId };
   });
 }

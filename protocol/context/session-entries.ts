@@ -39,7 +39,7 @@ export function* sessionEntries(prepared: PreparedContext, header: SessionHeader
     parentId: null,
     timestamp: isoTime(timestamp),
     customType: CONTEXT_ROOT_TYPE,
-    data: contextRoot(prepared, idOf),
+    data: contextRoot(prepared, idOf, true),
   };
   const conversation = prepared.items.filter(({ role }) => role !== "system");
   for (const [index, message] of prepared.messages.entries()) {
@@ -61,6 +61,8 @@ function entryOf(
   { id, parentId, isFirst, notAfter }: Place,
 ): SessionEntry {
   const base = { id, parentId, timestamp: isoTime(message.timestamp) };
+  // Nothing that was said before the session is taken for what is said in it. The message itself keeps its time.
+  const written = isoTime(Math.min(message.timestamp, notAfter));
   switch (message.role) {
     case "custom": {
       const { customType, content, display, details } = message;
@@ -79,7 +81,7 @@ function entryOf(
     }
     case "compactionSummary":
       // Behind other messages it would hide them.
-      if (!isFirst) return { type: "message", ...base, message };
+      if (!isFirst) return { type: "message", ...base, timestamp: written, message };
       return {
         type: "compaction",
         ...base,
@@ -91,7 +93,7 @@ function entryOf(
         ...summaryFields(item),
       };
     default:
-      return { type: "message", ...base, message };
+      return { type: "message", ...base, timestamp: written, message };
   }
 }
 
@@ -102,7 +104,12 @@ function summaryFields(item: ContextItem | undefined): Readonly<Record<string, u
   return { ...(details === undefined ? {} : { details }), ...(fromHook === undefined ? {} : { fromHook }) };
 }
 
-function contextRoot(prepared: PreparedContext, idOf: (index: number) => string): ContextRoot {
+/** The data of a root entry. `haveEntries`: the summaries become entries of their own kinds, as far as pi allows it. */
+export function contextRoot(
+  prepared: PreparedContext,
+  idOf: (index: number) => string,
+  haveEntries: boolean,
+): ContextRoot {
   const { hash, source, nodeId, instructions, items, messages } = prepared;
   const system: SystemExtra[] = [];
   const entries: Record<string, EntryExtra> = {};
@@ -112,7 +119,8 @@ function contextRoot(prepared: PreparedContext, idOf: (index: number) => string)
     const id = idOf(index + 1);
     if (item.role === "system") system.push({ before: message === undefined ? null : id, item });
     else if (message !== undefined) {
-      const extra = entryExtra(item, message);
+      const isOwnEntry = haveEntries && (message.role !== "compactionSummary" || index === 0);
+      const extra = entryExtra(item, message, isOwnEntry);
       if (extra !== undefined) entries[id] = extra;
       index += 1;
     }
@@ -129,7 +137,7 @@ function contextRoot(prepared: PreparedContext, idOf: (index: number) => string)
 }
 
 /** Ids as pi's own, eight hexadecimal digits, all different: an odd step comes back to no number before all were had. */
-function entryIds(hash: string): (index: number) => string {
+export function entryIds(hash: string): (index: number) => string {
   const first = Number.parseInt(hash.slice(0, 8), 16);
   return (index) => ((Math.imul(index, idStep) + first) >>> 0).toString(16).padStart(8, "0");
 }
@@ -139,6 +147,7 @@ const idStep = 0x9e3779b1;
 /** What a date can be, in milliseconds around the epoch. */
 const maxTime = 8.64e15;
 
-function isoTime(timestamp: number): string {
+/** A date's text, also of a time that is none. */
+export function isoTime(timestamp: number): string {
   return new Date(Math.min(Math.max(timestamp, -maxTime), maxTime)).toISOString();
 }

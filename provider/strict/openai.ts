@@ -3,6 +3,7 @@ import { isObject, type JsonObject, objectsOf, stringOf } from "../json.ts";
 import { identifierPattern, isIdentifier, openaiModel, refuse, repeated, tooManyCacheMarks } from "./rules.ts";
 
 const roles = ["system", "developer", "user", "assistant", "tool"];
+const maxCallIdCharacters = 40;
 
 /**
  * What OpenAI refuses in a chat completion request, and what servers that speak this API refuse beside it: empty texts of
@@ -75,7 +76,9 @@ function toolCall(call: JsonObject, at: string): readonly Violation[] {
   const declared = call["type"] === "custom" ? call["custom"] : call["function"];
   const { name, arguments: args } = isObject(declared) ? declared : ({} as JsonObject);
   const found: Violation[] = [];
-  if (!isIdentifier(call["id"])) found.push(mismatch(`${at}.id`));
+  const id = stringOf(call["id"]);
+  if (!isIdentifier(id)) found.push(mismatch(`${at}.id`));
+  else if (id.length > maxCallIdCharacters) found.push(tooLong(id, `${at}.id`));
   if (!isIdentifier(name)) found.push(mismatch(`${at}.function.name`));
   if (call["type"] !== "custom" && typeof args !== "string") {
     found.push(refuse(`Invalid type for '${at}.function.arguments': expected a string.`));
@@ -91,6 +94,13 @@ function tool(declaration: JsonObject, index: number): readonly Violation[] {
 function mismatch(parameter: string): Violation {
   return refuse(
     `Invalid '${parameter}': string does not match pattern. Expected a string that matches the pattern '${identifierPattern.source}'.`,
+  );
+}
+
+function tooLong({ length }: string, parameter: string): Violation {
+  const expected = `Expected a string with maximum length ${maxCallIdCharacters}`;
+  return refuse(
+    `Invalid '${parameter}': string too long. ${expected}, but got a string with length ${length} instead.`,
   );
 }
 

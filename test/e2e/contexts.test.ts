@@ -1,9 +1,13 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { ContextDocument } from "../../protocol/context/document.ts";
+import { normalise } from "../../protocol/context/normalise.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
+import { Gate } from "../../provider/gate.ts";
 import type { LogEntry } from "../../provider/log.ts";
+import { answer, hold } from "../../provider/reply.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
 /** A tree whose tool nodes hang beside the path, with two calls at once, instructions and an event. */
@@ -75,7 +79,13 @@ const past = [
   ["user", "Event: git.push\npushed 3 commits"],
 ];
 
-const names: readonly ScriptedName[] = ["scripted", "scripted-responses", "scripted-anthropic", "scripted-google"];
+const apis: Readonly<Record<ScriptedName, string>> = {
+  scripted: "openai-completions",
+  "scripted-responses": "openai-responses",
+  "scripted-anthropic": "anthropic-messages",
+  "scripted-google": "google-generative-ai",
+};
+const names = Object.keys(apis) as readonly ScriptedName[];
 
 test("every API is given the same past, whether it lies in the session's file or is added to each request", async () => {
   await using stage = await startStage();
@@ -94,6 +104,13 @@ test("every API is given the same past, whether it lies in the session's file or
     expect(ephemeral.context).toMatchObject({ mode: "ephemeral", hash: made.context?.hash, messages: 6 });
     const inRequest = await prompted(stage, ephemeral.sessionId, "Go on.");
     expect(inRequest.messages.slice(1)).toEqual(inFile.messages.slice(1));
+    const exported = await Promise.all(
+      [sessionId, ephemeral.sessionId].map((id) => stage.client.call("context/export", { sessionId: id })),
+    );
+    const documents = exported.map(({ document: made }) => made as ContextDocument);
+    const target = { api: apis[name], provider: name, id: "model-1", takesImages: false };
+    const { items = [] } = normalise(whole.document, target, whole);
+    for (const { items: came = [] } of documents) expect(came.slice(0, -2)).toEqual(items);
     for (const id of [sessionId, ephemeral.sessionId]) await stage.client.call("session/close", { sessionId: id });
   }
 });
@@ -116,18 +133,18 @@ test("a session goes on with its context: in another pi, in a fork, in a copy, a
   expect(inspected).toMatchObject({ mode: "session", hash: made.context?.hash, counts: { nodes: 8, pairs: 2 } });
 
   const copy = await create(stage, { model: "scripted-anthropic/model-1", context: { fromSession: { sessionId } } });
-  const copied = conversation(await prompted(stage, copy.sessionId, "Three."));
+  const inCopy = await prompted(stage, copy.sessionId, "Three.");
+  expect(inCopy.countText("Answer in rhymes.")).toBe(1);
+  const copied = conversation(inCopy);
   const both = [...said, ["user", "Two."], ["assistant", expect.any(String)]];
   expect(copied).toEqual([...both, ["user", "Three."]]);
 
   const exported = await stage.client.call("context/export", { sessionId });
   const { items } = exported.document as { items: { role: string }[] };
-  expect(items.map(({ role }) => role)).toEqual(
-    [
-      ...["system", "user", "assistant", "toolResult", "toolResult", "assistant", "event"],
-      ...["user", "assistant", "user", "assistant"],
-    ].filter((role) => role !== "system" || items[0]?.role === "system"),
-  );
+  expect(items.map(({ role }) => role)).toEqual([
+    ...["user", "assistant", "toolResult", "toolResult", "assistant", "event"],
+    ...["user", "assistant", "user", "assistant"],
+  ]);
   const file = await stage.client.call("context/export", { sessionId, output: "file" });
   expect(JSON.parse(readFileSync(file.path ?? "", "utf8"))).toEqual(exported.document);
   const again = await create(stage, { context: { document: exported.document } });
@@ -205,4 +222,32 @@ test("a session that begins without its context says so to its subscribers, and 
     if (told.length === 2) break;
   }
   expect(told).toEqual([contextError?.message, `The session has begun without its context: ${contextError?.message}`]);
+});
+
+test("a session is exported as it is while a run is streaming: up to its last whole entry, ephemeral or not", async () => {
+  const gates = [new Gate(), new Gate()];
+  const script = gates.map((gate) => answer("Half", hold(gate), " and half."));
+  await using stage = await startStage({ provider: { script } });
+  const texts = async (sessionId: string): Promise<unknown[]> => {
+    const { document: exported } = await stage.client.call("context/export", { sessionId });
+    const { items } = exported as { items: { role: string; content: { text: string }[] }[] };
+    return items.map(({ role, content }) => [role, content.map(({ text }) => text).join("")]);
+  };
+  for (const [index, ephemeral] of [false, true].entries()) {
+    const { sessionId } = await create(stage, { context: whole, ephemeral });
+    const before = await texts(sessionId);
+    await stage.client.call("session/prompt", { sessionId, text: "Go on." });
+    await gates[index]?.reached;
+    expect(await texts(sessionId)).toEqual([...before, ["user", "Go on."]]);
+    gates[index]?.open();
+    await stage.client.call("session/waitForIdle", { sessionId });
+    expect(await texts(sessionId)).toEqual([...before, ["user", "Go on."], ["assistant", "Half and half."]]);
+    expect(before.slice(0, 5)).toEqual([
+      ["user", "What is 2+2, and 3+3?"],
+      ["assistant", ""],
+      ["toolResult", "4"],
+      ["toolResult", "6"],
+      ["assistant", "4, and 6."],
+    ]);
+  }
 });

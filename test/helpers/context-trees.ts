@@ -1,4 +1,4 @@
-import type { ContextTarget } from "../../protocol/context/document.ts";
+import type { ContextItem, ContextTarget } from "../../protocol/context/document.ts";
 import { Random } from "../soak/random.ts";
 
 // Documents made at random: conversations as trees, with every flaw that trees from elsewhere have. The same seed always
@@ -56,6 +56,18 @@ export function makeTree(seed: number, options: TreeOptions = {}): MadeTree {
   return new TreeMaker(new Random(seed), options).make();
 }
 
+/** Results that stand for the calls of others, by their marks. */
+export function swapped(items: readonly ContextItem[]): string[] {
+  const calls = new Map(
+    items.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => [call.id, call.arguments] as const)),
+  );
+  return items.flatMap(({ toolCallId = "", details }) => {
+    const { mark } = (details ?? {}) as { readonly mark?: unknown };
+    const expected = calls.get(toolCallId)?.["mark"];
+    return mark === undefined || mark === expected ? [] : [`the result of ${String(mark)} is for ${String(expected)}`];
+  });
+}
+
 class TreeMaker {
   readonly #random: Random;
   readonly #flaws: number;
@@ -66,6 +78,7 @@ class TreeMaker {
   readonly #isShuffled: boolean;
   #time = 1_700_000_000_000;
   #calls = 0;
+  #items = 0;
 
   constructor(random: Random, { flaws = 0.08, target, turns = 5 }: TreeOptions) {
     this.#random = random;
@@ -106,7 +119,8 @@ class TreeMaker {
       const style = random.integer(0, 2);
       // Off the path, on the path, or in the message itself.
       if (style === 0) this.#tools(tip);
-      else tip = style === 1 ? this.#tools(tip) : this.#nativeStep(tip);
+      else if (style === 1) tip = this.#tools(tip);
+      else tip = this.#fails() ? this.#namelessStep(tip) : this.#nativeStep(tip);
     }
     tip = this.#assistant(tip);
     return random.chance(0.15) ? this.#event(tip) : tip;
@@ -171,7 +185,7 @@ class TreeMaker {
       model: isOwn ? this.#ownModel() : this.#otherModel(),
       stopReason: this.#fails() ? random.pick(["error", "aborted", "length"]) : "toolUse",
       ...(isOwn && random.chance(0.5)
-        ? { blocks: [...text, ...calls.map((call) => ({ type: "toolCall", ...call }))] }
+        ? { blocks: this.#blocks([...text, ...calls.map((call) => ({ type: "toolCall", ...call }))]) }
         : {}),
     });
     let tip = assistant;
@@ -182,6 +196,47 @@ class TreeMaker {
       tip = random.chance(0.9) ? result : tip;
     }
     return tip;
+  }
+
+  /** Calls without ids, and results that name their tools alone. Which result is for which call is told by marks. */
+  #namelessStep(parent: string): string {
+    const random = this.#random;
+    const names = random.shuffled(["bash", "read", "edit"]).slice(0, random.integer(1, 3));
+    const mark = `m${this.#nodes.length}`;
+    const toolCalls = names.map((name) => ({ name, arguments: { ...this.#arguments(), mark: `${mark} ${name}` } }));
+    let tip = this.#node(parent, { role: "assistant", content: "", toolCalls, stopReason: "toolUse" });
+    for (const toolName of random.shuffled(names)) {
+      const details = { mark: `${mark} ${toolName}` };
+      const id = random.chance(0.3) ? { toolCallId: "" } : {};
+      tip = this.#node(tip, { role: "toolResult", toolName, ...id, content: this.#content(), details });
+    }
+    return tip;
+  }
+
+  /** As pi has them, with what their service has signed: of OpenAI Responses the items, each with an id of its own. */
+  #blocks(said: readonly Readonly<Record<string, unknown>>[]): readonly Readonly<Record<string, unknown>>[] {
+    const signed = said.map((block) =>
+      block["type"] === "text" && this.#random.chance(0.7)
+        ? {
+            ...block,
+            textSignature: this.#random.pick([JSON.stringify({ v: 1, id: this.#itemId("msg") }), "msg_pi_1"]),
+          }
+        : block,
+    );
+    if (this.#random.chance(0.5)) return signed;
+    const thinking = { type: "thinking", thinking: "Hm.", thinkingSignature: this.#signature() };
+    return this.#fails() ? [...signed, thinking] : [thinking, ...signed];
+  }
+
+  #signature(): string {
+    if (this.#target.api !== "openai-responses") return "c2ln";
+    return JSON.stringify({ type: "reasoning", id: this.#itemId("rs"), summary: [] });
+  }
+
+  /** Now and then one that is there already. */
+  #itemId(kind: string): string {
+    if (!this.#fails()) this.#items += 1;
+    return `${kind}_${this.#items}`;
   }
 
   #assistant(parent: string | null): string {
@@ -237,18 +292,11 @@ class TreeMaker {
     const last = this.#calls;
     if (!(last > 0 && this.#fails())) this.#calls += 1;
     const id = `call_${this.#calls}`;
-    if (isOwn) return this.#target.api === "openai-responses" ? `${id}|fc_${this.#calls}` : id;
+    if (isOwn) return this.#target.api === "openai-responses" ? `${id}|${this.#itemId("fc")}` : id;
     if (!this.#fails()) return id;
-    return random.pick([
-      `${id}|fc_${last}`,
-      `${id} x`,
-      `${id}${"y".repeat(450)}`,
-      "",
-      "__proto__",
-      `é${id}`,
-      `${id}_`,
-      `${"x".repeat(44)}${id}`,
-    ]);
+    // Alike up to where some cut them, and but for what some take off the end.
+    const alike = [`${"y".repeat(40)}${id}`, `${"x".repeat(450)}${id}`, `${id}_`, "_"];
+    return random.pick([`${id}|fc_${last}`, `${id} x`, `${id}${"y".repeat(450)}`, "", "__proto__", `é${id}`, ...alike]);
   }
 
   #toolName(): string {
@@ -263,15 +311,6 @@ class TreeMaker {
 
   #arguments(): Record<string, unknown> {
     return { command: this.#text(), nested: { list: [1, null, this.#text()] } };
-  }
-
-  /** As the target's service signs its reasoning, and pi notes it. */
-  #signature(): string {
-    const { api } = this.#target;
-    if (api === "openai-completions") return "reasoning_content";
-    if (api === "anthropic-messages") return "c2ln";
-    const summary = [{ type: "summary_text", text: "Let me see." }];
-    return JSON.stringify({ type: "reasoning", id: `rs_${this.#nodes.length}`, summary });
   }
 
   #ownModel(): Record<string, string> {

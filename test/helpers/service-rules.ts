@@ -65,8 +65,15 @@ function shortModel({ api, provider, id }: { readonly api: string; readonly prov
 }
 
 /** A message of the role `tool` answers a call of the assistant before it, and each call is answered right there. */
-const ofChatCompletions: Rules = (messages) => {
+const ofChatCompletions: Rules = (messages, target) => {
   const found: string[] = [];
+  if (target.api === "openai-completions" && target.provider === "openai") {
+    const ids = messages.flatMap(({ item }) => (item.toolCalls ?? []).map(({ id }) => id));
+    // What pi makes of longer ones.
+    const short = ids.map((id) => id.slice(0, 40));
+    if (new Set(short).size !== new Set(ids).size) found.push("chat: ids are the same in their first 40 characters");
+    found.push(...ids.filter((id) => id.length > 40).map((id) => `chat: id of more than 40 characters: ${id}`));
+  }
   let open: string[] = [];
   for (const [index, { from, item }] of messages.entries()) {
     if (from === "tool") {
@@ -84,9 +91,10 @@ const ofChatCompletions: Rules = (messages) => {
 
 /** Calls and outputs are matched by `call_id` over the whole input, in which each of them is there once. */
 const ofResponses: Rules = (messages, target) => {
-  const short = (id: string): string => (target.api === "openai-responses" ? (id.split("|")[0] ?? id) : id);
+  const isSent = target.api === "openai-responses";
+  const short = (id: string): string => (isSent ? (id.split("|")[0] ?? id) : id);
   const calls = new Map<string, string>();
-  const found: string[] = [];
+  const found: string[] = isSent ? itemFaults(messages, target) : [];
   const answered = new Set<string>();
   for (const [index, { item }] of messages.entries()) {
     for (const { id, name } of item.toolCalls ?? []) {
@@ -103,6 +111,47 @@ const ofResponses: Rules = (messages, target) => {
   if (answered.size !== calls.size) found.push("end: responses: calls without output");
   return found;
 };
+
+/** Items that have an id have it alone; reasoning leads to something. pi takes `_` off the end of another model's ids. */
+function itemFaults(messages: readonly Message[], target: ContextTarget): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  const take = (id: string, index: number): void => {
+    if (seen.has(id)) found.push(`${index}: responses: duplicate item: ${id}`);
+    seen.add(id);
+  };
+  for (const [index, { from, item }] of messages.entries()) {
+    if (from !== "assistant") continue;
+    if (!isOfTarget(item, target)) {
+      for (const { id } of item.toolCalls ?? []) if (id.endsWith("_")) found.push(`${index}: responses: id ${id}`);
+      continue;
+    }
+    const blocks = item.blocks ?? blocksOf(item);
+    for (const block of blocks) for (const id of itemIds(block)) take(id, index);
+    const last = blocks.at(-1);
+    if (last?.["type"] === "thinking" && last["thinkingSignature"] !== undefined)
+      found.push(`${index}: responses: reasoning without its following item`);
+  }
+  return found;
+}
+
+/** As pi has it. */
+function blocksOf({ content, toolCalls = [] }: ContextItem): readonly Readonly<Record<string, unknown>>[] {
+  return [
+    ...content.map((part) =>
+      part.type === "reasoning" ? { type: "thinking", thinkingSignature: part.signature } : { type: part.type },
+    ),
+    ...toolCalls.map(({ id }) => ({ type: "toolCall", id })),
+  ];
+}
+
+/** The ids that items of OpenAI Responses have in pi's blocks: behind `|`, and in signatures, bare or in JSON. */
+function itemIds({ type, id, textSignature, thinkingSignature }: Readonly<Record<string, unknown>>): string[] {
+  if (type === "toolCall") return String(id).split("|").slice(1);
+  const signature = type === "text" ? textSignature : thinkingSignature;
+  if (typeof signature !== "string") return [];
+  return [signature.startsWith("{") ? String((JSON.parse(signature) as { id?: unknown }).id) : signature];
+}
 
 /** The user begins; a message with tool_use is followed by one that begins with the tool_result of each. */
 const ofAnthropic: Rules = (messages) => {

@@ -10,6 +10,7 @@ import { sessionRoot } from "../../pi/session-file.ts";
 import type { StoredContext, StoredOptions, StoredSession } from "../../store/sessions.ts";
 import type { Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
+import { helperLine } from "./helper-lines.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
 import type { ContextCaller } from "./read-path.ts";
 import { ContextSources } from "./sources.ts";
@@ -53,7 +54,7 @@ export interface ReadyContext {
   readonly options: StoredOptions;
   readonly stored: StoredContext;
   readonly facts: PreparedFacts;
-  /** The lines of the session's file, or what its helper gets. */
+  /** The lines of the session's file, or what is kept for its helper. */
   readonly bytes: Uint8Array;
 }
 
@@ -171,7 +172,7 @@ export class Contexts {
     if (context?.kept === undefined) return;
     const { ackTimeoutMs } = this.#options.configuration;
     const bytes = await this.#kept.get(stored.sessionId, context.kept);
-    const given = child.link.sendContext(bytes).catch((cause: unknown) => {
+    const given = child.link.sendContext(helperLine(bytes)).catch((cause: unknown) => {
       if (cause instanceof WireError && cause.kind !== "link_failed") throw cause;
       const why = "The extension did not take the context; the session was closed.";
       throw new WireError("context_transport_failed", why, { reason: "refused" }, { cause });
@@ -249,9 +250,10 @@ export class Contexts {
         code: "nothing_selected",
       });
     }
-    const { mode, messages: _messages, nodes, items, pairs, repairs: counted, ...facts } = context.summary;
+    const { mode, messages: _messages, nodes, items, pairs, repairs: counted, notes, ...facts } = context.summary;
     const repairs = ((await this.#kept.repairs(sessionId)) ?? []) as Result<"context/inspect">["repairs"];
-    return { mode, counts: { nodes, items, pairs, repairs: counted }, repairs, ...facts };
+    const counts = { nodes, items, pairs, repairs: counted, ...(notes === undefined ? {} : { notes }) };
+    return { mode, counts, repairs, ...facts };
   }
 
   async #work(
@@ -303,10 +305,11 @@ function modeOf({ mode = "auto" }: ContextOption, ephemeral: boolean): ContextSu
 
 function summaryOf(mode: ContextSummary["mode"], facts: PreparedFacts): ContextSummary {
   const { counts, tokens, dropped, warnings, hash, messages } = facts;
-  const { pairs, repairs, nodes, items } = counts;
+  const { pairs, repairs, notes, nodes, items } = counts;
   return {
     ...{ mode, nodes, items, messages, pairs, tokens, dropped, hash },
     repairs: repairs as ContextSummary["repairs"],
+    ...(notes === undefined ? {} : { notes: notes as NonNullable<ContextSummary["notes"]> }),
     warnings: [...warnings],
   };
 }

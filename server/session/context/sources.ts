@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
-import type { HelperContext } from "../../../protocol/context/built.ts";
 import type { ContextSource } from "../../../protocol/context/document.ts";
+import type { SessionEntry } from "../../../protocol/context/session-entries.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { EntriesReply } from "../../../protocol/link.ts";
@@ -11,6 +10,7 @@ import type { StoredSession } from "../../store/sessions.ts";
 import type { Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
 import { workingDirectory } from "../working-directory.ts";
+import { entriesOfLines } from "./helper-lines.ts";
 import { type ContextCaller, readNamed, readOwn, tooLarge } from "./read-path.ts";
 import type { WorkSource } from "./work.ts";
 
@@ -23,7 +23,7 @@ export interface ContextSourcesOptions {
   /** Throws `session_not_found`. */
   readonly session: (sessionId: string) => Session;
   readonly find: (sessionId: string) => Session | undefined;
-  /** What the helper of an ephemeral session has. */
+  /** What is kept for the helper of an ephemeral session: `helperLines`. */
   readonly kept: (stored: StoredSession) => Promise<Buffer | undefined>;
 }
 
@@ -121,30 +121,16 @@ export class ContextSources {
     };
   }
 
-  async #entriesOf({ stored }: Session): Promise<Readonly<Record<string, unknown>>[]> {
+  async #entriesOf({ stored }: Session): Promise<readonly SessionEntry[]> {
     const bytes = await this.#options.kept(stored);
     if (bytes === undefined) return [];
-    const { hash, messages } = JSON.parse(bytes.toString("utf8")) as HelperContext;
-    const idOf = (index: number): string => createHash("sha256").update(`${hash} ${index}`).digest("hex").slice(0, 16);
-    return messages.map((message, index) => ({
-      ...entryOf(message as unknown as Readonly<Record<string, unknown>>),
-      id: idOf(index),
-      parentId: index === 0 ? null : idOf(index - 1),
-      timestamp: new Date(message.timestamp).toISOString(),
-    }));
+    return entriesOfLines(bytes);
   }
 
   #rules(further: readonly string[]) {
     const { readRoots, roots } = this.#options;
     return { readRoots, roots, further };
   }
-}
-
-/** A message as pi would have its entry. */
-function entryOf(message: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  if (message["role"] !== "custom") return { type: "message", message };
-  const { role: _role, timestamp: _timestamp, ...rest } = message;
-  return { type: "custom_message", ...rest };
 }
 
 const askTimeoutMs = 2_000;

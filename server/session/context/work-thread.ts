@@ -21,6 +21,8 @@ function answerTo(work: Work): ThreadAnswer {
 
 parentPort?.once("message", (work: Work) => {
   const answer = answerTo(work);
-  const transfer = answer.kind === "done" && answer.outcome.bytes.byteLength > 0 ? [answer.outcome.bytes.buffer] : [];
-  parentPort?.postMessage(answer, transfer as ArrayBuffer[]);
+  const bytes = answer.kind === "done" ? answer.outcome.bytes : undefined;
+  // Small ones lie in memory that they share with others, and are copied.
+  const isWhole = bytes !== undefined && bytes.byteLength > 0 && bytes.byteLength === bytes.buffer.byteLength;
+  parentPort?.postMessage(answer, isWhole ? [bytes.buffer as ArrayBuffer] : []);
 });

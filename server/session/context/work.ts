@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
-import type { BuiltMessage, HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
+import type { BuiltMessage, ContextCounts, HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
 import type { ContextSource, ContextTarget, Repair } from "../../../protocol/context/document.ts";
 import { type ExportDiagnostics, exportContext } from "../../../protocol/context/export.ts";
+import type { ExportNote, NoteCounts } from "../../../protocol/context/export-notes.ts";
 import type { ContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOptions } from "../../../protocol/context/options.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
 import { type SessionHeaderFacts, sessionEntries } from "../../../protocol/context/session-entries.ts";
 import { WireError } from "../../../protocol/errors.ts";
+import { helperLines } from "./helper-lines.ts";
 
 // What is done with documents, as one function of bytes, so that it can be done by any thread.
 
@@ -31,7 +33,7 @@ export interface PrepareWork {
     | { readonly kind: "items" }
     /** The lines of a session file. */
     | { readonly kind: "session"; readonly header: SessionHeaderFacts }
-    /** A {@link HelperContext} as JSON. */
+    /** What `helperLines` gives. */
     | { readonly kind: "helper"; readonly afterCompaction: HelperContext["afterCompaction"] };
 }
 
@@ -81,9 +83,10 @@ export function perform<W extends Work>(work: W): Outcome<W> {
 }
 
 function prepare({ source, options, target, budget, threshold, limits, as }: PrepareWork): Prepared {
-  const value = source.kind === "document" ? parsed(source.bytes) : documentOf(source);
+  const { value, notes } = source.kind === "document" ? { value: parsed(source.bytes), notes: {} } : documentOf(source);
   const prepared = prepareContext(value, { ...options, budget }, target, limits);
-  const { messages, counts, repairs, tokens, dropped, hash } = prepared;
+  const { messages, repairs, tokens, dropped, hash } = prepared;
+  const counts = withNotes(prepared.counts, notes);
   const isAbove = threshold !== undefined && tokens.structured > threshold;
   const warnings = [...new Set([...prepared.warnings, ...(isAbove ? ["above_threshold" as const] : [])])];
   const unanswered = unansweredText(messages);
@@ -108,18 +111,8 @@ function bytesOf(prepared: PreparedContext, as: PrepareWork["as"], budget: numbe
       return Buffer.from(JSON.stringify(prepared.items));
     case "session":
       return linesOf(sessionEntries(prepared, as.header));
-    case "helper": {
-      const { hash, messages, instructions } = prepared;
-      const { afterCompaction } = as;
-      const context: HelperContext = {
-        hash,
-        messages,
-        ...(instructions === undefined ? {} : { instructions }),
-        budget,
-        afterCompaction,
-      };
-      return Buffer.from(JSON.stringify(context));
-    }
+    case "helper":
+      return helperLines(prepared, { budget, afterCompaction: as.afterCompaction });
   }
 }
 
@@ -129,9 +122,28 @@ function exported({ bytes, options, source }: ExportWork): Exported {
   return { diagnostics, bytes: text, sha256: createHash("sha256").update(text).digest("hex") };
 }
 
-function documentOf({ bytes, leafId, source }: WorkSource & { readonly kind: "session" }): unknown {
-  const options = { includeReasoning: true, source, ...(leafId === undefined ? {} : { leafId }) };
-  return exportContext(entriesIn(bytes), options).document;
+function documentOf({ bytes, leafId, source }: WorkSource & { readonly kind: "session" }): {
+  readonly value: unknown;
+  readonly notes: NoteCounts;
+} {
+  const options = {
+    includeReasoning: true,
+    includeInstructions: true,
+    source,
+    ...(leafId === undefined ? {} : { leafId }),
+  };
+  const { document, diagnostics } = exportContext(entriesIn(bytes), options);
+  return { value: document, notes: diagnostics.notes };
+}
+
+/** With what an export has left out before. */
+function withNotes(counts: ContextCounts, before: NoteCounts): ContextCounts {
+  const { notes = {} } = counts;
+  const sums = [...new Set([...Object.keys(before), ...Object.keys(notes)] as ExportNote[])].map((note) => [
+    note,
+    (before[note] ?? 0) + (notes[note] ?? 0),
+  ]);
+  return sums.length === 0 ? counts : { ...counts, notes: Object.fromEntries(sums) as NoteCounts };
 }
 
 /** The texts of V8's own errors quote what they have read. */

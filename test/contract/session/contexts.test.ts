@@ -1,7 +1,9 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { expect, test } from "vitest";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test, vi } from "vitest";
+import type { ContextDocument } from "../../../protocol/context/document.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
+import { normalise } from "../../../protocol/context/normalise.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
@@ -94,7 +96,7 @@ test("an ephemeral session's helper has the context before the session is there,
   expect(session.stored.context?.summary).toMatchObject({ mode: "ephemeral", messages: 2 });
   const kept = join(core.root, "contexts", `${session.sessionId}.context.json`);
   expect(statSync(kept).mode & 0o777).toBe(0o600);
-  expect(readdirSync(join(core.root, "run")).filter((name) => !name.endsWith(".lease"))).toEqual([]);
+  expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
   const heard = recorder();
   session.subscribe(heard, { after: 0 });
   await heard.until(({ params }) => params.event?.type === "context_came");
@@ -169,7 +171,7 @@ test("a context of many bytes reaches the helper by a file, which is gone when t
   const long = { ...document, items: [{ ...items[0], content: "x ".repeat(400_000) }, items[1]] };
   const session = await create(core, { document: long, maxTokens: null }, { ephemeral: true });
   expect(session.stored.context?.summary.messages).toBe(2);
-  expect(readdirSync(join(core.root, "run")).filter((name) => !name.endsWith(".lease"))).toEqual([]);
+  expect(readdirSync(join(core.root, "run")).filter((name) => !name.includes(".lease"))).toEqual([]);
 });
 
 test("with onError warn the session begins without the context, and says why", async () => {
@@ -300,6 +302,48 @@ test("an inspection for a model gives the items, and an export as a file is ther
   expect(existsSync(first.path ?? "")).toBe(false);
 });
 
+test.each([false, true])(
+  "an export gives the document back that the session (ephemeral: %s) was made of",
+  async (ephemeral) => {
+    await using core = await startCore();
+    const source = { kind: "tree", id: "run-17" };
+    const call = { id: "a b", name: "x.y", arguments: { n: 1 } };
+    const own = { api: "fake-messages", provider: "fake", id: "model" };
+    const native = { type: "compaction", tokensBefore: 5, details: { files: [] } };
+    const given = {
+      ...document,
+      source,
+      items: [
+        { role: "system", content: "Answer in rhymes.", timestamp: 1, nodeId: "s" },
+        { role: "event", eventType: "pi.compaction", content: "What was.", meta: { native, mine: 1 }, timestamp: 2 },
+        { ...items[0], meta: { mine: [2] } },
+        { role: "assistant", toolCalls: [call], usage: { input: 5 }, timestamp: 3, nodeId: "c" },
+        {
+          role: "toolResult",
+          toolCallId: "a b",
+          content: "4",
+          details: { code: 0 },
+          usage: { output: 1 },
+          timestamp: 4,
+        },
+        { ...items[1], model: own, timestamp: 5 },
+        { role: "event", eventType: "ci.done", content: "green", meta: { run: 7 }, timestamp: 6 },
+      ],
+    };
+    const expected = normalise(given, { ...own, takesImages: false }, { includeSystem: true });
+    expect(expected.items).toHaveLength(7);
+    const { contexts } = core.registry;
+    const { sessionId } = await create(core, { document: given }, { ephemeral });
+    const made = (await contexts.export({ sessionId, includeSystem: true }, caller)).document as ContextDocument;
+    expect(made).toMatchObject({ format: expected.format, version: expected.version, items: expected.items });
+    expect(made.source).toMatchObject({ kind: "pi-session", id: sessionId, origin: source });
+    // Where it comes from is not forgotten on the way through another session.
+    const other = await create(core, { document: made }, { ephemeral });
+    const again = (await contexts.export({ sessionId: other.sessionId, includeSystem: true }, caller)).document;
+    expect(again).toMatchObject({ source: { id: other.sessionId, origin: source }, items: expected.items });
+  },
+);
+
 test("a large document is worked on beside the event loop, in a thread that ends with it", async () => {
   await using core = await startCore();
   const long = Array.from({ length: 40 }, (_, i) => ({
@@ -310,6 +354,24 @@ test("a large document is worked on beside the event loop, in a thread that ends
   const session = await create(core, { document: { ...document, items: long }, maxTokens: null });
   expect(session.stored.context?.summary.messages).toBe(40);
   expect(lines(session.file)).toHaveLength(42);
+  // Little of it may be left.
+  const last = { ...document, items: [{ role: "user", content: "Hi.", timestamp: 1, meta: { long } }] };
+  const { items: few, hash } = await core.registry.contexts.inspect(
+    { context: { document: last }, items: true },
+    caller,
+  );
+  expect([few?.length, hash]).toEqual([1, expect.stringMatching(/^[0-9a-f]{64}$/)]);
+  const short = {
+    ...tree,
+    leafId: "n1",
+    nodes: long.map((node, i) => ({ ...node, id: `n${i}`, parentId: i === 0 ? null : "n0" })),
+  };
+  const cut = {
+    document: { ...short, nodes: [{ ...short.nodes[0], content: "Hi." }, ...short.nodes.slice(1)] },
+    nodeId: "n0",
+  };
+  const facts = await core.registry.contexts.inspect({ context: { ...cut, until: "through" }, items: true }, caller);
+  expect(facts.items).toMatchObject([{ role: "user", content: [{ type: "text", text: "Hi." }] }]);
   const refused = create(core, { document: { ...document, items: [...long, { role: "nobody" }] } });
   await expect(refused).rejects.toMatchObject({ kind: "invalid_params", data: { retryable: false } });
   const aborted = new AbortController();
@@ -333,4 +395,42 @@ test("the example of PROTOCOL.md gives a session the past that it says", async (
   ]);
   expect(root?.data).toMatchObject({ instructions: "You review patches." });
   expect(session.stored.context?.summary).toMatchObject({ nodes: 6, items: 6, messages: 5, pairs: 1, repairs: {} });
+});
+
+test("a prompt that is lost is lost, though the context has its very words, said in a time to come", async () => {
+  await using core = await startCore();
+  core.behave("die-after-response");
+  const later = Date.now() + 1_000_000_000;
+  const said = ["Go on.", "Go on, please."].map((content, i) => ({ role: "user", content, timestamp: later + i }));
+  const session = await create(core, { document: { ...document, items: [...items, ...said] } });
+  const heard = recorder();
+  session.subscribe(heard);
+  await session.prompting.prompt({ text: "Go on.", ifRunning: "refuse" }).catch(() => {});
+  const { params } = await heard.until((notification) => notification.params.lostPrompts !== undefined);
+  expect(params.lostPrompts).toMatchObject([{ text: "Go on." }]);
+});
+
+test("the file of a session with a context lies where the session is to have it, or the creation fails and leaves nothing", async () => {
+  await using core = await startCore();
+  const sessionDir = join(core.root, "chosen");
+  mkdirSync(sessionDir);
+  const session = await create(core, { document }, { sessionDir, name: "a past" });
+  expect(dirname(session.file)).toBe(sessionDir);
+  expect(lines(session.file)).toHaveLength(4);
+  await core.registry.close(session.sessionId);
+  const before = leftovers(core);
+  // Where its file is to be written something else lies.
+  const id = "0190aaaa-0000-7000-8000-000000000002";
+  const taken = Date.now();
+  vi.setSystemTime(taken);
+  try {
+    const name = `${new Date(taken).toISOString().replace(/[:.]/g, "-")}_${id}.jsonl.unfinished`;
+    mkdirSync(join(sessionDir, name));
+    const failed = create(core, { document }, { sessionDir }, id);
+    await expect(failed).rejects.toMatchObject({ kind: "start_failed" });
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(leftovers(core)).toEqual(before);
+  expect(core.registry.all()).toEqual([]);
 });

@@ -150,3 +150,17 @@ test("a limit above the greatest that there may be keeps the daemon from startin
     );
   }
 });
+
+test("a creation with a key happens once, context and all, and another document under it is a conflict", async () => {
+  await using stage = await stageWithRoots(() => ({}));
+  const params = { cwd: stage.directory("cwd"), context: { document }, idempotencyKey: "k" };
+  const [first, second] = await Promise.all(
+    [params, params].map(async (given) => await stage.call(stage.main, "session/create", given)),
+  );
+  expect(second).toEqual(first);
+  expect(first.context).toMatchObject({ mode: "session", messages: 2 });
+  expect(await stage.call(stage.main, "session/create", params)).toEqual(first);
+  const other = { ...params, context: { document: { ...document, items: items.slice(0, 1) } } };
+  expect(await stage.call(stage.main, "session/create", other)).toMatchObject({ name: "conflict" });
+  expect((await stage.call(stage.main, "session/list")).sessions).toHaveLength(1);
+});

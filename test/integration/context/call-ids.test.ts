@@ -17,11 +17,14 @@ const services = {
   "scripted-responses": "openai-responses",
   "scripted-anthropic": "anthropic-messages",
   "scripted-google": "google-generative-ai",
+  // Of this provider pi cuts the ids of calls.
+  openai: "openai-completions",
 } as const;
 type Service = keyof typeof services;
 const names = Object.keys(services) as readonly Service[];
 
 const shared = sharePi();
+const kind = { aliases: { openai: "scripted" } } as const;
 const timestamp = "2026-11-21T05:00:00.000Z";
 const accepted = /^[A-Za-z0-9_-]{1,64}$/;
 const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: { total: 0 } };
@@ -34,6 +37,11 @@ const calls: readonly (readonly [id: string, name: string])[] = [
   ["a call with spaces", "read file.v2"],
   [`${long}1`, `look_closer_${"y".repeat(80)}`],
   [`${long}2`, "bash"],
+  [`${"y".repeat(41)}1`, "bash"],
+  [`${"y".repeat(41)}2`, "bash"],
+  ["c", "bash"],
+  ["c_", "bash"],
+  ["_", "bash"],
   ["", "bash"],
   ["call:ä€🙈", "bash"],
 ];
@@ -99,7 +107,7 @@ async function ask(pi: Pi): Promise<void> {
 }
 
 test("ids with |, with spaces and of 450 characters, and names as bad, are accepted by every service once they are mended", async () => {
-  await using lent = await shared.use();
+  await using lent = await shared.use(kind);
   const { pi, provider } = lent;
   const stored = storedLines(pi.cwd);
   for (const service of names) {
@@ -124,7 +132,7 @@ test("ids with |, with spaces and of 450 characters, and names as bad, are accep
 });
 
 test("as they are, every service refuses them", async () => {
-  await using lent = await shared.use();
+  await using lent = await shared.use(kind);
   const { pi, provider } = lent;
   const stored = storedLines(pi.cwd);
   for (const service of names) {

@@ -44,6 +44,12 @@ test.each(services)("%s is given nothing that it would refuse, whatever is said 
     { ...own(), blocks: undefined, content: [{ type: "reasoning", text: "Hm.", signature: "x" }, text()] },
     user,
     own({ type: "thinking", thinking: "", redacted: true }, text()),
+    user,
+    own(thinking(JSON.stringify(reasoningItem)), text("msg_9")),
+    own(text("msg_1")),
+    own(text("msg_pi_18")),
+    own(call("call_3|fc_1")),
+    { role: "toolResult", toolCallId: "call_3|fc_1", content: "a copy" },
   ];
   const document = {
     format: CONTEXT_FORMAT,
@@ -52,7 +58,9 @@ test.each(services)("%s is given nothing that it would refuse, whatever is said 
   };
   const prepared = prepareContext(document, {}, target, defaultContextLimits);
   expect(prepared.counts.repairs).toEqual(
-    api === "scripted-responses" ? { bad_call_id: 2, foreign_reasoning: 6 } : { bad_call_id: 3, foreign_reasoning: 1 },
+    api === "scripted-responses"
+      ? { bad_call_id: 2, duplicate_call_id: 1, foreign_reasoning: 7 }
+      : { bad_call_id: 4, foreign_reasoning: 1 },
   );
   const file = join(pi.directory, "sessions", `own-${api}.jsonl`);
   const lines = [...sessionEntries(prepared, { id: `own-${api}`, timestamp: 1_795_187_000_000, cwd: pi.cwd })];
@@ -62,7 +70,7 @@ test.each(services)("%s is given nothing that it would refuse, whatever is said 
   await pi.settled();
   expect(provider.requests.map(({ violations }) => violations)).toEqual([[]]);
   const results = provider.requests[0]?.messages.flatMap(({ toolResults }) => toolResults);
-  expect(results?.map((result) => result.text)).toEqual(["good", "mended", "mended too"]);
+  expect(results?.map((result) => result.text)).toEqual(["good", "mended", "mended too", "a copy"]);
   const calls = provider.requests[0]?.messages.flatMap(({ toolCalls }) => toolCalls);
   expect(calls?.map(({ id }) => id)).toEqual(results?.map(({ callId }) => callId));
   if (api !== "scripted-responses") return;

@@ -21,7 +21,7 @@ export interface PiOptions {
   readonly cli?: string;
   readonly api?: ScriptedName;
   readonly models?: readonly ScriptedModel[];
-  /** As in `AgentDirOptions`. */
+  /** Further names of the providers. */
   readonly aliases?: Readonly<Record<string, ScriptedName>>;
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Fixture extensions that pi loads before and after the helper, by name. */

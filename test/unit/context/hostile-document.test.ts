@@ -71,10 +71,9 @@ test("a field named __proto__ stays a field wherever it stands", () => {
     {"id":"n2","parentId":"n1","role":"toolResult","toolCallId":"__proto__","toolName":"x","content":"ok",${evil}}]`;
   const text = `{"format":"pi-rpcd/context","version":1,${evil},"source":{"kind":"x",${evil}},"nodes":${nodes},"leafId":"n2"}`;
   const { items, codes } = mend(JSON.parse(text) as Raw);
-  expect(codes).toEqual(["bad_timestamp", "bad_timestamp", "bad_timestamp", "bad_call_id"]);
+  expect(codes).toEqual(["bad_timestamp", "bad_timestamp", "bad_timestamp"]);
   expect(items.map(({ role }) => role)).toEqual(["user", "assistant", "toolResult"]);
-  const id = expect.stringMatching(/^__proto___[0-9a-f]{8}$/);
-  expect([items[1]?.toolCalls?.[0], items[2]]).toMatchObject([{ id, name: "__proto__" }, { toolCallId: id }]);
+  expect(items[1]?.toolCalls?.[0]).toMatchObject({ id: "__proto__", name: "__proto__" });
   for (const item of items) {
     const { meta = {} } = item;
     expect([Object.getPrototypeOf(item), Object.getPrototypeOf(meta)]).toEqual([Object.prototype, Object.prototype]);

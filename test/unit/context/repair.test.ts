@@ -157,6 +157,58 @@ test("parallel calls of one id have the results in turn", () => {
   expect(mended[3]?.content).toEqual([{ type: "text", text: "second" }]);
 });
 
+test("results without ids are for the calls of their tools, in the nearest message that has an open one", () => {
+  const calls = (...names: readonly string[]) => ({ role: "assistant", toolCalls: names.map((name) => ({ name })) });
+  const of = (toolName: string, content: string) => ({ role: "toolResult", toolName, content });
+  const said = (...raw: readonly Raw[]): readonly (readonly string[])[] => {
+    const { items: mended, codes } = mend(items(user, ...raw));
+    expect(codes.filter((code) => code !== "bad_call_id" && code !== "duplicate_call_id")).toEqual([]);
+    const made = mended.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id, name }) => [id, name] as const));
+    return made.map(([id, name]) => {
+      const found = mended.find(({ toolCallId }) => toolCallId === id);
+      expect(found?.toolName).toBe(name);
+      return [name, JSON.stringify(found?.content)];
+    });
+  };
+  const expected = [
+    ["read", expect.stringContaining("READ")],
+    ["bash", expect.stringContaining("BASH")],
+  ];
+  expect(said(calls("read", "bash"), of("bash", "BASH"), of("read", "READ"))).toEqual(expected);
+  expect(said(calls("read", "bash"), of("read", "READ"), of("bash", "BASH"))).toEqual(expected);
+  const empty = (result: Raw): Raw => ({ ...result, toolCallId: "" });
+  expect(said(calls("read", "bash"), empty(of("bash", "BASH")), empty(of("read", "READ")))).toEqual(expected);
+  const { items: mended } = mend(items(user, calls("read"), calls("bash"), of("read", "READ"), of("bash", "BASH")));
+  expect(
+    outline(mended)
+      .slice(1)
+      .map((line) => line.split("(")[0]),
+  ).toEqual(["assistant", "toolResult", "assistant", "toolResult"]);
+  expect([mended[2]?.content, mended[4]?.content]).toEqual([
+    [{ type: "text", text: "READ" }],
+    [{ type: "text", text: "BASH" }],
+  ]);
+  expect(said(calls("read", "read"), of("read", "1"), of("read", "2"))).toEqual([
+    ["read", expect.stringContaining("1")],
+    ["read", expect.stringContaining("2")],
+  ]);
+});
+
+test("of results before their calls the last is kept, one for each call, and those too many are duplicates", () => {
+  const both = mend(items(user, result("a", "early"), calling(["a"]), result("a", "late")));
+  expect(both.codes).toEqual(["duplicate_result"]);
+  expect(both.items[2]?.content).toEqual([{ type: "text", text: "late" }]);
+  const two = mend(items(user, result("a", "first"), result("a", "second"), calling(["a", "a"])));
+  expect(two.codes).toEqual(["duplicate_call_id", "late_result", "late_result"]);
+  expect(two.items.slice(2).map(({ content }) => content)).toEqual([
+    [{ type: "text", text: "first" }],
+    [{ type: "text", text: "second" }],
+  ]);
+  const many = mend(items(user, result("a", "first"), result("a", "second"), calling(["a"])));
+  expect(many.codes).toEqual(["duplicate_result", "late_result"]);
+  expect(many.items[2]?.content).toEqual([{ type: "text", text: "second" }]);
+});
+
 test("a suffix is never an id that is there already", () => {
   const { items: mended } = mend(items(user, calling(["a", "a-2", "a"]), result("a"), result("a-2"), result("a")));
   expect(outline(mended).slice(1)).toEqual([
@@ -167,12 +219,12 @@ test("a suffix is never an id that is there already", () => {
   ]);
 });
 
-test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(41), "a_", "__proto__"])(
+test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(65)])(
   "the id %j becomes one that all take",
   (id) => {
     const { items: mended } = mend(items(user, calling([id]), result(id)));
     const made = mended[1]?.toolCalls?.[0]?.id ?? "";
-    expect(made).toMatch(/^[A-Za-z0-9_-]{1,40}$/);
+    expect(made).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
     expect(made).toMatch(/_[0-9a-f]{8}$/);
     expect(mended[2]?.toolCallId).toBe(made);
     expect(mended[1]?.meta).toEqual({ originalCalls: [{ id: made, originalId: id }] });
@@ -180,12 +232,29 @@ test.each(["a|b", "with space", "x".repeat(450), "", "é", "\ud800", "a".repeat(
   },
 );
 
-test("ids that pi would make one of stay different: by what it cuts off behind 40 characters, and by `_` at the end", () => {
-  const ids = [`${"x".repeat(40)}1`, `${"x".repeat(40)}2`, "a", "a_", "a__"];
-  const { items: mended } = mend(items(user, calling(ids), ...ids.map((id) => result(id, id))));
-  const made = (mended[1]?.toolCalls ?? []).map(({ id }) => id.slice(0, 40).replace(/_+$/, ""));
+test("ids stay different in the first 40 characters, which is as many as pi gives to OpenAI's chat completions", () => {
+  const y = "y".repeat(41);
+  const ids = [`${"x".repeat(449)}1`, `${"x".repeat(449)}2`, `${y}1`, `${y}2`, y, y, "z".repeat(40), "z".repeat(40)];
+  const { items: mended } = mend(items(user, calling(ids), ...ids.map((id, nth) => result(id, `result ${nth}`))));
+  const made = mended[1]?.toolCalls?.map(({ id }) => id) ?? [];
+  expect(made.filter((id) => id.length > 40)).toEqual([]);
   expect(new Set(made).size).toBe(ids.length);
-  expect(mended.slice(2).map((item) => item.toolCallId)).toEqual(made);
+  expect(mended.slice(2).map(({ toolCallId }) => toolCallId)).toEqual(made);
+  const openai = { ...target, api: "openai-completions", provider: "openai" };
+  const claimed = items(user, calling(ids, { model: openai }), ...ids.map((id) => result(id)));
+  const own = mend(claimed, { target: openai }).items[1]?.toolCalls?.map(({ id }) => id.slice(0, 40));
+  expect(new Set(own).size).toBe(ids.length);
+});
+
+test("ids that differ in what pi takes off their end for OpenAI Responses stay different", () => {
+  const ids = ["c_", "c", "_", "c__"];
+  const responses = { ...target, api: "openai-responses" };
+  const document = items(user, calling(ids), ...ids.map((id) => result(id)));
+  const made = mend(document, { target: responses }).items[1]?.toolCalls?.map(({ id }) => id) ?? [];
+  expect(made.filter((id) => id.endsWith("_"))).toEqual([]);
+  expect(new Set(made).size).toBe(ids.length);
+  // Others are given them as they are.
+  expect(mend(document).codes).toEqual([]);
 });
 
 test("ids that differ only in what is replaced stay different", () => {
@@ -245,6 +314,45 @@ test("what is said to be the target's own, and its service cannot have given, is
   ]);
   expect(mended[2]?.toolCallId).toMatch(/^call_1_[0-9a-f]{8}$/);
   expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
+});
+
+test("what is said to be the target's own has each of its service's items once", () => {
+  const responses = { ...target, api: "openai-responses" };
+  const model = { ...own, api: responses.api };
+  const signature = JSON.stringify({ type: "reasoning", id: "rs_1", summary: [] });
+  const thinking = { type: "thinking", thinking: "Hm", thinkingSignature: signature };
+  const said = { type: "text", text: "So", textSignature: "msg_1" };
+  const calls = (id: string) => ({ type: "toolCall", id, name: "bash", arguments: {} });
+  const first = { role: "assistant", model, blocks: [thinking, said, calls("call_1|fc_1")] };
+  const copies = [
+    { role: "assistant", model, blocks: [thinking, { type: "text", text: "again" }] },
+    { role: "assistant", model, blocks: [{ ...said, text: "again" }] },
+    { role: "assistant", model, blocks: [calls("call_2|fc_1")] },
+    { role: "assistant", model, toolCalls: [{ id: "call_2|fc_1", name: "bash" }] },
+    {
+      ...{ role: "assistant", model },
+      content: [
+        { type: "reasoning", text: "Hm", signature },
+        { type: "text", text: "again" },
+      ],
+    },
+  ];
+  for (const copy of copies) {
+    const { items: mended } = mend(items(user, first, result("call_1|fc_1"), copy, result("call_2|fc_1"), user), {
+      target: responses,
+    });
+    expect(mended[1]?.blocks).toEqual(first.blocks);
+    const sent = mended.slice(3).map(({ meta: _, ...rest }) => rest);
+    expect(JSON.stringify(sent)).not.toMatch(/rs_1|msg_1|\|fc_1"/);
+    expect(outline(mended)[3]).toMatch(/^assistant(:again|\(call_2\))$/);
+    expect(mend(items(...(mended as never as Raw[])), { target: responses }).codes).toEqual([]);
+  }
+  const twice = mend(items(user, { ...first, blocks: [thinking, thinking, said] }), { target: responses }).items;
+  expect(twice[1]?.blocks).toBeUndefined();
+  const named = mend(items(user, { ...first, blocks: [{ ...said, textSignature: "msg_pi_3" }] }), {
+    target: responses,
+  });
+  expect(named.items[1]?.blocks).toEqual([{ type: "text", text: "So" }]);
 });
 
 test("for any other model blocks are nothing", () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ContextItem } from "../../../protocol/context/document.ts";
 import { exportContext } from "../../../protocol/context/export.ts";
+import { heldEntries, heldRoot } from "../../../protocol/context/held-entries.ts";
 import { defaultContextLimits } from "../../../protocol/context/limits.ts";
 import { normalise } from "../../../protocol/context/normalise.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
@@ -14,7 +15,7 @@ import { Random } from "../../soak/random.ts";
 
 const header = { id: "s", timestamp: 1_800_000_000_000, cwd: "/tmp" };
 
-test("an export of what was imported is the document, normalised, for 1,000 trees made at random", () => {
+test("an export of what was imported, in a file or held by pi, is the document, normalised, for 1,000 trees made at random", () => {
   let count = 0;
   for (let seed = 1; seed <= 1_000; seed += 1) {
     const { document, nodeId, target } = makeTree(seed);
@@ -27,13 +28,16 @@ test("an export of what was imported is the document, normalised, for 1,000 tree
       throw new Error(`seed ${seed}`, { cause: error });
     }
     const prepared = prepareContext(document, { nodeId, budget: null }, target, defaultContextLimits);
-    const lines = [...sessionEntries(prepared, header)].map((entry) => JSON.parse(JSON.stringify(entry)) as unknown);
-    const { items } = exportContext(lines, options).document;
-    count += 1;
-    if (sorted(items) === sorted(expected)) continue;
-    expect(items, `seed ${seed}`).toEqual(expected);
+    const held = heldEntries(prepared.messages, prepared.hash, heldRoot(prepared));
+    for (const entries of [sessionEntries(prepared, header), held]) {
+      const lines = [...entries].map((entry) => JSON.parse(JSON.stringify(entry)) as unknown);
+      const { items } = exportContext(lines, options).document;
+      count += 1;
+      if (sorted(items) === sorted(expected)) continue;
+      expect(items, `seed ${seed}`).toEqual(expected);
+    }
   }
-  expect(count).toBeGreaterThan(950);
+  expect(count).toBeGreaterThan(1_900);
 }, 180_000);
 
 test.each(["projected", "full"] as const)("so is that of what was exported (%s) of 200 sessions of pi's", (view) => {

@@ -43,6 +43,7 @@ describe("OpenAI refuses", () => {
     ["a long tool name", [user, named(long), result("a")], /function.name/],
     ["a bad call id", [user, calls("a|b"), result("a|b")], /tool_calls\[0\].id/],
     ["an empty call id", [user, calls(""), result("")], /tool_calls\[0\].id/],
+    ["a long call id", [user, calls("a".repeat(41)), result("a".repeat(41))], /\.id': string too long.* 40, .* 41 /],
     ["no content", [{ role: "user" }], /expected a string, got null/],
     ["an assistant with neither content nor calls", [user, { role: "assistant", content: null }], /got null/],
     ["an empty list of calls", [user, { role: "assistant", content: "x", tool_calls: [] }], /empty array/],

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { exportContext } from "../../../protocol/context/export.ts";
+import { heldEntries, heldRoot } from "../../../protocol/context/held-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context/limits.ts";
+import { normalise } from "../../../protocol/context/normalise.ts";
+import { prepareContext } from "../../../protocol/context/prepare.ts";
+import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { sessionTarget } from "../../helpers/pi-session.ts";
+import { list, type Raw } from "./documents.ts";
+
+// What an event of pi's own says, on its way through a session.
+
+const details = { files: ["a.ts"], deep: { n: 1 } };
+
+const natives: readonly (readonly [string, string, Raw])[] = [
+  ["a compaction", "pi.compaction", { type: "compaction", tokensBefore: 5, details, fromHook: true }],
+  ["a summary of a branch", "pi.branchSummary", { type: "branch_summary", fromId: "x", details, fromHook: false }],
+  ["a command", "pi.bash", { type: "bashExecution", command: "ls", exitCode: 1, cancelled: false, truncated: true }],
+  ["a custom message", "pi.custom:ci", { type: "custom_message", customType: "ci", display: false, details }],
+  ["a compaction of a later version", "pi.compaction", { type: "compaction", tokensBefore: 5, more: [1] }],
+  ["a command that says little", "pi.bash", { type: "bashExecution", command: "ls", exitCode: null }],
+  ["a custom message that says little", "pi.custom:ci", { type: "custom_message", customType: "ci" }],
+];
+
+test.each(natives)("%s comes back with all that it had, wherever it stands", (_, eventType, native) => {
+  const event = { role: "event", eventType, content: "What was.", meta: { native, mine: 1 }, timestamp: 3 };
+  const said = { role: "user", content: "Hello", timestamp: 1 };
+  for (const items of [
+    [event, said],
+    [said, event],
+    [said, event, event],
+  ]) {
+    const prepared = prepareContext(list(items), { budget: null }, sessionTarget, defaultContextLimits);
+    const lines = [...sessionEntries(prepared, { id: "s", timestamp: 9, cwd: "/" })];
+    const session: unknown[] = JSON.parse(JSON.stringify(lines));
+    const held = [...heldEntries(prepared.messages, prepared.hash, heldRoot(prepared))];
+    const expected = normalise(list(items), sessionTarget).items;
+    expect(exportContext(session).document.items).toEqual(expected);
+    expect(exportContext(JSON.parse(JSON.stringify(held)) as unknown[]).document.items).toEqual(expected);
+    // The entry of pi's own has it, where the place allows one: its summaries say it to other extensions.
+    if (items[0] === event && "details" in native) expect(session[2]).toMatchObject({ details });
+  }
+});
