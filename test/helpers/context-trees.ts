@@ -245,7 +245,11 @@ class TreeMaker {
   #assistant(parent: string | null): string {
     const random = this.#random;
     const isOwn = random.chance(0.5);
-    const reasoning = { type: "reasoning", text: "Let me see.", ...(isOwn ? { signature: this.#signature("Let me see.") } : {}) };
+    const reasoning = {
+      type: "reasoning",
+      text: "Let me see.",
+      ...(isOwn ? { signature: this.#signature("Let me see.") } : {}),
+    };
     const text = { type: "text", text: this.#text() };
     return this.#node(parent, {
       role: "assistant",

@@ -9,9 +9,12 @@ import { TreesPi, treeServices } from "../../helpers/trees-through-pi.ts";
  * and with calls' ids that pi shortens.
  */
 const onceFailed: Readonly<Record<TreeService, readonly number[]>> = {
-  "openai-completions": [14, 32, 35, 90, 103, 166],
-  "openai-responses": [10, 14, 32, 35, 156],
-  "anthropic-messages": [14, 32, 35],
+  "openai-completions": [
+    10, 13, 18, 19, 26, 32, 40, 46, 61, 65, 66, 78, 97, 104, 105, 106, 119, 124, 132, 134, 142, 147, 166, 172, 181, 189,
+    196, 200,
+  ],
+  "openai-responses": [2, 56, 87, 101, 137, 161, 172, 180, 183, 199],
+  "anthropic-messages": [13, 19, 32, 35, 40, 61, 66, 78, 86, 97, 109, 119, 147, 166, 172],
 };
 const seeds = Array.from({ length: 206 }, (_, index) => index + 1);
 
