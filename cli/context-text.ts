@@ -45,7 +45,7 @@ export function importLines({
   return [
     `context: ${messages} messages, about ${tokens.structured} tokens`,
     ...Object.entries(repairs).map(([code, count]) => oneLine(`mended: ${count} ${code}`)),
-    ...notesOf(notes).map((note) => `not as it was: ${note}`),
+    ...notesOf(notes, unseen).map((note) => `not as it was: ${note}`),
     ...(left === undefined ? [] : [`left out for the budget: ${left}`]),
     ...warnings.map((warning) => `warning: ${warning}`),
   ];
@@ -56,8 +56,12 @@ export function exportLines({ notes }: Result<"context/export">["diagnostics"]):
   return notesOf(notes).map((note) => `not as it was: ${note}`);
 }
 
-function notesOf(notes: Readonly<Record<string, number>>): readonly string[] {
-  return Object.entries(notes).map(([kind, count]) => oneLine(`${count} ${kind}`));
+/** What no model was shown in the session itself, or is shown by each pi again, is not missed. */
+const unseen: ReadonlySet<string> = new Set(["not_for_model", "other_branch", "carrier", "delivery_mark", "system"]);
+
+function notesOf(notes: Readonly<Record<string, number>>, without?: ReadonlySet<string>): readonly string[] {
+  const told = Object.entries(notes).filter(([kind]) => without?.has(kind) !== true);
+  return told.map(([kind, count]) => oneLine(`${count} ${kind}`));
 }
 
 function droppedText({ messages, tokens }: Dropped): string | undefined {

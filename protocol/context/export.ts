@@ -50,7 +50,7 @@ export function exportContext(
   const notes = new ExportNotes();
   const tree = readSessionTree(entries, options.leafId, notes.note);
   const convert: ConvertOptions = { includeSystem, includeInstructions, includeReasoning, includeImages };
-  const imported = readImported(tree);
+  const imported = readImported(tree, notes.note);
   const { sessionId } = tree;
   const { origin } = imported;
   const source = {

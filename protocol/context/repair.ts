@@ -1,7 +1,7 @@
 import type { ContextCall, ContextItem, ContextTarget, NoteRepair } from "./document.ts";
 import { contextInvalid, contextTooLarge, quoted, repairNote, subject } from "./faults.ts";
 import { CallIds, isModel } from "./ids.ts";
-import { type ContextLimits, hardContextLimits } from "./limits.ts";
+import type { ContextLimits } from "./limits.ts";
 import { OwnItems } from "./own-message.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
 import { isTime, timeBehind } from "./read-entry.ts";
@@ -13,7 +13,7 @@ export interface RepairOptions {
   /** Without, the first thing to mend is an error: `context_invalid` with its code. */
   readonly repair: boolean;
   readonly note?: NoteRepair;
-  /** Default: what no configuration may exceed. */
+  /** Of what comes of it `maxItems` are taken. Default: any number. */
   readonly limits?: ContextLimits;
 }
 
@@ -51,8 +51,8 @@ class Mending {
   /** Messages and calls: each call will have its result. */
   #count = 0;
 
-  constructor({ target, repair, note, limits = hardContextLimits }: RepairOptions) {
-    this.#maxItems = limits.maxItems;
+  constructor({ target, repair, note, limits }: RepairOptions) {
+    this.#maxItems = limits?.maxItems ?? Number.POSITIVE_INFINITY;
     this.#target = target;
     this.#note = repairNote(repair, note);
     this.#ids = new CallIds(target);

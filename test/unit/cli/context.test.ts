@@ -17,7 +17,7 @@ const summary = {
   ...{ mode: "session", messages: 5, pairs: 1, tokens, hash },
   dropped: { messages: 2, tokens: 40 },
   repairs: { missing_result: 2, bad_call_id: 1 },
-  notes: { compacted: 4 },
+  notes: { not_for_model: 3, compacted: 4, system: 1 },
   warnings: ["above_threshold"],
 };
 const inspected = {
