@@ -142,7 +142,7 @@ export function tooLarge(bytes: number, maxBytes: number): WireError {
   });
 }
 
-function notAllowed(): WireError {
+export function notAllowed(): WireError {
   return new WireError("forbidden", "Reading contexts from this path is not allowed.");
 }
 
