@@ -189,6 +189,19 @@ test("with onError warn the session begins without the context, and says why", a
   expect(leftovers(core).filter((name) => name.includes(".context."))).toEqual([]);
 });
 
+test("a pi that dies of its context fails the creation, or with onError warn begins without it", async () => {
+  await using core = await startCore();
+  core.behave("die-on-context");
+  const before = leftovers(core);
+  await expect(create(core, { document }, { ephemeral: true })).rejects.toMatchObject({ kind: "child_exited" });
+  expect(leftovers(core)).toEqual(before);
+  const session = await create(core, { document, onError: "warn" }, { ephemeral: true });
+  expect(session.info()).toMatchObject({ state: "idle" });
+  expect(session.context.error).toMatchObject({ data: { name: "child_exited" } });
+  expect(session.stored.context).toBeUndefined();
+  expect(leftovers(core)).toEqual(before);
+});
+
 test.each<[string, ContextOption, object, string, number, RegExp]>([
   ["no source", {}, {}, "invalid_params", 400, /exactly one of document, path and fromSession; it has 0/],
   ["two sources", { document, path: "/x" }, {}, "invalid_params", 400, /it has 2/],
