@@ -18,6 +18,7 @@ export function inspectLines(found: Inspected, columns: number | undefined): rea
     ["tokens", `about ${tokens.structured}; as one text about ${tokens.flattened}`],
     ["left out", droppedText(found.dropped) ?? "nothing"],
     ["mended", mended.join(", ") || "nothing"],
+    ...(counts.notes === undefined ? [] : [["changed", notesOf(counts.notes).join(", ")]]),
     ["warnings", warnings.join(", ") || "none"],
     ["hash", found.hash],
   ];
@@ -32,11 +33,19 @@ export function inspectLines(found: Inspected, columns: number | undefined): rea
 }
 
 /** What is worth knowing of a context that a session was given: a line for each rule by which something was mended. */
-export function importLines({ messages, tokens, repairs, dropped, warnings }: ContextSummary): readonly string[] {
+export function importLines({
+  messages,
+  tokens,
+  repairs,
+  notes = {},
+  dropped,
+  warnings,
+}: ContextSummary): readonly string[] {
   const left = droppedText(dropped);
   return [
     `context: ${messages} messages, about ${tokens.structured} tokens`,
     ...Object.entries(repairs).map(([code, count]) => oneLine(`mended: ${count} ${code}`)),
+    ...notesOf(notes, unseen).map((note) => `not as it was: ${note}`),
     ...(left === undefined ? [] : [`left out for the budget: ${left}`]),
     ...warnings.map((warning) => `warning: ${warning}`),
   ];
@@ -44,7 +53,15 @@ export function importLines({ messages, tokens, repairs, dropped, warnings }: Co
 
 /** What of a session is not in a document of it as the session has it: a line for each kind. */
 export function exportLines({ notes }: Result<"context/export">["diagnostics"]): readonly string[] {
-  return Object.entries(notes).map(([kind, count]) => oneLine(`not as it was: ${count} ${kind}`));
+  return notesOf(notes).map((note) => `not as it was: ${note}`);
+}
+
+/** What no model was shown in the session itself, or is shown by each pi again, is not missed. */
+const unseen: ReadonlySet<string> = new Set(["not_for_model", "other_branch", "carrier", "delivery_mark", "system"]);
+
+function notesOf(notes: Readonly<Record<string, number>>, without?: ReadonlySet<string>): readonly string[] {
+  const told = Object.entries(notes).filter(([kind]) => without?.has(kind) !== true);
+  return told.map(([kind, count]) => oneLine(`${count} ${kind}`));
 }
 
 function droppedText({ messages, tokens }: Dropped): string | undefined {

@@ -1,6 +1,7 @@
 import {
   ContextDropped,
   ContextHash,
+  ContextNotes,
   ContextOption,
   ContextRepair,
   ContextRepairCounts,
@@ -64,6 +65,7 @@ export const contextMethods = {
             items: Type.Integer({ minimum: 0 }),
             pairs: Type.Integer({ minimum: 0, description: "Tool calls with their results." }),
             repairs: ContextRepairCounts,
+            notes: Type.Optional(ContextNotes),
           },
           { additionalProperties: false },
         ),

@@ -126,6 +126,11 @@ export const ContextRepairCounts = Type.Record(Type.String(), Type.Integer({ min
   description: "How often each rule was applied; those of 0 are left out.",
 });
 
+export const ContextNotes = Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
+  description:
+    "How often something was met that the model is not given as the document, or the session that it was made of, has it, by the words of `context/export`. Absent: never.",
+});
+
 export const ContextWarnings = Type.Array(Type.Enum(["duplicate_prompt", "above_threshold", "reasoning_dropped"]), {
   maxItems: 3,
   description: "What deserves a look and stops nothing.",
@@ -147,6 +152,7 @@ export const ContextSummary = Type.Object(
     tokens: ContextTokens,
     dropped: ContextDropped,
     repairs: ContextRepairCounts,
+    notes: Type.Optional(ContextNotes),
     warnings: ContextWarnings,
     hash: ContextHash,
   },

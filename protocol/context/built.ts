@@ -1,4 +1,5 @@
 import type { ContextItem, ContextSource, ImagePart, Meta, Repair, RepairCode, TextPart } from "./document.ts";
+import type { NoteCounts } from "./export-notes.ts";
 
 /** Messages as pi has them: complete, so that neither pi nor its statistics stumble over them. Units are pi's. */
 export type BuiltMessage =
@@ -61,6 +62,8 @@ export interface ContextCounts {
   readonly pairs: number;
   /** How often each rule was applied; those of 0 are left out. */
   readonly repairs: Readonly<Partial<Record<RepairCode, number>>>;
+  /** What is not given as the document, or the session that it was made of, has it: {@link ExportNote}. Absent: nothing. */
+  readonly notes?: NoteCounts;
 }
 
 export type ContextWarning = "duplicate_prompt" | "above_threshold" | "reasoning_dropped";

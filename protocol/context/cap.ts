@@ -25,7 +25,10 @@ export function capToolResults(
 /** The caps by the names that tools have, and by those that a repair has given them. */
 function capsByName(perTool: Readonly<Record<string, number | null>>): ReadonlyMap<string, number | null> {
   const given = Object.entries(perTool);
-  return new Map([...given.map(([name, max]) => [acceptedToolName(name), max] as const), ...given]);
+  const repaired = ["", "google"].flatMap((api) =>
+    given.map(([name, max]) => [acceptedToolName(name, { api }), max] as const),
+  );
+  return new Map([...repaired, ...given]);
 }
 
 /** UTF-16 units of all texts. */

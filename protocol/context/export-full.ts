@@ -3,6 +3,7 @@ import type { NoteExport } from "./export-notes.ts";
 import type { Imported } from "./imported.ts";
 import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem } from "./native-entry.ts";
 import type { SessionEntry, SessionTree } from "./session-tree.ts";
+import { UnsignedCalls } from "./signed-items.ts";
 
 /** The whole tree: each entry that is not left out is a node. What is below one that is left out hangs at what is above. */
 export function fullNodes(
@@ -17,7 +18,13 @@ export function fullNodes(
   const instructions = systemNodes(tree, imported);
   const system = options.includeInstructions ? instructions : [];
   for (let count = instructions.length - system.length; count > 0; count--) note("system");
-  const conversion: Conversion = { options, note, nodeIdOf: (id) => nameOf(tree.indexOf.get(id)), keptFrom };
+  const conversion: Conversion = {
+    options,
+    note,
+    calls: new UnsignedCalls(),
+    nodeIdOf: (id) => nameOf(tree.indexOf.get(id)),
+    keptFrom,
+  };
   const nodes: ContextNode[] = [...system];
   for (const [index, entry] of tree.entries.entries()) {
     if (isLeftOut[index]) continue;

@@ -27,6 +27,9 @@ export const exportNotes = [
 ] as const;
 export type ExportNote = (typeof exportNotes)[number];
 
+/** How often each was met; those of 0 are left out. */
+export type NoteCounts = Readonly<Partial<Record<ExportNote, number>>>;
+
 export type NoteExport = (note: ExportNote) => void;
 
 /** Counts what is noted; those of 0 are left out. */
@@ -36,7 +39,7 @@ export class ExportNotes {
     this.#counts.set(note, (this.#counts.get(note) ?? 0) + 1);
   };
 
-  get counts(): Readonly<Partial<Record<ExportNote, number>>> {
+  get counts(): NoteCounts {
     return Object.fromEntries(this.#counts);
   }
 }

@@ -5,6 +5,7 @@ import { type Conversion, type ConvertOptions, convertEntry, isCarrier, isSystem
 import { foldSystem } from "./native-system.ts";
 import { projectItems } from "./projection.ts";
 import { pathTo, type SessionEntry, type SessionTree } from "./session-tree.ts";
+import { UnsignedCalls } from "./signed-items.ts";
 
 /** What the model would see at the tree's leaf, in order. No compaction hides what goes up to the entry `heldThrough`. */
 export function projectedItems(
@@ -19,7 +20,13 @@ export function projectedItems(
   const places = new Map(path.map(({ id }, place) => [id, place]));
   const newest = path.findLastIndex(({ type }) => type === "compaction");
   const isLeftOut = path.map((entry) => isCarrier(entry) || isSystem(entry) || isRoot(entry));
-  const conversion: Conversion = { options, note, nodeIdOf: (id) => (places.has(id) ? id : undefined), keptFrom };
+  const conversion: Conversion = {
+    options,
+    note,
+    calls: new UnsignedCalls(),
+    nodeIdOf: (id) => (places.has(id) ? id : undefined),
+    keptFrom,
+  };
   const items = path.flatMap((entry, place): readonly ContextItem[] => {
     const before = instructions(imported.systemBefore.get(entry.id) ?? []);
     if (isLeftOut[place]) {

@@ -1,6 +1,6 @@
 import { CONTEXT_FORMAT, CONTEXT_VERSION, type ContextDocument, type ContextSource } from "./document.ts";
 import { fullNodes } from "./export-full.ts";
-import { type ExportNote, ExportNotes } from "./export-notes.ts";
+import { ExportNotes, type NoteCounts } from "./export-notes.ts";
 import { projectedItems } from "./export-projected.ts";
 import { readImported } from "./imported.ts";
 import type { ConvertOptions } from "./native-entry.ts";
@@ -36,7 +36,7 @@ export interface ExportDiagnostics {
   /** Calls with their results. */
   readonly pairs: number;
   /** How often each was met; those of 0 are left out. */
-  readonly notes: Readonly<Partial<Record<ExportNote, number>>>;
+  readonly notes: NoteCounts;
 }
 
 /**
@@ -52,7 +52,7 @@ export function exportContext(
   const notes = new ExportNotes();
   const tree = readSessionTree(entries, options.leafId, notes.note);
   const convert: ConvertOptions = { includeSystem, includeInstructions, includeReasoning, includeImages };
-  const imported = readImported(tree);
+  const imported = readImported(tree, notes.note);
   const { sessionId } = tree;
   const { origin } = imported;
   const source = {

@@ -6,6 +6,7 @@ import { requireSound } from "./built-check.ts";
 import { capToolResults } from "./cap.ts";
 import type { ContextItem, ContextSource, ContextTarget, Repair, RepairCode } from "./document.ts";
 import { flattenedTokens } from "./estimate.ts";
+import type { NoteCounts } from "./export-notes.ts";
 import { fitContext } from "./fit.ts";
 import { contextBudget, type PrepareOptions } from "./options.ts";
 
@@ -15,6 +16,8 @@ export interface Repaired {
   /** Of the document. */
   readonly nodes: number;
   readonly repairs: RepairLog;
+  /** What was left out of a tree of pi's before the repair. */
+  readonly notes?: NoteCounts;
   readonly source?: ContextSource;
   readonly nodeId?: string;
 }
@@ -26,7 +29,7 @@ export interface RepairLog {
 
 /** Caps the results of tools, fits the items into the budget, and builds the messages. */
 export function finishContext(repaired: Repaired, options: PrepareOptions, target: ContextTarget): PreparedContext {
-  const { nodes, repairs, source, nodeId } = repaired;
+  const { nodes, repairs, notes = {}, source, nodeId } = repaired;
   const capped = capToolResults(repaired.items, options.toolResults ?? {});
   const budget = options.budget === undefined ? contextBudget(options.maxTokens, target) : options.budget;
   const {
@@ -54,6 +57,7 @@ export function finishContext(repaired: Repaired, options: PrepareOptions, targe
       items: items.length,
       pairs: items.filter(({ role }) => role === "toolResult").length,
       repairs: repairs.counts,
+      ...(Object.keys(notes).length === 0 ? {} : { notes }),
     },
     repairs: repairs.listed,
     tokens: { structured, flattened, saved: flattened - structured },

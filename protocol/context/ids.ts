@@ -11,6 +11,7 @@ const refused = /[^A-Za-z0-9_-]/g;
 /** What a model's own service may have given: it is sent back as it came. OpenAI Responses has two, `call_id|item_id`. */
 const ownId = /^[!-~]{1,1024}$/;
 const responsesId = /^[A-Za-z0-9_-]{1,64}(?:\|[A-Za-z0-9_-]{0,64})?$/;
+const beginsAsWord = /^[A-Za-z_]/;
 const hashLength = 8;
 /** Leaves room for `-` and seven digits. */
 const longestBase = 32;
@@ -29,7 +30,7 @@ export function isAcceptedId(id: string, target: ContextTarget): boolean {
 }
 
 /** OpenAI's own, Azure's and those of others. pi takes `_` off the end of the ids that it gives them. */
-export function speaksResponses({ api }: ContextTarget): boolean {
+export function speaksResponses({ api }: Pick<ContextTarget, "api">): boolean {
   return api.includes("responses");
 }
 
@@ -39,8 +40,19 @@ export function acceptedId(id: string): string {
   return `${head}_${hash(id)}`;
 }
 
-export function acceptedToolName(name: string): string {
-  return name === "" ? "tool" : name.slice(0, longestName).replace(refused, "_");
+/** Whether every service takes it as the name of a tool; Google's must begin as a word does. */
+export function isAcceptedToolName(name: string, target: ContextTarget): boolean {
+  return isAcceptedName(name) && (!isGoogle(target) || beginsAsWord.test(name));
+}
+
+export function acceptedToolName(name: string, target: Pick<ContextTarget, "api">): string {
+  if (name === "") return "tool";
+  const isWord = !isGoogle(target) || beginsAsWord.test(name.replace(refused, "_"));
+  return `${isWord ? "" : "_"}${name}`.slice(0, longestName).replace(refused, "_");
+}
+
+function isGoogle({ api }: Pick<ContextTarget, "api">): boolean {
+  return api.startsWith("google");
 }
 
 export function isOwnId(id: string, target: ContextTarget): boolean {
@@ -53,7 +65,7 @@ export function isOwnId(id: string, target: ContextTarget): boolean {
 export function isOwnToolName(name: string, target: ContextTarget): boolean {
   const { api } = target;
   if (speaksResponses(target) || api === "anthropic-messages") return isAcceptedName(name);
-  return name !== "" && name.length <= 256;
+  return name !== "" && name.length <= 256 && (!isGoogle(target) || beginsAsWord.test(name));
 }
 
 /** FNV-1a of 32 bits in hex. */

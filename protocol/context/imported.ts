@@ -1,7 +1,8 @@
 import { type ContextRoot, type EntryExtra, readContextRoot } from "./context-root.ts";
 import { CONTEXT_ROOT_TYPE, type ContextItem, type ContextSource } from "./document.ts";
+import type { NoteExport } from "./export-notes.ts";
 import { isObject } from "./measure.ts";
-import { MAX_DATA_DEPTH, soundData } from "./native-values.ts";
+import { keptObject, MAX_DATA_DEPTH, soundData } from "./native-values.ts";
 import type { SessionTree } from "./session-tree.ts";
 
 /** Levels of a root entry above what a document's item may have in a field. */
@@ -23,7 +24,7 @@ export interface Imported {
 }
 
 /** Reads the root entries of a session back. Only an entry without a parent is one: the daemon writes no others. */
-export function readImported({ entries, parents }: SessionTree): Imported {
+export function readImported({ entries, parents }: SessionTree, note: NoteExport): Imported {
   const roots = new Set<number>();
   const extras = new Map<string, EntryExtra>();
   const systemBefore = new Map<string, ContextItem[]>();
@@ -31,8 +32,10 @@ export function readImported({ entries, parents }: SessionTree): Imported {
   let origin: ContextSource | undefined;
   for (const [index, { type, raw }] of entries.entries()) {
     if (type !== "custom" || raw["customType"] !== CONTEXT_ROOT_TYPE || parents[index] !== -1) continue;
-    const root = readContextRoot(soundData(raw["data"], MAX_DATA_DEPTH + levelsAboveItems));
+    const data = soundData(raw["data"], MAX_DATA_DEPTH + levelsAboveItems);
+    const root = readContextRoot(data);
     if (root === undefined) continue;
+    if (data !== raw["data"]) note("unsound_data");
     roots.add(index);
     take(root);
   }
@@ -46,7 +49,7 @@ export function readImported({ entries, parents }: SessionTree): Imported {
   };
 
   function take(root: ContextRoot): void {
-    origin ??= originOf(root.source);
+    origin ??= originOf(root.source, note);
     for (const [id, extra] of Object.entries(root.entries)) extras.set(id, extra);
     for (const { before, item } of root.system ?? []) {
       const place = before === null ? systemBehind : (systemBefore.get(before) ?? []);
@@ -56,9 +59,10 @@ export function readImported({ entries, parents }: SessionTree): Imported {
   }
 }
 
-function originOf(source: ContextSource | undefined): ContextSource | undefined {
+function originOf(source: ContextSource | undefined, note: NoteExport): ContextSource | undefined {
   const before = source?.["origin"];
-  return isObject(before) && typeof before["kind"] === "string" ? (before as ContextSource) : source;
+  const origin = isObject(before) && typeof before["kind"] === "string" ? before : source;
+  return keptObject(origin, note) as ContextSource | undefined;
 }
 
 function restored(item: ContextItem, extra: EntryExtra | undefined): ContextItem {

@@ -9,6 +9,8 @@ export function isObject(value: unknown): value is Loose {
 export interface Measured {
   /** UTF-8 bytes as JSON without white space, but for what JSON would escape in texts. */
   readonly bytes: number;
+  /** UTF-8 bytes of the longest text that is no field's name. */
+  readonly longestText: number;
   /** Whether there are more levels of objects and arrays than may be; what is below them was not looked at. */
   readonly isTooDeep: boolean;
   /** Whether something is no JSON: a function, a bigint. */
@@ -18,14 +20,18 @@ export interface Measured {
 /** Measures a value. It goes no deeper than `levels`, so that neither depth nor a cycle can exhaust the stack. */
 export function measure(value: unknown, levels: number): Measured {
   let bytes = 0;
+  let longestText = 0;
   let isTooDeep = false;
   let isForeign = false;
   look(value, 0);
-  return { bytes, isTooDeep, isForeign };
+  return { bytes, longestText, isTooDeep, isForeign };
 
   function look(one: unknown, level: number): void {
-    if (typeof one === "string") bytes += utf8Bytes(one) + 2;
-    else if (typeof one === "number") bytes += String(one).length;
+    if (typeof one === "string") {
+      const length = utf8Bytes(one);
+      bytes += length + 2;
+      if (length > longestText) longestText = length;
+    } else if (typeof one === "number") bytes += String(one).length;
     else if (typeof one !== "object" || one === null) lookAtRest(one);
     else if (level >= levels) isTooDeep = true;
     else if (Array.isArray(one)) {

@@ -2,8 +2,9 @@ import type { ContextCall, ContextPart, ImagePart, Meta, TextPart } from "./docu
 import type { NoteExport } from "./export-notes.ts";
 import { grouped } from "./faults.ts";
 import { isObject, type Loose } from "./measure.ts";
-import { soundObject } from "./native-values.ts";
+import { keptObject, MAX_BLOCK_DEPTH } from "./native-values.ts";
 import { decodedBytes } from "./read-parts.ts";
+import { type UnsignedCalls, unsignedBlock } from "./signed-items.ts";
 
 /** What of a message's content is wanted. */
 export interface ContentOptions {
@@ -39,15 +40,27 @@ export function partsOf(
   return parts;
 }
 
-/** An assistant's content, which it has in blocks. */
-export function assistantContent(content: unknown, options: ContentOptions, note: NoteExport): AssistantContent {
+/**
+ * An assistant's content, which it has in blocks. `calls`, where the ids of items belong to reasoning: hears what the ids
+ * of calls become where that is left out.
+ */
+export function assistantContent(
+  content: unknown,
+  options: ContentOptions,
+  note: NoteExport,
+  calls?: UnsignedCalls,
+): AssistantContent {
   const parts: ContextPart[] = [];
   const toolCalls: ContextCall[] = [];
   const blocks: Meta[] = [];
   let isPlain = true;
-  for (const raw of blocksOf(content, note)) {
-    const block = soundBlock(raw, note);
-    if (block === undefined) continue;
+  const given = blocksOf(content, note);
+  const isUnsigned = calls !== undefined && !options.includeReasoning && given.some(isSignedReasoning);
+  for (const raw of given) {
+    const sound = soundBlock(raw, note);
+    if (sound === undefined) continue;
+    const block = isUnsigned ? unsignedBlock(sound) : sound;
+    if (block["type"] === "toolCall") calls?.note(sound["id"], block["id"]);
     const call = callOf(block);
     const part = textOf(block) ?? reasoningOf(block);
     if (part?.type === "reasoning" && !options.includeReasoning) {
@@ -62,6 +75,10 @@ export function assistantContent(content: unknown, options: ContentOptions, note
       call === undefined ? part?.type === "text" && toolCalls.length === 0 && isBare(block, 2) : isBare(block, 4);
   }
   return { content: parts, ...(toolCalls.length > 0 ? { toolCalls } : {}), ...(isPlain ? {} : { blocks }) };
+}
+
+function isSignedReasoning({ type, thinkingSignature }: Loose): boolean {
+  return type === "thinking" && typeof thinkingSignature === "string";
 }
 
 /** Whether a block has nothing but the fields that the format has. */
@@ -86,14 +103,12 @@ function blocksOf(content: unknown, note: NoteExport): readonly Loose[] {
 /** A call keeps its place even where its arguments cannot be kept. */
 function soundBlock(raw: Loose, note: NoteExport): Meta | undefined {
   if (raw["type"] !== "toolCall") {
-    const block = soundObject(raw);
-    if (block === undefined) note("unsound_data");
-    return block;
+    return keptObject(raw, note, MAX_BLOCK_DEPTH);
   }
   const { arguments: given, ...others } = raw;
-  const rest = soundObject(others);
-  const sound = soundObject(given);
-  if (rest === undefined || sound === undefined) note("unsound_data");
+  const rest = keptObject(others, note, MAX_BLOCK_DEPTH);
+  const sound = keptObject(given, note);
+  if (sound === undefined && !isObject(given)) note("unsound_data");
   return { ...(rest ?? { type: "toolCall", id: raw["id"], name: raw["name"] }), arguments: sound ?? {} };
 }
 
@@ -112,7 +127,7 @@ function reasoningOf({ type, thinking, thinkingSignature, redacted }: Loose): Co
     type: "reasoning",
     text: typeof thinking === "string" ? thinking : "",
     ...(typeof thinkingSignature === "string" ? { signature: thinkingSignature } : {}),
-    ...(redacted === true ? { redacted } : {}),
+    ...(typeof redacted === "boolean" ? { redacted } : {}),
   };
 }
 

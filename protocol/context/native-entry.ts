@@ -5,8 +5,9 @@ import { isObject, type Loose } from "./measure.ts";
 import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
 import { nativeEventTypes } from "./native-event.ts";
 import { systemText } from "./native-system.ts";
-import { soundData, soundObject } from "./native-values.ts";
+import { keptData, keptObject, MAX_EDIT_BLOCK_DEPTH, MAX_FIELD_DEPTH } from "./native-values.ts";
 import { type SessionEntry, timeOf } from "./session-tree.ts";
+import { hasSignedItems, type UnsignedCalls } from "./signed-items.ts";
 
 export interface ConvertOptions extends ContentOptions {
   readonly includeSystem: boolean;
@@ -20,6 +21,8 @@ export interface Conversion {
   readonly note: NoteExport;
   /** What the item of another entry is called, for entries that point at others; undefined: there is none. */
   readonly nodeIdOf: (entryId: string) => string | undefined;
+  /** What calls are named whose reasoning is left out. */
+  readonly calls: UnsignedCalls;
   /** From where on a compaction keeps what was before it, as fields of its `meta.native`. */
   readonly keptFrom: (entry: SessionEntry) => Meta;
 }
@@ -89,13 +92,13 @@ function convertMessage(entry: SessionEntry, message: Loose, conversion: Convers
   }
 }
 
-function convertAssistant(message: Loose, timestamp: number, { options, note }: Conversion): ContextItem {
+function convertAssistant(message: Loose, timestamp: number, { options, note, calls }: Conversion): ContextItem {
   const { api, provider, model, stopReason } = message;
-  const usage = soundObject(message["usage"]);
+  const usage = keptObject(message["usage"], note, MAX_FIELD_DEPTH);
   const isNamed = typeof api === "string" && typeof provider === "string" && typeof model === "string";
   return {
     role: "assistant",
-    ...assistantContent(message["content"], options, note),
+    ...assistantContent(message["content"], options, note, hasSignedItems(api) ? calls : undefined),
     timestamp,
     ...(isNamed ? { model: { api, provider, id: model } } : {}),
     ...(typeof stopReason === "string" ? { stopReason } : {}),
@@ -106,16 +109,15 @@ function convertAssistant(message: Loose, timestamp: number, { options, note }: 
 
 const assistantFields = ["role", "content", "api", "provider", "model", "usage", "stopReason", "timestamp"];
 
-function convertResult(message: Loose, timestamp: number, { options, note }: Conversion): ContextItem {
+function convertResult(message: Loose, timestamp: number, { options, note, calls }: Conversion): ContextItem {
   const { toolCallId, toolName, isError } = message;
-  const usage = soundObject(message["usage"]);
-  const details = soundData(message["details"]);
-  if (details === undefined && message["details"] !== undefined) note("unsound_data");
+  const usage = keptObject(message["usage"], note, MAX_FIELD_DEPTH);
+  const details = keptData(message["details"], note, MAX_FIELD_DEPTH);
   return {
     role: "toolResult",
     content: partsOf(message["content"], options, note),
     timestamp,
-    ...(typeof toolCallId === "string" ? { toolCallId } : {}),
+    ...(typeof toolCallId === "string" ? { toolCallId: calls.idOf(toolCallId) } : {}),
     ...(typeof toolName === "string" ? { toolName } : {}),
     isError: isError === true,
     ...(details === undefined ? {} : { details }),
@@ -159,8 +161,7 @@ function branchSummary(raw: Loose, timestamp: number, conversion: Conversion): C
 }
 
 function summaryFields({ details, fromHook }: Loose, { note }: Conversion): Meta {
-  const sound = soundData(details);
-  if (sound === undefined && details !== undefined) note("unsound_data");
+  const sound = keptData(details, note);
   return {
     ...(sound === undefined ? {} : { details: sound }),
     ...(typeof fromHook === "boolean" ? { fromHook } : {}),
@@ -174,9 +175,12 @@ function customMessage(raw: Loose, timestamp: number, { options, note }: Convers
   const { [DELIVERY_MARK]: mark, ...unmarked } = isObject(raw["details"]) ? raw["details"] : {};
   if (mark !== undefined) note("delivery_mark");
   const given = mark === undefined ? raw["details"] : Object.keys(unmarked).length > 0 ? unmarked : undefined;
-  const details = soundData(given);
-  if (details === undefined && given !== undefined) note("unsound_data");
-  if (customType === CONTEXT_EVENT_TYPE && isObject(details)) return documentEvent(content, details, timestamp);
+  if (customType === CONTEXT_EVENT_TYPE && isObject(given)) {
+    // Its own `meta` is a level further down.
+    const fields = keptObject(given, note, MAX_FIELD_DEPTH + 1);
+    if (fields !== undefined) return documentEvent(content, fields, timestamp);
+  }
+  const details = keptData(given, note);
   const type = isText(customType) ? customType : "unnamed";
   const native = {
     type: "custom_message",
@@ -218,7 +222,7 @@ function replacementOf({ replacement }: Loose, options: ContentOptions, note: No
   const { content } = replacement;
   if (!Array.isArray(content)) return { replacement: { content: isText(content) ? content : [] } };
   const wanted = content.flatMap((block): readonly unknown[] => {
-    const sound = soundObject(block);
+    const sound = keptObject(block, note, MAX_EDIT_BLOCK_DEPTH);
     if (sound === undefined) return [];
     if (sound["type"] === "thinking") return options.includeReasoning ? [sound] : [];
     return sound["type"] === "image" ? partsOf([sound], options, note) : [sound];
@@ -234,8 +238,7 @@ function event(eventType: string, content: ContextItem["content"], timestamp: nu
 function rest(raw: Loose, named: readonly string[], note: NoteExport): Meta {
   const fields = Object.entries(raw).flatMap(([field, value]) => {
     if (named.includes(field) || field === "__proto__" || field === "type") return [];
-    const sound = soundData(value);
-    if (sound === undefined && value !== undefined) note("unsound_data");
+    const sound = keptData(value, note);
     return sound === undefined ? [] : [[field, sound] as const];
   });
   return Object.fromEntries(fields);

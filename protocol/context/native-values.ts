@@ -1,8 +1,18 @@
 import type { Meta } from "./document.ts";
+import type { NoteExport } from "./export-notes.ts";
 import { isObject } from "./measure.ts";
 
-/** Levels of objects and arrays that are kept of what others have put into an entry; documents are held to it too. */
+/**
+ * Levels of objects and arrays that are kept of what others have put into an entry: no document may have more. Here in a
+ * call's arguments, in a field of `meta.native`, and where nothing else is said.
+ */
 export const MAX_DATA_DEPTH = 64;
+/** In a field of an item. */
+export const MAX_FIELD_DEPTH = MAX_DATA_DEPTH + 2;
+/** In one of an item's blocks. */
+export const MAX_BLOCK_DEPTH = MAX_DATA_DEPTH + 1;
+/** In a block of what an edit puts in the place of a message. */
+export const MAX_EDIT_BLOCK_DEPTH = MAX_DATA_DEPTH - 2;
 
 /**
  * Foreign data that can be written as JSON and read again by anyone: no deeper than `maxDepth` levels, without keys
@@ -15,9 +25,16 @@ export function soundData(value: unknown, maxDepth = MAX_DATA_DEPTH): unknown {
   return JSON.parse(JSON.stringify(value, (key, held: unknown) => (key === "__proto__" ? undefined : held)));
 }
 
+/** The same, where it is noted what cannot be kept as it is. */
+export function keptData(value: unknown, note: NoteExport, maxDepth = MAX_DATA_DEPTH): unknown {
+  const sound = soundData(value, maxDepth);
+  if (sound !== value) note("unsound_data");
+  return sound;
+}
+
 /** The same of an object; `undefined` for anything else. */
-export function soundObject(value: unknown): Meta | undefined {
-  const sound = isObject(value) ? soundData(value) : undefined;
+export function keptObject(value: unknown, note: NoteExport, maxDepth = MAX_DATA_DEPTH): Meta | undefined {
+  const sound = isObject(value) ? keptData(value, note, maxDepth) : undefined;
   return isObject(sound) ? sound : undefined;
 }
 

@@ -7,10 +7,12 @@ import {
   type Meta,
 } from "./document.ts";
 import { type ContextLimits, hardContextLimits } from "./limits.ts";
+import { nativeEventOf, plainText } from "./native-event.ts";
 import { projectItems } from "./projection.ts";
 import { asRead } from "./read-document.ts";
 import { repairItems } from "./repair.ts";
 import { contextForStructured, type SelectOptions } from "./select.ts";
+import { hasSignedItems, UnsignedCalls, unsignedBlock, unsignedId } from "./signed-items.ts";
 
 export interface NormaliseOptions {
   /** Default: the document's `leafId`. */
@@ -36,17 +38,37 @@ export function normalise(value: unknown, target: ContextTarget, options: Normal
   const selected = projectItems(contextForStructured(document, nodeId, { until, limits }));
   const { source } = document;
   const items: ContextItem[] = [];
-  for (const item of repairItems(selected, { target, repair: true })) {
+  const calls = new UnsignedCalls();
+  for (const item of repairItems(selected, { target, repair: true, limits })) {
     if (item.role === "system" && !includeSystem) continue;
-    items.push(plain(includeReasoning ? item : withoutReasoning(item)));
+    items.push(plain(withOneText(includeReasoning ? item : withoutReasoning(item, calls))));
   }
   return { format: CONTEXT_FORMAT, version: CONTEXT_VERSION, ...(source === undefined ? {} : { source }), items };
 }
 
-function withoutReasoning(item: ContextItem): ContextItem {
+function withoutReasoning(item: ContextItem, calls: UnsignedCalls): ContextItem {
+  if (item.role === "toolResult") return calls.result(item);
   const content = item.content.filter(({ type }) => type !== "reasoning");
-  const blocks = item.blocks?.filter(({ type }) => type !== "thinking");
-  return { ...item, content, ...(blocks === undefined ? {} : { blocks }) };
+  const isUnsigned =
+    hasSignedItems(item.model?.api) &&
+    item.content.some((part) => part.type === "reasoning" && part.signature !== undefined);
+  const rest = item.blocks?.filter(({ type }) => type !== "thinking");
+  const blocks = isUnsigned ? rest?.map(unsignedBlock) : rest;
+  const toolCalls = isUnsigned ? item.toolCalls?.map((call) => ({ ...call, id: unsignedId(call.id) })) : item.toolCalls;
+  calls.add(item.toolCalls ?? [], toolCalls ?? []);
+  return {
+    ...item,
+    content,
+    ...(blocks === undefined ? {} : { blocks }),
+    ...(toolCalls === undefined ? {} : { toolCalls }),
+  };
+}
+
+/** What of pi's own has one text has the texts as one. */
+function withOneText(item: ContextItem): ContextItem {
+  const native = nativeEventOf(item);
+  if (native === undefined || native.type === "custom_message" || item.content.length < 2) return item;
+  return { ...item, content: [{ type: "text", text: plainText(item) ?? "" }] };
 }
 
 /** Without blocks that say no more than `content` and `toolCalls`: texts first, then calls, and nothing of a provider's. */

@@ -1,6 +1,7 @@
 import { chosenItems } from "./build.ts";
 import type { PreparedContext } from "./built.ts";
 import type { ContextTarget, Repair, RepairCode } from "./document.ts";
+import { ExportNotes } from "./export-notes.ts";
 import { repairNote } from "./faults.ts";
 import { finishContext } from "./finish.ts";
 import type { ContextLimits } from "./limits.ts";
@@ -35,15 +36,17 @@ export function prepareContext(
     counts[found.code] = (counts[found.code] ?? 0) + 1;
     if (listed.length < maxListedRepairs) listed.push(found);
   });
-  const selected = projectItems(contextForStructured(document, nodeId, { until, note, limits }));
+  const notes = new ExportNotes();
+  const selected = projectItems(contextForStructured(document, nodeId, { until, note, limits }), notes);
   // Before the repair: what is left out here must not leave a conversation behind that begins with an answer.
-  const items = repairItems(chosenItems(selected, options), { target, repair, note });
+  const items = repairItems(chosenItems(selected, options), { target, repair, note, limits });
   const { source, nodes, items: given } = document;
   return finishContext(
     {
       items,
       nodes: (nodes ?? given ?? []).length,
       repairs: { listed, counts },
+      notes: notes.counts,
       ...(source === undefined ? {} : { source }),
       ...(nodeId === undefined ? {} : { nodeId }),
     },

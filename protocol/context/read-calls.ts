@@ -6,9 +6,10 @@ import type { Place } from "./place.ts";
 /** How the arguments of a call may be named, the first that is there counts. */
 export const argumentNames = ["arguments", "toolParams", "params", "input"] as const;
 
-/** The first of some fields that has a value, and which it is. */
+/** The first of some fields that has a value, and which it is; `null` is one where there is no other. */
 export function firstOf(raw: Loose, names: readonly string[]): { readonly field: string; readonly value: unknown } {
-  const field = names.find((name) => Object.hasOwn(raw, name) && raw[name] !== undefined);
+  const given = names.filter((name) => Object.hasOwn(raw, name) && raw[name] !== undefined);
+  const field = given.find((name) => raw[name] !== null) ?? given[0];
   return { field: field ?? (names[0] as string), value: field === undefined ? undefined : raw[field] };
 }
 

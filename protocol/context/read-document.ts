@@ -8,6 +8,7 @@ import {
 } from "./document.ts";
 import { contextInvalid, contextTooLarge, quoted, subject } from "./faults.ts";
 import type { ContextLimits } from "./limits.ts";
+import { checkTexts } from "./long-texts.ts";
 import { isObject, type Loose, measure, utf8Bytes } from "./measure.ts";
 import { Place, type Reading } from "./place.ts";
 import { callAsItem, type EntryFlaws, type ReadEntry, readEntry } from "./read-entry.ts";
@@ -60,6 +61,8 @@ export function readDocument(value: unknown, limits: ContextLimits): ContextDocu
   }
   const flaws = new Map<object, EntryFlaws>();
   const place = { findings, limits };
+  // A walk over them all is needed only where there is one.
+  if (measured.longestText > limits.maxBlockBytes && !measured.isTooDeep) checkAllTexts(lists, place);
   const read =
     lists.nodes === undefined ? readItems(lists.items ?? [], place, flaws) : readNodes(lists.nodes, place, flaws);
   if (measured.isTooDeep) throw tooDeep(levelsAboveArguments + limits.maxArgumentDepth);
@@ -77,6 +80,18 @@ export function readDocument(value: unknown, limits: ContextLimits): ContextDocu
   };
   flawsOfRead.set(document, flaws);
   return document;
+}
+
+function checkAllTexts({ nodes, items = [] }: Lists, where: Reading): void {
+  const list = nodes ?? items;
+  const [field, idField] = nodes === undefined ? ["items", "nodeId"] : ["nodes", "id"];
+  for (let index = 0; index < list.length; index += 1) {
+    const entry = list[index];
+    if (!isObject(entry)) continue;
+    const id = entry[idField];
+    const nodeId = typeof id === "string" && id.length <= longestId ? id : undefined;
+    checkTexts(entry, new Place(where, [...base, field, index], index, nodeId));
+  }
 }
 
 interface Lists {
@@ -115,6 +130,7 @@ function readNodes(
 ): Pick<ContextDocument, "nodes"> {
   const nodes: ContextNode[] = [];
   const ids = new Set<string>();
+  const roots: number[] = [];
   let previous = 0;
   for (let index = 0; index < list.length; index += 1) {
     const raw = list[index];
@@ -128,7 +144,8 @@ function readNodes(
     if (ids.has(id)) throw contextInvalid("duplicate_node", `Two nodes have the id ${quoted(id)}.`, id);
     ids.add(id);
     const { parentId = null } = raw;
-    if (parentId !== null && typeof parentId !== "string") {
+    if (parentId === null) roots.push(index);
+    else if (typeof parentId !== "string") {
       where.findings.add([...path, "parentId"], "a text or null", parentId);
     }
     const place = new Place(where, path, index, id);
@@ -142,6 +159,12 @@ function readNodes(
     };
     nodes.push(node);
     noteFlaws(node, entry, flaws);
+  }
+  // A root may leave the field out where it is the only one. Of several nobody knows which lost what came before it.
+  if (roots.length === 1) return { nodes };
+  for (const index of roots) {
+    const { parentId } = list[index] as Loose;
+    if (parentId === undefined) where.findings.add([...base, "nodes", index, "parentId"], "a text or null", parentId);
   }
   return { nodes };
 }

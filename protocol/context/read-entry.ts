@@ -111,7 +111,7 @@ function readTool(role: "toolCall" | "toolResult", reader: FieldReader): Partial
   const shared = { ...optional("toolCallId", reader.text("toolCallId")), ...optional("toolName", toolName) };
   if (role === "toolResult") return { ...shared, ...optional("isError", reader.flag("isError")) };
   const { field, value } = firstOf(reader.raw, argumentNames);
-  reader.take(field);
+  for (const name of argumentNames) if (name === field || reader.peek(name) === null) reader.take(name);
   return { ...shared, arguments: readArguments(value, reader.at(field)) };
 }
 
@@ -166,10 +166,10 @@ class FieldReader {
     return this.#place.at(name);
   }
 
-  /** The first of the named fields that is there. */
+  /** The first of the named fields that has a value; those beside it that are `null` are as good as absent. */
   text(...names: readonly string[]): string | undefined {
-    const name = names.find((one) => this.has(one)) ?? (names[0] as string);
-    const value = this.take(name);
+    const { field: name, value } = firstOf(this.raw, names);
+    for (const one of names) if (one === name || this.peek(one) === null) this.take(one);
     if (value === undefined || value === null || typeof value === "string") return value ?? undefined;
     this.#misfit(name, "a text", value);
     return undefined;

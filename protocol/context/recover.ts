@@ -90,7 +90,7 @@ function byKey(one: Key, other: Key): number {
 
 /**
  * Which tool nodes beside the path belong to the answer, where an anchor has several: those between it and the one
- * before. Of equal times the place in the document decides.
+ * before. Of equal times the place in the document decides, and of a tool node or answers without a time the place alone.
  */
 function windowOf(
   tree: ContextTree,
@@ -101,8 +101,9 @@ function windowOf(
   if (answer === undefined && tree.at(anchor).role !== "user") return () => true;
   const answers = answer === undefined || reached.includes(answer) ? [...reached] : [...reached, answer];
   if (answers.length === 0 || (answers.length === 1 && answer !== undefined)) return () => true;
+  const isByPlace = answers.some((one) => tree.isUntimed(one));
   const order = (one: number, other: number): number =>
-    tree.at(one).timestamp - tree.at(other).timestamp || one - other;
+    isByPlace || tree.isUntimed(one) ? one - other : tree.at(one).timestamp - tree.at(other).timestamp || one - other;
   answers.sort(order);
   // Where nothing of the path answers: up to the answer whose tools the path ends in, else what is behind the last.
   const end = answer ?? (run.includes(leaf) ? leaf : undefined);
@@ -110,6 +111,8 @@ function windowOf(
   const from = end === undefined ? answers.at(-1) : answers.findLast((place) => order(place, end) < 0);
   const isLast = to === answers.at(-1);
   const isBeforeEnd = (place: number, last: number): boolean =>
-    isLast ? tree.at(place).timestamp <= tree.at(last).timestamp : order(place, last) < 0;
+    isLast
+      ? isByPlace || tree.isUntimed(place) || tree.at(place).timestamp <= tree.at(last).timestamp
+      : order(place, last) < 0;
   return (place) => (from === undefined || order(place, from) > 0) && (to === undefined || isBeforeEnd(place, to));
 }

@@ -1,5 +1,5 @@
 import type { ContextCall, ContextItem, ContextPart, Meta } from "./document.ts";
-import { acceptedId, acceptedToolName, isAcceptedId, isAcceptedName, isOwnId, isOwnToolName } from "./ids.ts";
+import { acceptedId, acceptedToolName, isAcceptedId, isAcceptedToolName, isOwnId, isOwnToolName } from "./ids.ts";
 import { isObject } from "./measure.ts";
 import { ownBlocks, ownParts } from "./own-message.ts";
 import { type ContentRules, isBlank, soundParts, wellFormedJson } from "./repair-content.ts";
@@ -43,12 +43,12 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
   const { isOwn, target, note } = rules;
   const { id: originalId, name: originalName } = call;
   const isGoodId = isOwn ? isOwnId(originalId, target) : isAcceptedId(originalId, target);
-  const isGoodName = isOwn ? isOwnToolName(originalName, target) : isAcceptedName(originalName);
+  const isGoodName = isOwn ? isOwnToolName(originalName, target) : isAcceptedToolName(originalName, target);
   if (!isGoodId) note("bad_call_id", `${rules.name} has a call whose id not every service takes.`);
   if (!isGoodName) note("bad_tool_name", `${rules.name} has a call of a tool whose name not every service takes.`);
   return {
     id: isGoodId ? originalId : acceptedId(originalId),
-    name: isGoodName ? originalName : acceptedToolName(originalName),
+    name: isGoodName ? originalName : acceptedToolName(originalName, target),
     arguments: wellFormedJson(call.arguments, rules),
     originalId,
     originalName,

@@ -1,6 +1,7 @@
 import type { ContextCall, ContextItem, ContextTarget, NoteRepair } from "./document.ts";
-import { contextInvalid, quoted, repairNote, subject } from "./faults.ts";
+import { contextInvalid, contextTooLarge, quoted, repairNote, subject } from "./faults.ts";
 import { CallIds, isModel } from "./ids.ts";
+import type { ContextLimits } from "./limits.ts";
 import { OwnItems } from "./own-message.ts";
 import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
 import { isTime, timeBehind } from "./read-entry.ts";
@@ -12,6 +13,8 @@ export interface RepairOptions {
   /** Without, the first thing to mend is an error: `context_invalid` with its code. */
   readonly repair: boolean;
   readonly note?: NoteRepair;
+  /** Of what comes of it `maxItems` are taken. Default: any number. */
+  readonly limits?: ContextLimits;
 }
 
 const noResult = "No result was recorded; the call was interrupted.";
@@ -22,7 +25,8 @@ const beginning = "(The conversation starts here.)";
  * names are those that all accept, nothing is empty, and the first message is not the assistant's. What is the target's
  * own keeps its ids, names and blocks. Mending what has been mended changes nothing.
  *
- * Throws `context_invalid`: `nothing_selected` where nothing is left, and with `repair: false` the code of a rule.
+ * Throws `context_invalid`: `nothing_selected` where nothing is left, and with `repair: false` the code of a rule;
+ * `context_too_large` where there are too many items with the results that calls without one get.
  */
 export function repairItems(items: readonly ContextItem[], options: RepairOptions): readonly ContextItem[] {
   const mending = new Mending(options);
@@ -43,8 +47,12 @@ class Mending {
   /** The last message that is not the system's. */
   #tail: Turn | undefined;
   #time = 0;
+  readonly #maxItems: number;
+  /** Messages and calls: each call will have its result. */
+  #count = 0;
 
-  constructor({ target, repair, note }: RepairOptions) {
+  constructor({ target, repair, note, limits }: RepairOptions) {
+    this.#maxItems = limits?.maxItems ?? Number.POSITIVE_INFINITY;
     this.#target = target;
     this.#note = repairNote(repair, note);
     this.#ids = new CallIds(target);
@@ -204,6 +212,12 @@ class Mending {
   }
 
   #push(turn: Turn): void {
+    this.#count += 1 + turn.uses.length;
+    const limit = this.#maxItems;
+    if (this.#count > limit) {
+      const key = "context.maxItems";
+      throw contextTooLarge({ what: "The context", unit: "items or more", count: this.#count, limit, key });
+    }
     this.#turns.push(turn);
     if (turn.item.role !== "system") this.#tail = turn;
   }

@@ -53,12 +53,12 @@ function selectNodes(document: ContextDocument, named: string | undefined, optio
   if (nodeId === undefined) {
     throw contextInvalid("nothing_selected", 'The document has no "leafId": name the node with "nodeId".');
   }
-  const tree = new ContextTree(document.nodes ?? []);
+  const flaws = flawsOf(document);
+  const tree = new ContextTree(document.nodes ?? [], (node) => flaws?.get(node)?.badTimestamp === true);
   const path = tree.pathTo(nodeId);
   const leaf = tree.at(path.at(-1) ?? 0);
   const leavesOut = leafIsLeftOut(leaf.role, options.until);
   const list = new ItemList(options.limits, (node) => tree.parentOf(node));
-  const flaws = flawsOf(document);
   const take = (node: ContextNode): void => {
     if (leavesOut && node === leaf) return;
     noteFlaws(flaws?.get(node), 0, node.id, options.note);

@@ -13,8 +13,12 @@ export class ContextTree {
   readonly #firstChild: Int32Array;
   readonly #nextSibling: Int32Array;
 
-  constructor(nodes: readonly ContextNode[]) {
+  readonly #isUntimed: (node: ContextNode) => boolean;
+
+  /** `isUntimed`: whether a node came without a time, so that its own says nothing. */
+  constructor(nodes: readonly ContextNode[], isUntimed: (node: ContextNode) => boolean = () => false) {
     this.nodes = nodes;
+    this.#isUntimed = isUntimed;
     for (let place = 0; place < nodes.length; place += 1) this.#places.set(this.at(place).id, place);
     this.#firstChild = new Int32Array(nodes.length).fill(-1);
     this.#nextSibling = new Int32Array(nodes.length).fill(-1);
@@ -25,6 +29,10 @@ export class ContextTree {
     const node = this.nodes[place];
     if (node === undefined) throw new RangeError(`no node at ${place}`);
     return node;
+  }
+
+  isUntimed(place: number): boolean {
+    return this.#isUntimed(this.at(place));
   }
 
   parentOf({ parentId }: ContextNode): ContextNode | undefined {

@@ -30,7 +30,7 @@ function shape(content: JsonObject, index: number): readonly Violation[] {
       : [refuse(`* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.`)]),
     ...parts.flatMap((part, n) => {
       const named = part["functionCall"] ?? part["functionResponse"];
-      if (!isObject(named) || isIdentifier(named["name"])) return [];
+      if (!isObject(named) || isFunctionName(named["name"])) return [];
       return [refuse(`* GenerateContentRequest.contents[${index}].parts[${n}].function.name: [INVALID_ARGUMENT]`)];
     }),
   ];
@@ -38,10 +38,14 @@ function shape(content: JsonObject, index: number): readonly Violation[] {
 
 function declaration(tool: number): (declared: JsonObject, index: number) => readonly Violation[] {
   return (declared, index) => {
-    if (isIdentifier(declared["name"])) return [];
+    if (isFunctionName(declared["name"])) return [];
     const at = `GenerateContentRequest.tools[${tool}].function_declarations[${index}].name`;
     return [refuse(`* ${at}: Invalid function name. Must start with a letter or an underscore.`)];
   };
+}
+
+function isFunctionName(name: unknown): boolean {
+  return isIdentifier(name) && /^[A-Za-z_]/.test(name);
 }
 
 interface Turn {

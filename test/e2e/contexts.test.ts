@@ -93,7 +93,9 @@ test("every API is given the same past, whether it lies in the session's file or
   await using stage = await startStage();
   for (const name of names) {
     const model = `${name}/model-1`;
+    const dryRun = await stage.client.call("context/inspect", { model, context: whole });
     const made = await create(stage, { model, context: whole });
+    expect(await stage.client.call("context/inspect", { sessionId: made.sessionId })).toEqual(dryRun);
     expect(made.context).toMatchObject({ mode: "session", nodes: 8, messages: 6, pairs: 2, warnings: [] });
     const { sessionId } = made;
     const stats = await stage.client.call("session/getStats", { sessionId });
@@ -188,6 +190,11 @@ test("an ephemeral session whose pi dies has its context again, and session/upda
   expect((await stage.client.call("context/export", { sessionId })).document).toMatchObject({
     items: expect.arrayContaining([expect.objectContaining({ role: "event", eventType: "git.push" })]),
   });
+  const copy = await create(stage, { context: { fromSession: { sessionId } } });
+  const inCopy = await prompted(stage, copy.sessionId, "Three.");
+  const answered = ["assistant", expect.any(String)];
+  expect(conversation(inCopy)).toEqual([...past, ["user", "Two."], answered, ["user", "Three."]]);
+  expect(inCopy.countText("Answer in rhymes.")).toBe(1);
 });
 
 test("a first prompt that repeats the last words of the past is told of, and the past that is too large is cut", async () => {

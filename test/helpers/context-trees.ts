@@ -20,7 +20,7 @@ export interface MadeTree {
 export interface TreeOptions {
   /** How often something is wrong, from 0 to 1. Default 0.08. */
   readonly flaws?: number;
-  /** The target; by default one of three, at random. */
+  /** The target; by default one of four, at random. */
   readonly target?: ContextTarget;
   /** Turns at most. Default 5. */
   readonly turns?: number;
@@ -32,6 +32,7 @@ const contextTargets: readonly ContextTarget[] = [
   { api: "anthropic-messages", provider: "anthropic", id: "claude", takesImages: true },
   { api: "openai-completions", provider: "openai", id: "gpt", takesImages: false },
   { api: "openai-responses", provider: "openai", id: "gpt", takesImages: true },
+  { api: "google-generative-ai", provider: "google", id: "gemini-flash", takesImages: true },
 ];
 
 const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -301,7 +302,7 @@ class TreeMaker {
 
   #toolName(): string {
     if (!this.#fails()) return this.#random.pick(["bash", "read", "edit"]);
-    return this.#random.pick(["", "a b", "mcp.server/tool", "z".repeat(80), "constructor"]);
+    return this.#random.pick(["", "a b", "mcp.server/tool", "z".repeat(80), "constructor", "7zip", "-x"]);
   }
 
   #argumentField(): Record<string, unknown> {

@@ -47,6 +47,7 @@ function callFaults({ item }: Message, target: ContextTarget): string[] {
     const sent = isOfTarget(item, target) ? (id.split("|")[0] ?? "") : id;
     if (!/^[A-Za-z0-9_-]{1,64}$/.test(sent)) found.push(`id ${id}`);
     if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) found.push(`name ${name}`);
+    if (target.api === "google-generative-ai" && /^[0-9-]/.test(name)) found.push(`name ${name}`);
     if (typeof given !== "object" || given === null || Array.isArray(given)) found.push("arguments");
   }
   return found;

@@ -254,9 +254,10 @@ export class Contexts {
         code: "nothing_selected",
       });
     }
-    const { mode, messages: _messages, nodes, items, pairs, repairs: counted, ...facts } = context.summary;
+    const { mode, messages: _messages, nodes, items, pairs, repairs: counted, notes, ...facts } = context.summary;
     const repairs = ((await this.#kept.repairs(sessionId)) ?? []) as Result<"context/inspect">["repairs"];
-    return { mode, counts: { nodes, items, pairs, repairs: counted }, repairs, ...facts };
+    const counts = { nodes, items, pairs, repairs: counted, ...(notes === undefined ? {} : { notes }) };
+    return { mode, counts, repairs, ...facts };
   }
 
   async #work(
@@ -308,10 +309,11 @@ function modeOf({ mode = "auto" }: ContextOption, ephemeral: boolean): ContextSu
 
 function summaryOf(mode: ContextSummary["mode"], facts: PreparedFacts): ContextSummary {
   const { counts, tokens, dropped, warnings, hash, messages } = facts;
-  const { pairs, repairs, nodes, items } = counts;
+  const { pairs, repairs, notes, nodes, items } = counts;
   return {
     ...{ mode, nodes, items, messages, pairs, tokens, dropped, hash },
     repairs: repairs as ContextSummary["repairs"],
+    ...(notes === undefined ? {} : { notes: notes as NonNullable<ContextSummary["notes"]> }),
     warnings: [...warnings],
   };
 }

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import type { BuiltMessage, HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
+import type { BuiltMessage, ContextCounts, HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
 import type { ContextSource, ContextTarget, Repair } from "../../../protocol/context/document.ts";
 import { type ExportDiagnostics, exportContext } from "../../../protocol/context/export.ts";
+import type { ExportNote, NoteCounts } from "../../../protocol/context/export-notes.ts";
 import type { ContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOptions } from "../../../protocol/context/options.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
@@ -90,9 +91,10 @@ export function perform<W extends Work>(work: W): Outcome<W> {
 }
 
 function prepare({ source, options, target, budget, threshold, limits, as }: PrepareWork): Prepared {
-  const value = source.kind === "document" ? parsed(source.bytes) : documentOf(source);
+  const { value, notes } = source.kind === "document" ? { value: parsed(source.bytes), notes: {} } : documentOf(source);
   const prepared = prepareContext(value, { ...options, budget }, target, limits);
-  const { messages, counts, repairs, tokens, dropped, hash } = prepared;
+  const { messages, repairs, tokens, dropped, hash } = prepared;
+  const counts = withNotes(prepared.counts, notes);
   const isAbove = threshold !== undefined && tokens.structured > threshold;
   const warnings = [...new Set([...prepared.warnings, ...(isAbove ? ["above_threshold" as const] : [])])];
   const unanswered = unansweredText(messages);
@@ -128,7 +130,10 @@ function exported({ bytes, options, source }: ExportWork): Exported {
   return { diagnostics, bytes: text, sha256: createHash("sha256").update(text).digest("hex") };
 }
 
-function documentOf({ bytes, leafId, source, heldThrough }: WorkSource & { readonly kind: "session" }): unknown {
+function documentOf({ bytes, leafId, source, heldThrough }: WorkSource & { readonly kind: "session" }): {
+  readonly value: unknown;
+  readonly notes: NoteCounts;
+} {
   const options = {
     includeReasoning: true,
     includeInstructions: true,
@@ -136,7 +141,18 @@ function documentOf({ bytes, leafId, source, heldThrough }: WorkSource & { reado
     ...(leafId === undefined ? {} : { leafId }),
     ...(heldThrough === undefined ? {} : { heldThrough }),
   };
-  return exportContext(entriesIn(bytes), options).document;
+  const { document, diagnostics } = exportContext(entriesIn(bytes), options);
+  return { value: document, notes: diagnostics.notes };
+}
+
+/** With what an export has left out before. */
+function withNotes(counts: ContextCounts, before: NoteCounts): ContextCounts {
+  const { notes = {} } = counts;
+  const sums = [...new Set([...Object.keys(before), ...Object.keys(notes)] as ExportNote[])].map((note) => [
+    note,
+    (before[note] ?? 0) + (notes[note] ?? 0),
+  ]);
+  return sums.length === 0 ? counts : { ...counts, notes: Object.fromEntries(sums) as NoteCounts };
 }
 
 /** The texts of V8's own errors quote what they have read. */

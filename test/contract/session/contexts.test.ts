@@ -68,6 +68,21 @@ test("a session begins with a file that has the context: a header, the root entr
   expect(existsSync(file)).toBe(true);
 });
 
+test("nothing of a document is in what a process list shows of pi, whatever way it takes", async () => {
+  await using core = await startCore();
+  for (const ephemeral of [false, true]) {
+    const { state } = await create(core, { document }, { ephemeral });
+    if (state.kind !== "idle") throw new Error(state.kind);
+    const { pid } = state.child;
+    const shown = ["cmdline", "environ"].map((name) => readFileSync(`/proc/${pid}/${name}`, "utf8")).join();
+    expect(shown).toContain("--mode\0rpc");
+    for (const text of ["What is 2+2?", "It is 4."]) {
+      expect(shown).not.toContain(text);
+      expect(shown).not.toContain(Buffer.from(text).toString("base64").slice(0, 8));
+    }
+  }
+});
+
 test("a call that is made again under its id gives the session as it is, with its context", async () => {
   await using core = await startCore();
   const id = "0190aaaa-0000-7000-8000-000000000001";

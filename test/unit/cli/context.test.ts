@@ -17,11 +17,12 @@ const summary = {
   ...{ mode: "session", messages: 5, pairs: 1, tokens, hash },
   dropped: { messages: 2, tokens: 40 },
   repairs: { missing_result: 2, bad_call_id: 1 },
+  notes: { not_for_model: 3, compacted: 4, system: 1 },
   warnings: ["above_threshold"],
 };
 const inspected = {
   mode: "session",
-  counts: { nodes: 9, items: 5, pairs: 1, repairs: { missing_result: 2 } },
+  counts: { nodes: 9, items: 5, pairs: 1, repairs: { missing_result: 2 }, notes: { failed_answer: 1, edited: 2 } },
   repairs: [{ code: "missing_result", nodeId: "n\n4", detail: "No result." }],
   ...{ tokens, dropped: { messages: 0, tokens: 0 }, warnings: [], hash },
 };
@@ -108,6 +109,7 @@ test("importing a document makes a session of it: its id is on stdout, and a lin
       "context: 5 messages, about 120 tokens",
       "mended: 2 missing_result",
       "mended: 1 bad_call_id",
+      "not as it was: 4 compacted",
       "left out for the budget: 2 messages, about 40 tokens",
       "warning: above_threshold\n",
     ].join("\n"),
@@ -161,6 +163,7 @@ test("inspecting tells what a document comes to, each thing mended on a line of 
     "tokens    about 120; as one text about 150",
     "left out  nothing",
     "mended    2 missing_result",
+    "changed   1 failed_answer, 2 edited",
     "warnings  none",
     `hash      ${hash}`,
     "missing_result n | 4: No result.",

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { type ContextLimits, defaultContextLimits } from "../../../protocol/context/limits.ts";
+import { prepareContext } from "../../../protocol/context/prepare.ts";
 import { readDocument } from "../../../protocol/context/read-document.ts";
 import { contextForStructured } from "../../../protocol/context/select.ts";
-import { answer, call, calling, chain, list, png, type Raw, refusal, result, tree, user } from "./documents.ts";
+import { answer, call, calling, chain, list, png, type Raw, refusal, result, target, tree, user } from "./documents.ts";
 
 function read(value: unknown, limits: Partial<ContextLimits> = {}) {
   return readDocument(value, { ...defaultContextLimits, ...limits });
@@ -51,6 +52,14 @@ describe("shape", () => {
       "a parent that is no text",
       chain({ ...user, parentId: 5 }),
       "context.document.nodes[0].parentId: expected a text or null; got 5",
+    ],
+    [
+      "no parent",
+      tree([
+        { id: "a", parentId: null, ...user },
+        { id: "b", parent: "a", ...user },
+      ]),
+      "context.document.nodes[1].parentId: expected a text or null; got nothing",
     ],
     [
       "content",
@@ -238,6 +247,26 @@ describe("what cannot be mended", () => {
   });
 });
 
+test("a spelling that is null gives way to another that is there", () => {
+  const plain = read(chain(user, call("a", { arguments: { a: 1 } }), result("a")));
+  const nodes = (plain.nodes ?? []).map(({ id, parentId, timestamp, ...node }) => ({
+    id,
+    parentId,
+    timestamp,
+    ...node,
+  }));
+  const spelled = chain(
+    user,
+    { role: "toolCall", toolCallId: "a", toolName: null, name: "bash", arguments: null, params: { a: 1 } },
+    { role: "toolResult", toolCallId: "a", toolName: null, name: "bash", result: null, content: "ok" },
+  );
+  expect(read(spelled).nodes).toEqual(nodes);
+  const calls = [{ id: null, toolCallId: "a", name: null, toolName: "bash", arguments: null, input: { a: 1 } }];
+  expect(read(chain(user, { role: "assistant", toolCalls: calls })).nodes?.[1]?.toolCalls).toEqual([
+    { id: "a", name: "bash", arguments: { a: 1 } },
+  ]);
+});
+
 describe("limits", () => {
   const big = "x".repeat(101);
   const bytes = (count: number) => Buffer.alloc(count).toString("base64");
@@ -298,6 +327,23 @@ describe("limits", () => {
     expect(refused.message).toEqual(typeof message === "string" ? message : expect.stringMatching(message));
   });
 
+  const model = { api: "a", provider: "p", id: "m" };
+  test.each<[string, Raw]>([
+    ["arguments", call("a", { arguments: { content: ["", big] } })],
+    ["a call's arguments", { role: "assistant", toolCalls: [{ id: "a", name: "x", arguments: { big } }] }],
+    ["details", result("a", "", { details: { big } })],
+    ["a signature", { ...answer, content: [{ type: "reasoning", text: "", signature: big }] }],
+    ["blocks", { ...answer, model, blocks: [{ type: "thinking", thinking: "", thinkingSignature: big }] }],
+    ["meta", { ...answer, other: { big } }],
+    ["an image that is too large", { ...answer, other: { type: "image", data: "x".repeat(400) } }],
+  ])("a text is bounded in %s too", (_, node) => {
+    const limits = { maxBlockBytes: 100, maxImageBytes: 200 };
+    expect(refusal(() => read(chain(user, node), limits)).message).toMatch(
+      /^A text of node "n1" has (101|400) bytes; the limit is 100 \(context\.maxBlockBytes\)\.$/,
+    );
+    expect(read(chain(user, node)).nodes).toHaveLength(2);
+  });
+
   test("what is just within each of them is read", () => {
     const image = { type: "image", data: bytes(99), mimeType: "image/png" };
     const content = [{ type: "text", text: "x".repeat(100) }, image];
@@ -320,6 +366,15 @@ describe("limits", () => {
       message: "The context has 3 items; the limit is 2 (context.maxItems).",
     });
     expect(select(chain(user, answer))).toHaveLength(2);
+    // Calls that nobody answered get results, which count too, before they are made.
+    const unanswered = chain(user, ...Array.from({ length: 4 }, () => calling(["", ""])));
+    const all = { ...defaultContextLimits, maxItems: 12 };
+    const built = (maxItems: number) => prepareContext(unanswered, { maxTokens: null }, target, { ...all, maxItems });
+    expect(refusal(() => built(12))).toMatchObject({
+      kind: "context_too_large",
+      message: "The context has 13 items or more; the limit is 12 (context.maxItems).",
+    });
+    expect(built(13).messages).toHaveLength(13);
     expect(refusal(() => select(chain(user, call("a"), call("b"), call("c")))).message).toBe(
       'Node "n1" has 3 tool calls; the limit is 2.',
     );

@@ -91,11 +91,15 @@ const rules: readonly [RepairCode, Raw, readonly string[]][] = [
   ["bad_timestamp", items({ ...user, timestamp: "now" }, answer), ["user:Hello", "assistant:Hi"]],
   ["bad_timestamp", items({ ...user, timestamp: 1e308 }, answer), ["user:Hello", "assistant:Hi"]],
   ["orphan_tool_node", chain(user, call("a"), result("a")), ["user:Hello", "assistant(a)", "toolResult(a)"]],
-  ["bad_call_id", items(user, calling(["a|b c"]), result("a|b c"), user), expect.anything() as never],
+  [
+    "bad_call_id",
+    items(user, calling(["a|b c"]), result("a|b c"), user),
+    ["user:Hello", "assistant(a_b_c_c352b1f3)", "toolResult(a_b_c_c352b1f3)", "user:Hello"],
+  ],
   [
     "bad_tool_name",
     items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x.y" }] }, result("a")),
-    expect.anything() as never,
+    ["user:Hello", "assistant(a)", "toolResult(a)"],
   ],
 ];
 
@@ -122,6 +126,16 @@ test("every rule of the table has its case, but for what adapts a sound context 
   const { repairCodes } = await import("../../../protocol/context/document.ts");
   const adaptations = ["lone_surrogate", "image_left_out"];
   expect(repairCodes.filter((code) => !rules.some(([one]) => one === code))).toEqual(adaptations);
+});
+
+test("a tool's name is mended in its call and its result, and the former name stays with the call", () => {
+  const { items: mended } = mend(
+    items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x.y" }] }, result("a")),
+  );
+  const [, asked, answered] = mended;
+  expect(asked?.toolCalls).toEqual([{ id: "a", name: "x_y", arguments: {} }]);
+  expect(asked?.meta).toEqual({ originalCalls: [{ id: "a", originalName: "x.y" }] });
+  expect(answered).toMatchObject({ toolCallId: "a", toolName: "x_y" });
 });
 
 test("the node that is wrong is named", () => {

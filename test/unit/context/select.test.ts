@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { contextForStructured } from "../../../protocol/context/select.ts";
-import { answer, call, calling, chain, list, outline, refusal, result, tree, user } from "./documents.ts";
+import { answer, call, calling, chain, list, outline, type Raw, refusal, result, tree, user } from "./documents.ts";
 
 const reviewed = tree(
   [
@@ -158,6 +158,25 @@ test.each([
   const ids = (leaf: string) => outline(contextForStructured(tree(nodes), leaf));
   expect(ids("a1")).toEqual(["user:Hello", "assistant(c1)", "toolResult(c1)", "assistant:first"]);
   expect(ids("a2")).toEqual(["user:Hello", "assistant(c2)", "toolResult(c2)", "assistant:second"]);
+});
+
+test("of tools without a time the place says which answer they are of, and none is lost", () => {
+  const { timestamp: _, ...call1 } = { id: "c1", parentId: "u", ...call("c1"), timestamp: 0 };
+  const { timestamp: __, ...call2 } = { id: "c2", parentId: "u", ...call("c2"), timestamp: 0 };
+  const untimed = (name: string) => ({ id: `r${name}`, parentId: `c${name}`, ...result(`c${name}`) });
+  const head = [{ id: "u", parentId: null, ...user, timestamp: 10 }, call1, untimed("1")];
+  const first = { id: "a1", parentId: "u", role: "assistant", content: "first", timestamp: 20 };
+  const second = { id: "a2", parentId: "u", role: "assistant", content: "second", timestamp: 30 };
+  const ids = (nodes: readonly Raw[], leaf: string) => outline(contextForStructured(tree(nodes), leaf)).slice(1, -1);
+  for (const nodes of [
+    [...head, first, call2, untimed("2"), second],
+    [...head, first, second, call2, untimed("2")],
+  ]) {
+    expect(ids(nodes, "a1")).toEqual(["assistant(c1)", "toolResult(c1)"]);
+    expect(ids(nodes, "a2")).toEqual(["assistant(c2)", "toolResult(c2)"]);
+  }
+  const none = [...head, first, call2, untimed("2"), second].map(({ timestamp: _time, ...node }: Raw) => node);
+  expect(ids(none, "a2")).toEqual(["assistant(c2)", "toolResult(c2)"]);
 });
 
 function below(id: string): { readonly parentId?: string } {

@@ -326,6 +326,8 @@ describe("Google refuses", () => {
     ["a call at the start", [model(invoke("f")), users(result("f"))], /immediately after a user turn/],
     ["a model at the end", [users(text), model(text)], /end with a user role/],
     ["a bad name", [users(text), model(invoke("a b")), users(result("a b"))], /function.name/],
+    ["a name with a digit first", [users(text), model(invoke("7z")), users(result("7z"))], /function.name/],
+    ["a name with a dash first", [users(text), model(invoke("-x")), users(result("-x"))], /function.name/],
     ["an empty content", [users()], /parts must not be empty/],
     ["an unknown role", [{ role: "tool", parts: [text] }], /valid role/],
     ["no contents", [], /contents is not specified/],
