@@ -51,7 +51,7 @@ export const contextMethods = {
         ...sessionOptions.model,
         description: "The model that it would be built for, as in `session/create`. Only with `context`.",
       }),
-      items: Type.Optional(Type.Boolean({ description: "Gives the items too. Default: false." })),
+      items: Type.Optional(Type.Boolean({ description: "Gives the items too. Only with `context`. Default: false." })),
     }),
     result: Type.Object(
       {

@@ -192,6 +192,7 @@ function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } 
   if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
     throw new WireError("context_transport_failed", "The file is no session file of pi's.", {
       reason: "not_a_session",
+      retryable: false,
     });
   }
   return { id, cwd };
