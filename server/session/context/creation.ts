@@ -38,8 +38,7 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
     }));
     return await begin(given).catch((error: unknown) => {
       // Whatever else a start fails with, it would fail with again.
-      const isContext = error instanceof WireError && error.kind === "context_transport_failed";
-      throw isContext ? error : new NotBegun(error);
+      throw isOfContext(error) ? error : new NotBegun(error);
     });
   } catch (error) {
     await contexts.forget(order.sessionId);
@@ -51,6 +50,11 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
   session.context.failed(failure);
   tellUser(session, failure);
   return session;
+}
+
+/** Not taken, or what pi has died of when it was brought. */
+function isOfContext(error: unknown): boolean {
+  return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
 }
 
 /** Who looks at pi itself is told, too. */
