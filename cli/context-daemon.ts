@@ -1,4 +1,5 @@
-import { readFile, stat } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { httpCall } from "../client/http-client.ts";
 import { WireError } from "../protocol/errors.ts";
@@ -59,7 +60,7 @@ export class ContextDaemon {
         if (!isUnread(error) || source.bytes > maxInlineBytes) throw error;
       }
     }
-    return await this.call(...make({ document: await documentOf(source) }));
+    return await this.call(...make({ document: await documentOf(source, this.#signal) }));
   }
 
   /** What is too large for an answer comes by a file of the daemon's. */
@@ -73,9 +74,12 @@ export class ContextDaemon {
   }
 }
 
-/** The daemon may not read the file, or does not see it. */
+/** The daemon may not read the file, or does not see it. Whatever else has failed may have been done. */
 function isUnread(error: unknown): boolean {
-  return error instanceof WireError && (error.kind === "forbidden" || error.kind === "context_transport_failed");
+  if (!(error instanceof WireError)) return false;
+  const { reason } = error.data;
+  const isOfFile = typeof reason === "string" && /^(?:E[A-Z0-9]+|not a file)$/.test(reason);
+  return error.kind === "forbidden" || (error.kind === "context_transport_failed" && isOfFile);
 }
 
 /** What SOURCE on the command line means: a file that there is, `-` for stdin, else a session. */
@@ -92,13 +96,21 @@ export async function sourceOf(word: string, daemon: ContextDaemon): Promise<Sou
   return { kind: "session", sessionId: chooseSession(sessions, word) };
 }
 
-async function documentOf(source: Exclude<Source, { readonly kind: "session" }>): Promise<unknown> {
-  const text = source.kind === "text" ? source.text : await readFile(source.path, "utf8");
+async function documentOf(
+  source: Exclude<Source, { readonly kind: "session" }>,
+  signal: AbortSignal,
+): Promise<unknown> {
+  // A pipe or a device has an end when it says so, if at all.
+  const text =
+    source.kind === "text"
+      ? source.text
+      : await readAll(createReadStream(source.path), signal, maxInlineBytes, source.path);
   try {
     return JSON.parse(text);
-  } catch (error) {
+  } catch {
+    // V8 says what is wrong with a piece of the text, which may be nobody's business.
     const name = source.kind === "text" ? "stdin" : source.path;
     const hint = /^\{"type":"session"/.test(text) ? " It is a session file of pi's: see `context export`." : "";
-    throw new CommandError("no_document", `${name} is no JSON document: ${(error as Error).message}.${hint}`);
+    throw new CommandError("no_document", `${name} is no JSON document.${hint}`);
   }
 }

@@ -26,13 +26,17 @@ export async function readAll(
   stdin: Readable,
   signal: AbortSignal,
   maxBytes = Number.POSITIVE_INFINITY,
+  name = "stdin",
 ): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of addAbortSignal(signal, stdin)) {
       bytes += (chunk as Uint8Array).byteLength;
-      if (bytes > maxBytes) throw new CommandError("too_large", `stdin has more than ${maxBytes} bytes: give a file.`);
+      if (bytes > maxBytes) {
+        const advice = name === "stdin" ? ": give a file" : "";
+        throw new CommandError("too_large", `${name} has more than ${maxBytes} bytes${advice}.`);
+      }
       chunks.push(Buffer.from(chunk as Uint8Array));
     }
   } catch (error) {

@@ -51,7 +51,7 @@ export const contextMethods = {
         ...sessionOptions.model,
         description: "The model that it would be built for, as in `session/create`. Only with `context`.",
       }),
-      items: Type.Optional(Type.Boolean({ description: "Gives the items too. Default: false." })),
+      items: Type.Optional(Type.Boolean({ description: "Gives the items too. Only with `context`. Default: false." })),
     }),
     result: Type.Object(
       {
@@ -104,7 +104,7 @@ export const contextMethods = {
       output: Type.Optional(
         Type.Enum(["inline", "file"], {
           description:
-            "`inline`: in the answer, up to 8 MiB. `file`: in a file of the daemon's state directory, which it keeps for an hour. Default: inline.",
+            "`inline`: in the answer, up to 8 MiB. `file`: in a file of the daemon's state directory, for its user on its machine, which it keeps for an hour unless 32 newer ones come before. Default: inline.",
         }),
       ),
     }),

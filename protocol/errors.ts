@@ -169,7 +169,8 @@ export class WireError extends Error {
     super(message, options);
     const { code, retryable } = errorCatalogue[name];
     this.code = code;
-    this.data = { ...details, name, retryable };
+    // What the same call can never come to may say so itself.
+    this.data = { ...details, name, retryable: retryable && details["retryable"] !== false };
   }
 
   /** The name in the catalogue, for example `session_busy`. */

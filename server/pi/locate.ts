@@ -41,7 +41,7 @@ export async function locatePi(options: LocateOptions): Promise<PiProgram> {
   const real = realpathSync(path);
   const kind = isScript(real) ? "script" : "executable";
   if (kind === "executable") assertExecutable(path, named);
-  const version = bundledVersion(real) ?? (await askVersion(kind, real, named));
+  const version = bundledVersion(real) ?? (await saidVersion(kind, real, named));
   const parsed = parseVersion(version);
   if (parsed === undefined) {
     throw new WireError(
@@ -120,6 +120,31 @@ function bundledVersion(path: string): string | undefined {
     }
   }
   return undefined;
+}
+
+/** What programs have said, by their paths: starting one costs a large daemon a quarter of a second each time. */
+const said = new Map<string, { readonly inode: string; readonly at: number; readonly version: Promise<string> }>();
+const maxSaid = 16;
+/** A script around another pi stays as it is when that is updated. */
+const keepVersionMs = 60_000;
+
+async function saidVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
+  const { ino, size, mtimeMs, ctimeMs } = statSync(path);
+  const inode = [ino, size, mtimeMs, ctimeMs].join(" ");
+  const at = performance.now();
+  const known = said.get(path);
+  if (known?.inode === inode && at - known.at < keepVersionMs) return await known.version;
+  const version = askVersion(kind, path, named);
+  said.delete(path);
+  said.set(path, { inode, at, version });
+  for (const oldest of [...said.keys()].slice(0, -maxSaid)) said.delete(oldest);
+  try {
+    return await version;
+  } catch (error) {
+    // It may be there the next time.
+    if (said.get(path)?.version === version) said.delete(path);
+    throw error;
+  }
 }
 
 async function askVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {

@@ -136,7 +136,7 @@ function unfinished(file: string): string {
 
 /**
  * Deletes a file that was created with messages, unless anything was said since: behind what it was created with there is
- * at most what pi notes of itself when it starts. Gives whether it did.
+ * at most what pi and its extensions note of themselves when it starts. Gives whether it did.
  */
 export async function removeIfUnused(file: string, { bytes, sha256 }: ContentSum): Promise<boolean> {
   try {
@@ -158,14 +158,22 @@ export async function removeIfUnused(file: string, { bytes, sha256 }: ContentSum
 }
 
 const maxNotesBytes = 256 * 1024;
-const notes: ReadonlySet<unknown> = new Set(["model_change", "thinking_level_change", "session_info"]);
+/** `custom`: what an extension keeps of itself. */
+const notes: ReadonlySet<string> = new Set(["model_change", "thinking_level_change", "session_info", "custom"]);
 
 function isOnlyNotes(text: string): boolean {
-  return text
-    .split("\n")
-    .filter((line) => line !== "")
-    .every((line) => {
-      const entry = JSON.parse(line) as { type?: unknown; message?: { role?: unknown } };
-      return notes.has(entry.type) || (entry.type === "message" && entry.message?.role === "system");
-    });
+  const lines = text.split("\n");
+  const torn = lines.pop() ?? "";
+  const isNote = (line: string): boolean => {
+    const entry = JSON.parse(line) as { type?: unknown; message?: { role?: unknown } };
+    return notes.has(String(entry.type)) || (entry.type === "message" && entry.message?.role === "system");
+  };
+  return lines.filter((line) => line !== "").every(isNote) && (torn === "" || isTornNote(torn));
+}
+
+/** Whether a line without its end can only have been a note. */
+function isTornNote(line: string): boolean {
+  const [, type = "", end] = /^\{"type":"([a-z_]*)("?)/.exec(line) ?? [];
+  if (end === '"') return notes.has(type);
+  return !"message".startsWith(type) && [...notes].some((note) => note.startsWith(type));
 }

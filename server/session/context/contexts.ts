@@ -204,7 +204,11 @@ export class Contexts {
   ): Promise<Result<"context/inspect">> {
     const { sessionId, context: option, model, items = false } = params;
     if ((sessionId === undefined) === (option === undefined)) throw oneOf("context/inspect", "sessionId", "context");
-    if (option === undefined) return await this.#inspectSession(this.#options.session(sessionId as string));
+    if (option === undefined) {
+      if (model !== undefined || params.items !== undefined)
+        throw onlyWithContext(model === undefined ? "items" : "model");
+      return await this.#inspectSession(this.#options.session(sessionId as string));
+    }
     const mode = option.mode === "ephemeral" ? "ephemeral" : "session";
     this.#sources.check(option, caller);
     const request = { cwd: this.#options.runDirectory, options: model === undefined ? {} : { model } };
@@ -264,7 +268,12 @@ export class Contexts {
     const { sessionId } = session;
     const { context } = session.stored;
     if (context === undefined) {
-      throw new WireError("context_invalid", "The session was created without a context.", {
+      const { error } = session.context;
+      const why =
+        error === undefined
+          ? "The session has no context of its own: it was created without one, or comes of another session."
+          : `The session has begun without its context: ${error.message}`;
+      throw new WireError("context_invalid", why, {
         sessionId,
         code: "nothing_selected",
       });
@@ -336,6 +345,12 @@ function summaryOf(mode: ContextSummary["mode"], facts: PreparedFacts): ContextS
 function oneOf(method: string, ...names: readonly string[]): WireError {
   return new WireError("invalid_params", `${method} takes exactly one of ${names.join(" and ")}.`, {
     findings: [{ path: "", message: `must have exactly one of ${names.join(", ")}` }],
+  });
+}
+
+function onlyWithContext(name: string): WireError {
+  return new WireError("invalid_params", `context/inspect takes ${name} with context alone, and not with sessionId.`, {
+    findings: [{ path: `/${name}`, message: "is only for context" }],
   });
 }
 

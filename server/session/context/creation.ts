@@ -53,12 +53,16 @@ async function begun(ready: ReadyContext, { contexts, order, begin }: CreationOp
     const given = { options: ready.options, context, ...(isFile ? { content: ready.bytes } : {}) };
     return await begin(given).catch((error: unknown) => {
       // Whatever else a start fails with, it would fail with again.
-      const isContext = error instanceof WireError && error.kind === "context_transport_failed";
-      throw isContext ? error : new NotBegun(error);
+      throw isOfContext(error) ? error : new NotBegun(error);
     });
   } finally {
     ready.release();
   }
+}
+
+/** Not taken, or what pi has died of when it was brought. */
+function isOfContext(error: unknown): boolean {
+  return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
 }
 
 /** Who looks at pi itself is told, too. */

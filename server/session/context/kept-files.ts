@@ -48,10 +48,14 @@ export class KeptContexts {
     throw new LostContext(bytes === undefined ? "missing" : "hash_mismatch");
   }
 
-  /** The repairs, as JSON; undefined where there are none. */
+  /** The repairs, as JSON; undefined where there are none, and where what is kept of them was torn. */
   async repairs(sessionId: string): Promise<unknown> {
     const text = await readFile(join(this.#directory, this.#name(sessionId, "repairs")), "utf8").catch(() => undefined);
-    return text === undefined ? undefined : JSON.parse(text);
+    try {
+      return text === undefined ? undefined : JSON.parse(text);
+    } catch {
+      return undefined;
+    }
   }
 
   async forget(sessionId: string): Promise<void> {

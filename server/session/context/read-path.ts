@@ -149,14 +149,18 @@ export function tooLarge(bytes: number, maxBytes: number): WireError {
   });
 }
 
-function notAllowed(): WireError {
+export function notAllowed(): WireError {
   return new WireError("forbidden", "Reading contexts from this path is not allowed.");
 }
+
+/** What goes away without anybody's doing. */
+const passing: ReadonlySet<string> = new Set(["EIO", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EBUSY", "ETIMEDOUT"]);
 
 function unreadable(cause: unknown): WireError {
   const { code = "not a file" } = (cause ?? {}) as NodeJS.ErrnoException;
   return new WireError("context_transport_failed", `The file with the context cannot be read (${code}).`, {
     reason: code,
+    ...(passing.has(code) ? {} : { retryable: false }),
   });
 }
 

@@ -6,11 +6,11 @@ import type { Child } from "../../pi/child.ts";
 import { isEntriesReply } from "../../pi/outward-frame.ts";
 import { isRecordObject } from "../../pi/records.ts";
 import type { StoredSession } from "../../store/sessions.ts";
-import type { Roots } from "../roots.ts";
+import { liesUnder, type Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
 import { workingDirectory } from "../working-directory.ts";
 import type { Hold } from "./byte-room.ts";
-import { type ContextCaller, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
+import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
 import type { WorkSource } from "./work.ts";
 
 export interface ContextSourcesOptions {
@@ -107,15 +107,24 @@ export class ContextSources {
   async ofFile(path: string, caller: ContextCaller, hold: Hold): Promise<SessionSource> {
     const { sessionRoot, find } = this.#options;
     const bounds = this.#bounds(caller, hold);
-    const { bytes, mtimeMs } = await readNamed(path, caller, this.#rules([sessionRoot()]), bounds);
+    const { bytes, mtimeMs, path: real } = await readNamed(path, caller, this.#rules([sessionRoot()]), bounds);
     const { id, cwd } = headerIn(bytes);
+    const directory = await workingDirectory(cwd).catch(() => cwd);
+    if (!(await this.#mayBeOf(directory, real, caller))) throw notAllowed();
     if (caller.covers !== undefined) {
       const same = find(id)?.stored;
-      const scope = { cwd: await workingDirectory(cwd).catch(() => cwd), labels: same?.labels };
-      const isCovered = caller.covers(scope) && (same === undefined || caller.covers(same));
-      if (!isCovered) throw new WireError("forbidden", "Reading contexts from this path is not allowed.");
+      const isCovered =
+        caller.covers({ cwd: directory, labels: same?.labels }) && (same === undefined || caller.covers(same));
+      if (!isCovered) throw notAllowed();
     }
     return { kind: "session", bytes, source: sourceOf(id, mtimeMs) };
+  }
+
+  /** Among pi's own files those of sessions that could be opened; any that the configuration has given free. */
+  async #mayBeOf(directory: string, file: string, { mayReadAny }: ContextCaller): Promise<boolean> {
+    const { roots, readRoots } = this.#options;
+    if (mayReadAny || (await liesUnder(directory, roots))) return true;
+    return readRoots.length > 0 && (await liesUnder(file, readRoots)) && (await liesUnder(file, roots));
   }
 
   /** An ephemeral session's entries are its pi's alone, and what stands before them is what its helper was given. */
@@ -197,6 +206,7 @@ function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } 
   if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
     throw new WireError("context_transport_failed", "The file is no session file of pi's.", {
       reason: "not_a_session",
+      retryable: false,
     });
   }
   return { id, cwd };

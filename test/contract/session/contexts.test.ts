@@ -204,6 +204,48 @@ test("with onError warn the session begins without the context, and says why", a
   expect(leftovers(core).filter((name) => name.includes(".context."))).toEqual([]);
 });
 
+test("a pi that dies of its context fails the creation, or with onError warn begins without it", async () => {
+  await using core = await startCore();
+  core.behave("die-on-context");
+  const before = leftovers(core);
+  await expect(create(core, { document }, { ephemeral: true })).rejects.toMatchObject({ kind: "child_exited" });
+  expect(leftovers(core)).toEqual(before);
+  const session = await create(core, { document, onError: "warn" }, { ephemeral: true });
+  expect(session.info()).toMatchObject({ state: "idle" });
+  expect(session.context.error).toMatchObject({ data: { name: "child_exited" } });
+  expect(session.stored.context).toBeUndefined();
+  expect(leftovers(core)).toEqual(before);
+});
+
+test("what is said of a session's context is true of one without a context, and where what was mended is torn", async () => {
+  await using core = await startCore();
+  const { contexts } = core.registry;
+  const inspect = (params: Parameters<typeof contexts.inspect>[0]) => contexts.inspect(params, caller);
+  const { sessionId } = await create(core, { document: orphan });
+  expect((await inspect({ sessionId })).repairs).toMatchObject([{ code: "orphan_result" }]);
+  writeFileSync(join(core.root, "contexts", `${sessionId}.repairs.json`), '[{"code":"orph');
+  expect(await inspect({ sessionId })).toMatchObject({ repairs: [], counts: { repairs: { orphan_result: 1 } } });
+  for (const more of [{ items: true }, { model: "fake/model" }]) {
+    await expect(inspect({ sessionId, ...more })).rejects.toMatchObject({ kind: "invalid_params" });
+  }
+  const bare = await create(core, { document, mode: "ephemeral", onError: "warn" });
+  await expect(inspect({ sessionId: bare.sessionId })).rejects.toThrow(
+    'The session has begun without its context: Mode "ephemeral" needs a session created with ephemeral: true.',
+  );
+  const other = await core.registry.create({ cwd: core.cwd }, undefined, nobody, caller);
+  await expect(inspect({ sessionId: other.sessionId })).rejects.toThrow(/created without one, or comes of another/);
+});
+
+test("a file that is not there, or is no session's, is not told to be worth another try", async () => {
+  await using core = await startCore();
+  const { contexts } = core.registry;
+  const path = join(core.root, "no.jsonl");
+  const refused = { kind: "context_transport_failed", data: { retryable: false } };
+  await expect(contexts.inspect({ context: { path } }, caller)).rejects.toMatchObject(refused);
+  writeFileSync(path, "{}\n");
+  await expect(contexts.export({ path }, caller)).rejects.toMatchObject(refused);
+});
+
 test.each<[string, ContextOption, object, string, number, RegExp]>([
   ["no source", {}, {}, "invalid_params", 400, /exactly one of document, path and fromSession; it has 0/],
   ["two sources", { document, path: "/x" }, {}, "invalid_params", 400, /it has 2/],

@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { http } from "../../helpers/edge.ts";
 import { startTokenStage, type TokenStage } from "../../helpers/token-stage.ts";
@@ -114,6 +114,24 @@ test("a token for some sessions reads no others: neither by their ids nor by the
   expect(await stage.call(stage.main, "context/export", { path: theirs.file })).toMatchObject({
     document: { source: { kind: "pi-session", id: theirs.sessionId } },
   });
+});
+
+test("pi's session files of directories outside of the roots are no more read than such sessions are opened", async () => {
+  await using stage = await stageWithRoots((root) => ({ roots: [join(root, "in")], context: { readRoots: [] } }));
+  const inside = stage.directory("in");
+  const { file } = await stage.call(stage.main, "session/create", { cwd: inside, context: { document } });
+  const [header = "", ...lines] = readFileSync(file, "utf8").split("\n");
+  const id = "0190aaaa-0000-7000-8000-00000000000f";
+  const other = join(dirname(file), `2026-01-01T00-00-00-000Z_${id}.jsonl`);
+  const moved = { ...JSON.parse(header), id, cwd: stage.directory("out") };
+  writeFileSync(other, [JSON.stringify(moved), ...lines].join("\n"));
+  const token = await stage.token({ name: "observer", capabilities: ["observe"] });
+  for (const who of [token, stage.main]) {
+    expect(await stage.call(who, "context/export", { path: file })).toMatchObject({ diagnostics: { nodes: 2 } });
+    expect(await stage.call(who, "context/export", { path: other })).toEqual(refused);
+  }
+  const whole = await locally(stage, stage.main, "context/export", { path: other });
+  expect(whole).toMatchObject({ diagnostics: { nodes: 2 } });
 });
 
 test("nothing of a document's text is logged, whatever becomes of it", async () => {

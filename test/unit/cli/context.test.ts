@@ -83,8 +83,8 @@ async function stage(answers: Readonly<Record<string, Answer>> = {}) {
   };
 }
 
-function refusing(kind: ErrorName): never {
-  throw new WireError(kind, "The daemon says no.");
+function refusing(kind: ErrorName, details: Params = {}): never {
+  throw new WireError(kind, "The daemon says no.", details);
 }
 
 test("importing a document makes a session of it: its id is on stdout, and a line for each rule that mended on stderr", async () => {
@@ -140,9 +140,9 @@ test("a large document is named to the daemon, and sent where the daemon does no
   const path = scene.write("long.json", long);
   await scene.run(["import", path]);
   expect(scene.calls).toEqual([["session/create", { cwd: process.cwd(), context: { path } }]]);
-  for (const kind of ["forbidden", "context_transport_failed"] as const) {
+  for (const [kind, reason] of [["forbidden"], ["context_transport_failed", "ENOENT"]] as const) {
     await using other = await stage({
-      "context/inspect": ({ context }) => ("path" in (context as Params) ? refusing(kind) : inspected),
+      "context/inspect": ({ context }) => ("path" in (context as Params) ? refusing(kind, { reason }) : inspected),
     });
     expect((await other.run(["inspect", path])).code).toBe(0);
     expect(other.calls.map(([, { context }]) => Object.keys(context as Params))).toEqual([["path"], ["document"]]);
@@ -150,6 +150,26 @@ test("a large document is named to the daemon, and sent where the daemon does no
   await using third = await stage({ "session/create": () => refusing("context_too_large") });
   await expect(third.run(["import", path])).rejects.toMatchObject({ kind: "context_too_large" });
   expect(third.calls).toHaveLength(1);
+  // A session may have been made, and is not made again.
+  await using fourth = await stage({
+    "session/create": () => refusing("context_transport_failed", { reason: "timeout" }),
+  });
+  await expect(fourth.run(["import", path], { ephemeral: true })).rejects.toMatchObject({
+    kind: "context_transport_failed",
+  });
+  expect(fourth.calls).toHaveLength(1);
+});
+
+test("a document is read to its end or to the greatest length, and nothing of what is no document is told", async () => {
+  await using scene = await stage();
+  await expect(scene.run(["import", "/dev/zero"])).rejects.toMatchObject({
+    kind: "too_large",
+    message: "/dev/zero has more than 15728640 bytes.",
+  });
+  const wrong = scene.write("wrong.json", "SECRETSECRETSECRET");
+  const refusal = await scene.run(["import", wrong]).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ kind: "no_document", message: `${wrong} is no JSON document.` });
+  expect(scene.calls).toEqual([]);
 });
 
 test("inspecting tells what a document comes to, each thing mended on a line of its own", async () => {

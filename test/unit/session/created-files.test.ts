@@ -45,6 +45,10 @@ test("a file that was created with messages is deleted as long as nobody has sai
     answered: note + message,
     labelled: `${JSON.stringify({ type: "label", id: "l", targetId: "m", label: "mine" })}\n`,
     torn: '{"type":"mes',
+    tornNote: `${note}{"type":"model_ch`,
+    tornOfExtension: '{"type":"custom","customType":"mi',
+    ofExtension: `${JSON.stringify({ type: "custom", id: "x", parentId: "m", customType: "mine", data: {} })}\n`,
+    saidByExtension: `${JSON.stringify({ type: "custom_message", id: "x", parentId: "m", content: "Hi." })}\n`,
     known: "",
   };
   for (const [id, text] of Object.entries(behind)) {
@@ -60,7 +64,7 @@ test("a file that was created with messages is deleted as long as nobody has sai
   writeFileSync(`${path("unfinished")}.unfinished`, header("unfinished"));
   await new CreatedFiles({ daemonId: "next", stateDir }, log).sweep((id) => id === "known");
   const left = Object.keys({ ...behind, edited: "" }).filter((id) => existsSync(path(id)));
-  expect(left).toEqual(["answered", "labelled", "torn", "known", "edited"]);
+  expect(left).toEqual(["answered", "labelled", "torn", "saidByExtension", "known", "edited"]);
   expect(existsSync(`${path("unfinished")}.unfinished`)).toBe(false);
   expect(existsSync(join(stateDir, "creating"))).toBe(false);
 });

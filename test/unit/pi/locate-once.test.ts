@@ -1,0 +1,38 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { locatePi } from "../../../server/pi/locate.ts";
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "locate-"));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+test("a program is asked for its version once, by all who want it, until it is another", async () => {
+  const path = join(root, "pi");
+  const asked = join(root, "asked");
+  const says = (version: string) =>
+    writeFileSync(path, `#!/bin/sh\necho "$1" >> '${asked}'\necho ${version}\n`, { mode: 0o755 });
+  const found = async () => (await locatePi({ option: path, env: {} })).version;
+  says("1.5.2");
+  expect(await Promise.all([found(), found(), found()])).toEqual(["1.5.2", "1.5.2", "1.5.2"]);
+  expect(await found()).toBe("1.5.2");
+  expect(readFileSync(asked, "utf8")).toBe("--version\n");
+  says("1.5.10");
+  expect(await found()).toBe("1.5.10");
+  expect(readFileSync(asked, "utf8")).toBe("--version\n--version\n");
+  says("none at all");
+  await expect(found()).rejects.toMatchObject({ kind: "pi_not_found" });
+});
+
+test("a program that could not say its version is asked again", async () => {
+  const path = join(root, "pi");
+  const ready = join(root, "ready");
+  writeFileSync(path, `#!/bin/sh\ntest -e '${ready}' && echo 1.5.2\n`, { mode: 0o755 });
+  const found = () => locatePi({ option: path, env: {} });
+  await expect(found()).rejects.toMatchObject({ kind: "pi_not_found" });
+  writeFileSync(ready, "");
+  expect(await found()).toMatchObject({ version: "1.5.2" });
+});
