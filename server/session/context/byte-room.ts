@@ -70,6 +70,16 @@ export class ByteRoom {
     };
   }
 
+  /** Releases when the job has ended. */
+  async holding<T>(job: (hold: Hold) => Promise<T>): Promise<T> {
+    const hold = this.open();
+    try {
+      return await job(hold);
+    } finally {
+      hold.release();
+    }
+  }
+
   #hasRoom(bytes: number): boolean {
     return this.#held === 0 || this.#held + bytes <= this.#limits.maxHeldBytes;
   }

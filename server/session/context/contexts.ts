@@ -194,7 +194,7 @@ export class Contexts {
 
   /** Throws as {@link prepare}. */
   async inspect(params: Params<"context/inspect">, asking: ContextCaller): Promise<Result<"context/inspect">> {
-    return await this.#holding((hold) => this.#inspect(params, this.#untilClosed(asking), hold));
+    return await this.#room.holding((hold) => this.#inspect(params, this.#untilClosed(asking), hold));
   }
 
   async #inspect(
@@ -226,7 +226,7 @@ export class Contexts {
 
   /** Throws `session_not_found`, `entry_not_found`, `forbidden`, `too_large`, and what reading can throw. */
   async export(params: Params<"context/export">, asking: ContextCaller): Promise<Result<"context/export">> {
-    return await this.#holding((hold) => this.#export(params, this.#untilClosed(asking), hold));
+    return await this.#room.holding((hold) => this.#export(params, this.#untilClosed(asking), hold));
   }
 
   async #export(
@@ -253,15 +253,6 @@ export class Contexts {
   /** Nobody waits for what a daemon that ends will not do. */
   #untilClosed(caller: ContextCaller): ContextCaller {
     return { ...caller, signal: AbortSignal.any([caller.signal, this.#abandon.signal]) };
-  }
-
-  async #holding<T>(job: (hold: Hold) => Promise<T>): Promise<T> {
-    const hold = this.#room.open();
-    try {
-      return await job(hold);
-    } finally {
-      hold.release();
-    }
   }
 
   async #inspectSession(session: Session): Promise<Result<"context/inspect">> {
