@@ -4,6 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
+import { unlessAborted } from "../lib/deadline.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
@@ -13,7 +14,7 @@ import { type ContextConfiguration, Contexts, type ContextsOptions } from "./con
 import type { ContextCaller } from "./context/read-path.ts";
 import type { SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles, removeIfUnused, sumOf } from "./created-files.ts";
-import { Creator } from "./creation.ts";
+import { type Beginning, Creator } from "./creation.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -110,7 +111,7 @@ export class Registry {
       ...options,
       created: this.#created,
       contexts: this.contexts,
-      begin: (stored, content) => this.#begin(stored, { content }),
+      begin: (stored, content, signal) => this.#begin(stored, { content, signal }),
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -265,16 +266,12 @@ export class Registry {
     ]);
   }
 
-  /** `content`: what the file was created with, where that has messages. */
-  async #begin(
-    stored: StoredSession,
-    { how = "awake", content }: { readonly how?: "awake" | "asleep"; readonly content?: Uint8Array | undefined } = {},
-  ): Promise<Session> {
+  async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
     const session = this.#session(stored);
     const { sessionId, file } = stored;
     this.#creating.add(session);
     try {
-      if (how === "awake") await session.awake();
+      if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
@@ -314,7 +311,7 @@ export class Registry {
       taker,
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
       succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
-      giveContext: (child, current) => this.contexts.give(child, current),
+      giveContext: (child, current, signal) => this.contexts.give(child, current, signal),
       abandon: (current) => {
         if (this.#sessions.get(current.sessionId) === current) void this.#track(this.#close(current)).catch(() => {});
       },
