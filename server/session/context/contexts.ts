@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { ContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOptions } from "../../../protocol/context/options.ts";
-import type { ContextOption, ContextSummary } from "../../../protocol/context-option.ts";
+import type { ContextOption } from "../../../protocol/context-option.ts";
 import { type ErrorName, WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { Child } from "../../pi/child.ts";
@@ -14,6 +14,7 @@ import { ContextGiver } from "./giving.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
 import type { ContextCaller } from "./read-path.ts";
 import { ContextSources } from "./sources.ts";
+import { modeOf, summaryOf } from "./summary.ts";
 import { budgetOf, Targets, type TargetsOptions } from "./targets.ts";
 import type { Prepared, PreparedFacts, PrepareWork } from "./work.ts";
 import { WorkDesk, type WorkDeskLimits } from "./work-desk.ts";
@@ -312,25 +313,6 @@ export class Contexts {
     const message = `${what} ${bytes.byteLength} bytes; an answer has at most ${maxInlineBytes}. ${advice}`;
     throw new WireError("too_large", message, { bytes: bytes.byteLength, maxBytes: maxInlineBytes });
   }
-}
-
-/** Throws `context_mode_conflict`. */
-function modeOf({ mode = "auto" }: ContextOption, ephemeral: boolean): ContextSummary["mode"] {
-  const own = ephemeral ? "ephemeral" : "session";
-  if (mode === "auto" || mode === own) return own;
-  const needs = mode === "ephemeral" ? "created with ephemeral: true" : "that has a file: one without ephemeral: true";
-  throw new WireError("context_mode_conflict", `Mode "${mode}" needs a session ${needs}.`, { mode });
-}
-
-function summaryOf(mode: ContextSummary["mode"], facts: PreparedFacts): ContextSummary {
-  const { counts, tokens, dropped, warnings, hash, messages } = facts;
-  const { pairs, repairs, notes, nodes, items } = counts;
-  return {
-    ...{ mode, nodes, items, messages, pairs, tokens, dropped, hash },
-    repairs: repairs as ContextSummary["repairs"],
-    ...(notes === undefined ? {} : { notes: notes as NonNullable<ContextSummary["notes"]> }),
-    warnings: [...warnings],
-  };
 }
 
 function oneOf(method: string, ...names: readonly string[]): WireError {

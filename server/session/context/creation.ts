@@ -44,6 +44,11 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
   return session;
 }
 
+/** Not taken, or what pi has died of when it was brought. */
+function isOfContext(error: unknown): boolean {
+  return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
+}
+
 async function begun(ready: ReadyContext, { contexts, order, begin }: CreationOptions): Promise<Session> {
   try {
     const context = await contexts.keep(order.sessionId, ready);
@@ -58,11 +63,6 @@ async function begun(ready: ReadyContext, { contexts, order, begin }: CreationOp
   } finally {
     ready.release();
   }
-}
-
-/** Not taken, or what pi has died of when it was brought. */
-function isOfContext(error: unknown): boolean {
-  return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
 }
 
 /** Who looks at pi itself is told, too. */
