@@ -18,6 +18,8 @@ export const limits = {
     maxOwnBytes: 512 * 1024,
     maxThreads: 2,
     maxWaiting: 64,
+    /** Of all documents and session files that are held for them at a time; further ones wait, as many and as long. */
+    maxHeldBytes: 256 * 1024 * 1024,
     /** One thread's work, with its wait for a place. */
     workTimeoutMs: 60_000,
     /** Memory of one thread. */

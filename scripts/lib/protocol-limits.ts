@@ -247,6 +247,8 @@ const context: Readonly<Record<keyof typeof daemonLimits.context, string>> = {
   maxOwnBytes: "Larger documents of contexts are worked on by a thread of their own.",
   maxThreads: "How many such threads there are at a time. Further documents wait.",
   maxWaiting: "How many of them may wait or be under way. Further ones are `overloaded`.",
+  maxHeldBytes:
+    "Documents and session files that the daemon holds for contexts at a time, and what it makes of them until it is on the disk. Larger ones are held alone. Others wait before they are read, `maxWaiting` of them and for `workTimeoutMs`. Then `overloaded`.",
   workTimeoutMs: "How long one may be worked on. Then `context_too_large`.",
   maxThreadMiB: "MiB of memory of one such thread. Beyond: `context_too_large`.",
   maxInlineBytes:

@@ -20,14 +20,23 @@ export interface Creation {
   readonly caller: ContextCaller;
 }
 
+/** How a session begins. */
+export interface Beginning {
+  readonly how?: "awake" | "asleep";
+  /** What its file was created with, where that has messages. */
+  readonly content?: Uint8Array | undefined;
+  /** Who began it does not want it any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface CreatorOptions {
   readonly configuration: SessionConfiguration;
   readonly env: NodeJS.ProcessEnv;
   readonly runDirectory: string;
   readonly created: CreatedFiles;
   readonly contexts: Contexts;
-  /** Starts the session's first pi. `content`: what its file was created with, where that has messages. */
-  readonly begin: (stored: StoredSession, content: Uint8Array | undefined) => Promise<Session>;
+  /** Starts the session's first pi. `content`: what its file was created with, where that has messages. `signal` ends the start. */
+  readonly begin: (stored: StoredSession, content?: Uint8Array, signal?: AbortSignal) => Promise<Session>;
 }
 
 /** Makes sessions of what clients want. */
@@ -70,11 +79,12 @@ export class Creator {
     return await createWithContext({
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
-        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), undefined);
+        const signal = given === undefined ? undefined : caller.signal;
+        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), undefined, signal);
         const { content } = given ?? {};
         await created.begin(sessionId, sessionFilePath(request), content);
         try {
-          return await begin(stored(await createFile(request, content), given), content);
+          return await begin(stored(await createFile(request, content), given), content, signal);
         } finally {
           await created.end(sessionId);
         }

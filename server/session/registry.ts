@@ -13,7 +13,7 @@ import { type ContextConfiguration, Contexts, type ContextsOptions } from "./con
 import type { ContextCaller } from "./context/read-path.ts";
 import type { SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles, removeIfUnused, sumOf } from "./created-files.ts";
-import { Creator } from "./creation.ts";
+import { type Beginning, Creator } from "./creation.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -110,7 +110,7 @@ export class Registry {
       ...options,
       created: this.#created,
       contexts: this.contexts,
-      begin: (stored, content) => this.#begin(stored, { content }),
+      begin: (stored, content, signal) => this.#begin(stored, { content, signal }),
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -265,15 +265,14 @@ export class Registry {
     ]);
   }
 
-  /** `content`: what the file was created with, where that has messages. */
-  async #begin(
-    stored: StoredSession,
-    { how = "awake", content }: { readonly how?: "awake" | "asleep"; readonly content?: Uint8Array | undefined } = {},
-  ): Promise<Session> {
+  async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
     const session = this.#session(stored);
     const { sessionId, file } = stored;
     this.#creating.add(session);
+    const giveUp = (): void => void session.close().catch(() => {});
+    signal?.addEventListener("abort", giveUp, { once: true });
     try {
+      signal?.throwIfAborted();
       if (how === "awake") await session.awake();
       await session.saved();
       this.#refuseWhenEnding();
@@ -285,8 +284,9 @@ export class Registry {
       if (content !== undefined) await removeIfUnused(file, sumOf(content));
       else if (stored.isOpened !== true) await removeIfEmpty(file);
       await this.#forget(session);
-      throw error;
+      throw signal?.aborted === true ? signal.reason : error;
     } finally {
+      signal?.removeEventListener("abort", giveUp);
       this.#creating.delete(session);
     }
   }
@@ -314,7 +314,7 @@ export class Registry {
       taker,
       branchOff: (from, leafId) => this.files.branchOff(from, leafId),
       succeed: (from, child, hello, file) => this.files.succeed(from, child, hello, file),
-      giveContext: (child, current) => this.contexts.give(child, current),
+      giveContext: (child, current, signal) => this.contexts.give(child, current, signal),
       abandon: (current) => {
         if (this.#sessions.get(current.sessionId) === current) void this.#track(this.#close(current)).catch(() => {});
       },

@@ -40,7 +40,7 @@ export interface SessionOptions {
   /** The session inside the child is another one, with this file: finds it, and gives it the child. Must not wait. */
   readonly succeed: (from: Session, child: Child, hello: Hello, file: string) => void;
   /** Brings the session's context to a child that has just started. Throws `context_transport_failed`. */
-  readonly giveContext: (child: Child, stored: StoredSession) => Promise<void>;
+  readonly giveContext: (child: Child, stored: StoredSession, signal: AbortSignal) => Promise<void>;
   /** Closes a session that cannot have its context any more. Must not wait. */
   readonly abandon: (session: Session) => void;
   readonly tracker: DeliveryTracker;

@@ -311,7 +311,7 @@ export class Session implements SessionCore {
     try {
       const sinks = this.#reports.sinks(generation);
       const { child, ready } = await this.#options.start(this.#record.stored, { signal, onPi, ...sinks });
-      await this.context.give(child, generation);
+      await this.context.give(child, generation, signal);
       this.#custody.started(child, generation);
       this.#record.take(ready);
       // The child of a daemon that was killed may have written to the very last.

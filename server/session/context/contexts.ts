@@ -4,13 +4,13 @@ import type { ContextOptions } from "../../../protocol/context/options.ts";
 import type { ContextOption, ContextSummary } from "../../../protocol/context-option.ts";
 import { type ErrorName, WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
-import { within } from "../../lib/deadline.ts";
 import type { Child } from "../../pi/child.ts";
 import { sessionRoot } from "../../pi/session-file.ts";
 import type { StoredContext, StoredOptions, StoredSession } from "../../store/sessions.ts";
 import type { Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
-import { helperLine } from "./helper-lines.ts";
+import { ByteRoom, type Hold } from "./byte-room.ts";
+import { ContextGiver } from "./giving.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
 import type { ContextCaller } from "./read-path.ts";
 import { ContextSources } from "./sources.ts";
@@ -32,7 +32,12 @@ export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
   readonly configuration: ContextConfiguration;
   readonly roots: Roots;
   readonly limits: WorkDeskLimits &
-    ExportFilesLimits & { readonly maxInlineBytes: number; readonly maxKnownTargets: number };
+    ExportFilesLimits & {
+      readonly maxInlineBytes: number;
+      readonly maxKnownTargets: number;
+      /** Of all documents that are held at a time. */
+      readonly maxHeldBytes: number;
+    };
   /** Throws `session_not_found`. */
   readonly session: (sessionId: string) => Session;
   readonly find: (sessionId: string) => Session | undefined;
@@ -56,6 +61,8 @@ export interface ReadyContext {
   readonly facts: PreparedFacts;
   /** The lines of the session's file, or what is kept for its helper. */
   readonly bytes: Uint8Array;
+  /** The bytes are not needed any more. */
+  readonly release: () => void;
 }
 
 /** What of a context can be wrong: with `onError: "warn"` the session starts without it. */
@@ -83,19 +90,24 @@ export function mayStartWithout(option: ContextOption | undefined, error: unknow
 export class Contexts {
   readonly #options: ContextsOptions;
   readonly #desk: WorkDesk;
+  readonly #room: ByteRoom;
   readonly #targets: Targets;
   readonly #sources: ContextSources;
   readonly #kept: KeptContexts;
   readonly #exports: ExportFiles;
+  readonly #giver: ContextGiver;
   readonly #abandon = new AbortController();
 
   constructor(options: ContextsOptions) {
     this.#options = options;
     const { limits, log, stateDir, env, configuration, roots, find, session } = options;
     this.#desk = new WorkDesk(limits, log);
+    const { maxHeldBytes, maxWaiting, maxOwnBytes, workTimeoutMs } = limits;
+    this.#room = new ByteRoom({ maxHeldBytes, maxWaiting, waitMs: workTimeoutMs, maxFreeBytes: maxOwnBytes });
     this.#targets = new Targets({ ...options, maxKnown: limits.maxKnownTargets });
     this.#kept = new KeptContexts(stateDir, log);
     this.#exports = new ExportFiles(stateDir, limits);
+    this.#giver = new ContextGiver({ kept: this.#kept, room: this.#room, ackTimeoutMs: configuration.ackTimeoutMs });
     this.#sources = new ContextSources({
       ...{ session, find, roots },
       kept: (stored) => this.#keptBytes(stored),
@@ -123,10 +135,21 @@ export class Contexts {
    * `session_not_found`, and what starting a pi can throw.
    */
   async prepare(option: ContextOption, order: ContextOrder, asking: ContextCaller): Promise<ReadyContext> {
-    const caller = this.#untilClosed(asking);
+    const hold = this.#room.open();
+    try {
+      return await this.#ready(option, order, this.#untilClosed(asking), hold);
+    } catch (error) {
+      hold.release();
+      throw error;
+    }
+  }
+
+  async #ready(option: ContextOption, order: ContextOrder, caller: ContextCaller, hold: Hold): Promise<ReadyContext> {
     const mode = modeOf(option, order.ephemeral);
-    const source = await this.#sources.read(option, caller);
+    this.#sources.check(option, caller);
+    // Nothing is held while pi is asked.
     const { target, model, thinking, budget: facts } = await this.#targets.find(order, caller.signal);
+    const source = await this.#sources.read(option, caller, hold);
     const { sessionId, cwd, now } = order;
     const { outcome, as } = await this.#work(option, { source, target, facts }, caller, () =>
       mode === "session"
@@ -135,6 +158,7 @@ export class Contexts {
     );
     const summary = summaryOf(mode, outcome.facts);
     return {
+      release: hold.release,
       // pi would take the model that the last answer in the file names.
       options: {
         ...order.options,
@@ -163,34 +187,21 @@ export class Contexts {
     return this.#kept.forget(sessionId);
   }
 
-  /**
-   * Brings a session's context to a pi that has just started, before it gets anything else. Throws
-   * `context_transport_failed`, and `child_exited`.
-   */
-  async give(child: Child, stored: StoredSession): Promise<void> {
-    const { context } = stored;
-    if (context?.kept === undefined) return;
-    const { ackTimeoutMs } = this.#options.configuration;
-    const bytes = await this.#kept.get(stored.sessionId, context.kept);
-    const given = child.link.sendContext(helperLine(bytes)).catch((cause: unknown) => {
-      if (cause instanceof WireError && cause.kind !== "link_failed") throw cause;
-      const why = "The extension did not take the context; the session was closed.";
-      throw new WireError("context_transport_failed", why, { reason: "refused" }, { cause });
-    });
-    const reply = await within(given, ackTimeoutMs);
-    if (reply.kind === "timeout") {
-      const why = `The extension did not confirm the context within ${ackTimeoutMs / 1_000} s; the session was closed.`;
-      throw new WireError("context_transport_failed", why, { reason: "timeout" });
-    }
-    if (reply.value.hash === context.summary.hash) return;
-    throw new WireError("context_transport_failed", "The extension has another context; the session was closed.", {
-      reason: "hash_mismatch",
-    });
+  /** As {@link ContextGiver.give}. */
+  give(child: Child, stored: StoredSession, signal: AbortSignal): Promise<void> {
+    return this.#giver.give(child, stored, AbortSignal.any([signal, this.#abandon.signal]));
   }
 
   /** Throws as {@link prepare}. */
   async inspect(params: Params<"context/inspect">, asking: ContextCaller): Promise<Result<"context/inspect">> {
-    const caller = this.#untilClosed(asking);
+    return await this.#holding((hold) => this.#inspect(params, this.#untilClosed(asking), hold));
+  }
+
+  async #inspect(
+    params: Params<"context/inspect">,
+    caller: ContextCaller,
+    hold: Hold,
+  ): Promise<Result<"context/inspect">> {
     const { sessionId, context: option, model, items = false } = params;
     if ((sessionId === undefined) === (option === undefined)) throw oneOf("context/inspect", "sessionId", "context");
     if (option === undefined) {
@@ -199,9 +210,10 @@ export class Contexts {
       return await this.#inspectSession(this.#options.session(sessionId as string));
     }
     const mode = option.mode === "ephemeral" ? "ephemeral" : "session";
-    const source = await this.#sources.read(option, caller);
+    this.#sources.check(option, caller);
     const request = { cwd: this.#options.runDirectory, options: model === undefined ? {} : { model } };
     const { target, budget: facts } = await this.#targets.find(request, caller.signal);
+    const source = await this.#sources.read(option, caller, hold);
     const { outcome } = await this.#work(option, { source, target, facts }, caller, () => ({
       kind: items ? "items" : "facts",
     }));
@@ -214,13 +226,20 @@ export class Contexts {
 
   /** Throws `session_not_found`, `entry_not_found`, `forbidden`, `too_large`, and what reading can throw. */
   async export(params: Params<"context/export">, asking: ContextCaller): Promise<Result<"context/export">> {
-    const caller = this.#untilClosed(asking);
+    return await this.#holding((hold) => this.#export(params, this.#untilClosed(asking), hold));
+  }
+
+  async #export(
+    params: Params<"context/export">,
+    caller: ContextCaller,
+    hold: Hold,
+  ): Promise<Result<"context/export">> {
     const { sessionId, path, output = "inline", ...options } = params;
     if ((sessionId === undefined) === (path === undefined)) throw oneOf("context/export", "sessionId", "path");
     const from =
       path === undefined
-        ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId)
-        : await this.#sources.ofFile(path, caller);
+        ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId, caller, hold)
+        : await this.#sources.ofFile(path, caller, hold);
     const leafId = params.leafId ?? from.leafId;
     const made = await this.#desk.do(
       {
@@ -247,6 +266,15 @@ export class Contexts {
   /** Nobody waits for what a daemon that ends will not do. */
   #untilClosed(caller: ContextCaller): ContextCaller {
     return { ...caller, signal: AbortSignal.any([caller.signal, this.#abandon.signal]) };
+  }
+
+  async #holding<T>(job: (hold: Hold) => Promise<T>): Promise<T> {
+    const hold = this.#room.open();
+    try {
+      return await job(hold);
+    } finally {
+      hold.release();
+    }
   }
 
   async #inspectSession(session: Session): Promise<Result<"context/inspect">> {

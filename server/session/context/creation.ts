@@ -2,7 +2,7 @@ import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { StoredContext, StoredOptions } from "../../store/sessions.ts";
 import type { Session } from "../session.ts";
-import { type ContextOrder, type Contexts, mayStartWithout } from "./contexts.ts";
+import { type ContextOrder, type Contexts, mayStartWithout, type ReadyContext } from "./contexts.ts";
 import type { ContextCaller } from "./read-path.ts";
 
 /** What a session begins with that gets a context. */
@@ -31,15 +31,7 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
   if (option === undefined) return await begin();
   let failure: WireError;
   try {
-    const given = await contexts.prepare(option, order, caller).then(async (ready) => ({
-      options: ready.options,
-      context: await contexts.keep(order.sessionId, ready),
-      ...(ready.stored.summary.mode === "session" ? { content: ready.bytes } : {}),
-    }));
-    return await begin(given).catch((error: unknown) => {
-      // Whatever else a start fails with, it would fail with again.
-      throw isOfContext(error) ? error : new NotBegun(error);
-    });
+    return await begun(await contexts.prepare(option, order, caller), options);
   } catch (error) {
     await contexts.forget(order.sessionId);
     if (error instanceof NotBegun) throw error.cause;
@@ -50,6 +42,22 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
   session.context.failed(failure);
   tellUser(session, failure);
   return session;
+}
+
+async function begun(ready: ReadyContext, { contexts, order, begin }: CreationOptions): Promise<Session> {
+  try {
+    const context = await contexts.keep(order.sessionId, ready);
+    const isFile = ready.stored.summary.mode === "session";
+    // What is kept on the disk is read again for pi.
+    if (!isFile) ready.release();
+    const given = { options: ready.options, context, ...(isFile ? { content: ready.bytes } : {}) };
+    return await begin(given).catch((error: unknown) => {
+      // Whatever else a start fails with, it would fail with again.
+      throw isOfContext(error) ? error : new NotBegun(error);
+    });
+  } finally {
+    ready.release();
+  }
 }
 
 /** Not taken, or what pi has died of when it was brought. */

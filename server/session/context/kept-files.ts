@@ -11,6 +11,14 @@ export interface FileSum {
   readonly sha256: string;
 }
 
+/** What was kept of a session is not there any more, and will not be. */
+export class LostContext extends WireError {
+  constructor(reason: "missing" | "hash_mismatch") {
+    const message = "The session's context is not in the daemon's directory as it was kept.";
+    super("context_transport_failed", message, { reason });
+  }
+}
+
 type Part = "context" | "repairs";
 
 /**
@@ -32,22 +40,12 @@ export class KeptContexts {
     return { bytes: bytes.byteLength, sha256: sumOf(bytes) };
   }
 
-  /** Throws `context_transport_failed` where it is not what was put. */
+  /** Throws `context_transport_failed`: a {@link LostContext} where it is not what was put. */
   async get(sessionId: string, sum: FileSum): Promise<Buffer> {
     const file = join(this.#directory, this.#name(sessionId, "context"));
-    const size = await stat(file).then(
-      (found) => found.size,
-      () => -1,
-    );
-    const bytes = size === sum.bytes ? await readFile(file).catch(() => undefined) : undefined;
+    const bytes = await readWhole(file, sum.bytes);
     if (bytes !== undefined && sumOf(bytes) === sum.sha256) return bytes;
-    throw new WireError(
-      "context_transport_failed",
-      "The session's context is not in the daemon's directory as it was kept.",
-      {
-        reason: bytes === undefined ? "missing" : "hash_mismatch",
-      },
-    );
+    throw new LostContext(bytes === undefined ? "missing" : "hash_mismatch");
   }
 
   /** The repairs, as JSON; undefined where there are none, and where what is kept of them was torn. */
@@ -120,6 +118,19 @@ export class ExportFiles {
     clearTimeout(this.#files.get(name));
     this.#files.delete(name);
     await rm(join(this.#directory, name), { force: true }).catch(() => {});
+  }
+}
+
+/** Undefined: there is none of that length. Throws where the system cannot read it now. */
+async function readWhole(file: string, bytes: number): Promise<Buffer | undefined> {
+  try {
+    const { size } = await stat(file);
+    return size === bytes ? await readFile(file) : undefined;
+  } catch (cause) {
+    const { code = "unknown" } = cause as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    const message = `The session's context cannot be read from the daemon's directory (${code}).`;
+    throw exhaustion(cause) ?? new WireError("context_transport_failed", message, { reason: code }, { cause });
   }
 }
 

@@ -3,6 +3,7 @@ import { type FileHandle, open, readlink, realpath, stat } from "node:fs/promise
 import { WireError } from "../../../protocol/errors.ts";
 import { liesUnder, type Roots } from "../roots.ts";
 import type { Covers } from "../session-scope.ts";
+import type { Admit } from "./byte-room.ts";
 
 /** Who names a path, or a session. */
 export interface ContextCaller {
@@ -24,6 +25,11 @@ export interface ReadRules {
   readonly further: readonly string[];
 }
 
+export interface ReadBounds {
+  readonly maxBytes: number;
+  readonly admit: Admit;
+}
+
 /** A file as it was at one moment. */
 export interface ReadFile {
   readonly bytes: Buffer;
@@ -34,13 +40,13 @@ export interface ReadFile {
 /**
  * Reads a file that a client names. What is looked at is what was opened: the descriptor says what it is and where it lies.
  * Throws `forbidden` (also where it is not there, unless the caller may read any), `context_transport_failed` and
- * `context_too_large`. The path is never echoed.
+ * `context_too_large`. The path is never echoed. `admit` is awaited before the bytes are read.
  */
 export async function readNamed(
   path: string,
   caller: ContextCaller,
   rules: ReadRules,
-  maxBytes: number,
+  bounds: ReadBounds,
 ): Promise<ReadFile> {
   const { mayReadAny } = caller;
   const real = await realpath(path).catch((cause: unknown) => {
@@ -59,14 +65,14 @@ export async function readNamed(
     if (!isFile || (mayReadAny && uid !== process.getuid?.())) throw notAllowed();
     const opened = await pathOf(handle, real, { dev, ino });
     if (opened !== real && !(opened !== undefined && (await isAllowed(opened, caller, rules)))) throw notAllowed();
-    return { bytes: await readAll(handle, size, maxBytes), path: real, mtimeMs };
+    return { bytes: await readAll(handle, size, bounds), path: real, mtimeMs };
   } finally {
     await handle.close();
   }
 }
 
 /** Reads a session's own file. Undefined: there is none. Throws as {@link readNamed}. */
-export async function readOwn(path: string, maxBytes: number): Promise<ReadFile | undefined> {
+export async function readOwn(path: string, bounds: ReadBounds): Promise<ReadFile | undefined> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === "ENOENT") return undefined;
     throw unreadable(cause);
@@ -75,7 +81,7 @@ export async function readOwn(path: string, maxBytes: number): Promise<ReadFile 
   try {
     const { size, mtimeMs, isFile } = await factsOf(handle);
     if (!isFile) throw unreadable(undefined);
-    return { bytes: await readAll(handle, size, maxBytes), path, mtimeMs };
+    return { bytes: await readAll(handle, size, bounds), path, mtimeMs };
   } finally {
     await handle.close();
   }
@@ -119,8 +125,9 @@ async function factsOf(handle: FileHandle): Promise<FileFacts> {
 }
 
 /** As much as there was when it was looked at: what is written meanwhile is left out. */
-async function readAll(handle: FileHandle, size: number, maxBytes: number): Promise<Buffer> {
+async function readAll(handle: FileHandle, size: number, { maxBytes, admit }: ReadBounds): Promise<Buffer> {
   if (size > maxBytes) throw tooLarge(size, maxBytes);
+  await admit(size);
   const bytes = Buffer.from(new ArrayBuffer(size));
   let length = 0;
   while (length < size) {

@@ -1,9 +1,10 @@
 import type { ContextError } from "../../../protocol/context-option.ts";
-import { WireError } from "../../../protocol/errors.ts";
+import type { WireError } from "../../../protocol/errors.ts";
 import type { Child } from "../../pi/child.ts";
 import type { Journal } from "../journal.ts";
 import type { SessionOptions } from "../session-options.ts";
 import type { SessionRecord } from "../session-record.ts";
+import { LostContext } from "./kept-files.ts";
 import { sumOfText } from "./work.ts";
 
 export interface SessionContextParts {
@@ -39,17 +40,18 @@ export class SessionContext {
 
   /**
    * Brings the context to a pi that has just started: one of an ephemeral session has nothing of what was said before. Ends
-   * it where that fails, and throws `context_transport_failed` or `child_exited`.
+   * it where that fails, and throws `context_transport_failed`, `overloaded`, `child_exited` or the signal's reason.
    */
-  async give(child: Child, generation: number): Promise<void> {
+  async give(child: Child, generation: number, signal: AbortSignal): Promise<void> {
     const { options, record, onRestored, onLost } = this.#parts;
     if (record.stored.context?.kept === undefined) return;
     try {
-      await options.giveContext(child, record.stored);
+      await options.giveContext(child, record.stored, signal);
     } catch (error) {
       await child.stop();
       await child.cleaned;
-      if (error instanceof WireError && error.kind === "context_transport_failed") onLost();
+      // Whatever else fails, the next pi may get it.
+      if (error instanceof LostContext) onLost();
       throw error;
     }
     if (generation > 1) onRestored();

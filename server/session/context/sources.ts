@@ -10,8 +10,9 @@ import type { StoredSession } from "../../store/sessions.ts";
 import { liesUnder, type Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
 import { workingDirectory } from "../working-directory.ts";
+import type { Hold } from "./byte-room.ts";
 import { entriesOfLines } from "./helper-lines.ts";
-import { type ContextCaller, notAllowed, readNamed, readOwn, tooLarge } from "./read-path.ts";
+import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
 import type { WorkSource } from "./work.ts";
 
 export interface ContextSourcesOptions {
@@ -37,21 +38,26 @@ export class ContextSources {
     this.#options = options;
   }
 
-  /**
-   * What the option `context` names. Throws `invalid_params` unless that is one thing, `forbidden`, `session_not_found`,
-   * `context_too_large`, `context_transport_failed`, and what {@link ofSession} throws.
-   */
-  async read(option: ContextOption, caller: ContextCaller): Promise<WorkSource> {
-    const { document, path, fromSession } = option;
+  /** Throws `invalid_params` unless the option names one thing, and `forbidden` where the caller may read nothing. */
+  check({ document, path, fromSession }: ContextOption, caller: ContextCaller): void {
     const given = [document, path, fromSession].filter((source) => source !== undefined);
     if (given.length !== 1) throw oneSource(given.length);
-    const { maxBytes } = this.#options;
     if (document === undefined && caller.mayObserve === false) {
       const why = 'The token does not allow to read sessions and files: it lacks "observe".';
       throw new WireError("forbidden", why, { needs: "observe" });
     }
+  }
+
+  /**
+   * What the option `context` names. The hold has it before it is read. Throws what {@link check} throws, `overloaded`,
+   * `session_not_found`, `context_too_large`, `context_transport_failed`, and what {@link ofSession} throws.
+   */
+  async read(option: ContextOption, caller: ContextCaller, hold: Hold): Promise<WorkSource> {
+    this.check(option, caller);
+    const { document, path, fromSession } = option;
+    const { maxBytes } = this.#options;
     if (path !== undefined) {
-      const { bytes } = await readNamed(path, caller, this.#rules([]), maxBytes);
+      const { bytes } = await readNamed(path, caller, this.#rules([]), this.#bounds(caller, hold));
       return { kind: "document", bytes };
     }
     if (fromSession !== undefined) {
@@ -59,22 +65,35 @@ export class ContextSources {
       const session = this.#options.session(sessionId);
       // A token that is for other sessions is not told that there is this one.
       if (caller.covers?.(session.stored) === false) throw noSession(sessionId);
-      return await this.ofSession(session, leafId);
+      return await this.ofSession(session, leafId, caller, hold);
     }
-    const bytes = Buffer.from(JSON.stringify(document));
-    if (bytes.length > maxBytes) throw tooLarge(bytes.length, maxBytes);
-    return { kind: "document", bytes };
+    // Nothing but the value, which the call has anyway, waits for room.
+    const length = Buffer.byteLength(JSON.stringify(document));
+    if (length > maxBytes) throw tooLarge(length, maxBytes);
+    await hold.take(length, caller.signal);
+    return { kind: "document", bytes: Buffer.from(JSON.stringify(document)) };
   }
 
   /**
    * A session as it is now, up to its last whole entry. Throws `session_lost`, `child_exited`, `context_too_large`,
-   * `context_transport_failed`.
+   * `context_transport_failed`, `overloaded`.
    */
-  async ofSession(session: Session, leafId: string | undefined): Promise<SessionSource> {
-    if (session.stored.ephemeral === true) return await this.#ofMemory(session, leafId);
+  async ofSession(
+    session: Session,
+    leafId: string | undefined,
+    caller: ContextCaller,
+    hold: Hold,
+  ): Promise<SessionSource> {
+    if (session.stored.ephemeral === true) {
+      // How much pi has is not known before.
+      await hold.take(this.#options.maxBytes, caller.signal);
+      const source = await this.#ofMemory(session, leafId);
+      hold.shrink(source.bytes.byteLength);
+      return source;
+    }
     // Before the file is read: the entry is in it then.
     const leaf = leafId ?? (await leafOf(session));
-    const found = await readOwn(session.file, this.#options.maxBytes);
+    const found = await readOwn(session.file, this.#bounds(caller, hold));
     return {
       kind: "session",
       bytes: found?.bytes ?? Buffer.alloc(0),
@@ -83,10 +102,14 @@ export class ContextSources {
     };
   }
 
-  /** A session file of pi's, whoever's it is. Throws `forbidden`, `context_too_large`, `context_transport_failed`. */
-  async ofFile(path: string, caller: ContextCaller): Promise<SessionSource> {
-    const { sessionRoot, maxBytes, find } = this.#options;
-    const { bytes, mtimeMs, path: real } = await readNamed(path, caller, this.#rules([sessionRoot()]), maxBytes);
+  /**
+   * A session file of pi's, whoever's it is. Throws `forbidden`, `context_too_large`, `context_transport_failed`,
+   * `overloaded`.
+   */
+  async ofFile(path: string, caller: ContextCaller, hold: Hold): Promise<SessionSource> {
+    const { sessionRoot, find } = this.#options;
+    const bounds = this.#bounds(caller, hold);
+    const { bytes, mtimeMs, path: real } = await readNamed(path, caller, this.#rules([sessionRoot()]), bounds);
     const { id, cwd } = headerIn(bytes);
     const directory = await workingDirectory(cwd).catch(() => cwd);
     if (!(await this.#mayBeOf(directory, real, caller))) throw notAllowed();
@@ -139,6 +162,10 @@ export class ContextSources {
   ): Promise<readonly SessionEntry[]> {
     const bytes = await this.#options.kept(stored);
     return bytes === undefined ? [] : entriesOfLines(bytes, own, leafId);
+  }
+
+  #bounds({ signal }: ContextCaller, hold: Hold): ReadBounds {
+    return { maxBytes: this.#options.maxBytes, admit: (bytes) => hold.take(bytes, signal) };
   }
 
   #rules(further: readonly string[]) {

@@ -16,6 +16,7 @@ const { signal } = new AbortController();
 const some = { mayReadAny: false, signal };
 const any = { mayReadAny: true, signal };
 const rules = () => ({ readRoots: [join(root, "inside")], roots: undefined, further: [] });
+const upTo = (maxBytes: number) => ({ maxBytes, admit: () => Promise.resolve() });
 const forbidden = { kind: "forbidden", message: "Reading contexts from this path is not allowed." };
 
 test("what is not a regular file is refused, and nobody waits for it", async () => {
@@ -23,7 +24,7 @@ test("what is not a regular file is refused, and nobody waits for it", async () 
   execFileSync("mkfifo", [pipe]);
   for (const caller of [some, any]) {
     for (const path of [pipe, join(root, "inside")]) {
-      await expect(readNamed(path, caller, rules(), 100)).rejects.toMatchObject(forbidden);
+      await expect(readNamed(path, caller, rules(), upTo(100))).rejects.toMatchObject(forbidden);
     }
   }
 });
@@ -52,7 +53,7 @@ test("a directory that becomes a link again and again never leads outside", asyn
   })();
   const seen = new Set<string>();
   for (let i = 0; i < 300; i += 1) {
-    const outcome = await readNamed(file, some, rules(), 100).then(
+    const outcome = await readNamed(file, some, rules(), upTo(100)).then(
       ({ bytes }) => bytes.toString(),
       (error: { kind?: string }) => error.kind ?? "strange",
     );
@@ -67,26 +68,39 @@ test("a directory that becomes a link again and again never leads outside", asyn
 test("a file is read as long as it was when it was looked at, and no longer than it may be", async () => {
   const file = join(root, "inside", "a.json");
   writeFileSync(file, "x".repeat(1_500));
-  expect((await readNamed(file, some, rules(), 1_500)).bytes.length).toBe(1_500);
-  await expect(readNamed(file, some, rules(), 1_499)).rejects.toMatchObject({
+  expect((await readNamed(file, some, rules(), upTo(1_500))).bytes.length).toBe(1_500);
+  await expect(readNamed(file, some, rules(), upTo(1_499))).rejects.toMatchObject({
     kind: "context_too_large",
     httpStatus: 413,
     message: "The document has 1 500 bytes; the limit is 1 499 (context.maxDocumentBytes).",
   });
-  await expect(readOwn(file, 1_000)).rejects.toMatchObject({ kind: "context_too_large" });
-  expect(await readOwn(join(root, "none"), 1_000)).toBeUndefined();
-  await expect(readOwn(root, 1_000)).rejects.toMatchObject({ kind: "context_transport_failed" });
+  await expect(readOwn(file, upTo(1_000))).rejects.toMatchObject({ kind: "context_too_large" });
+  expect(await readOwn(join(root, "none"), upTo(1_000))).toBeUndefined();
+  await expect(readOwn(root, upTo(1_000))).rejects.toMatchObject({ kind: "context_transport_failed" });
+});
+
+test("nothing of a file is read before there is room for it", async () => {
+  const file = join(root, "inside", "a.json");
+  writeFileSync(file, "before");
+  const admit = (bytes: number): Promise<void> => {
+    writeFileSync(file, "behind");
+    return bytes === 6 ? Promise.resolve() : Promise.reject(new Error(`${bytes}`));
+  };
+  expect((await readNamed(file, some, rules(), { maxBytes: 100, admit })).bytes.toString()).toBe("behind");
+  const full = { maxBytes: 100, admit: () => Promise.reject(new Error("full")) };
+  await expect(readNamed(file, some, rules(), full)).rejects.toThrow("full");
+  await expect(readOwn(file, full)).rejects.toThrow("full");
 });
 
 test("who knows some sessions alone reads only what lies in their directories", async () => {
   const file = join(root, "inside", "a.json");
   writeFileSync(file, "{}");
   const covers = (directory: string) => ({ ...some, covers: ({ cwd }: { cwd: string }) => cwd.startsWith(directory) });
-  await expect(readNamed(file, covers(join(root, "outside")), rules(), 100)).rejects.toMatchObject(forbidden);
-  expect((await readNamed(file, covers(join(root, "inside")), rules(), 100)).bytes.toString()).toBe("{}");
+  await expect(readNamed(file, covers(join(root, "outside")), rules(), upTo(100))).rejects.toMatchObject(forbidden);
+  expect((await readNamed(file, covers(join(root, "inside")), rules(), upTo(100))).bytes.toString()).toBe("{}");
   const session = join(root, "sessions", "s.jsonl");
   writeFileSync(session, "{}");
   const further = { ...rules(), further: [join(root, "sessions")] };
-  expect((await readNamed(session, covers("/nowhere"), further, 100)).path).toBe(session);
-  await expect(readNamed(session, some, rules(), 100)).rejects.toMatchObject(forbidden);
+  expect((await readNamed(session, covers("/nowhere"), further, upTo(100))).path).toBe(session);
+  await expect(readNamed(session, some, rules(), upTo(100))).rejects.toMatchObject(forbidden);
 });

@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { ByteRoom } from "../../../../server/session/context/byte-room.ts";
+
+const { signal } = new AbortController();
+const limits = { maxHeldBytes: 100, maxWaiting: 2, waitMs: 60_000, maxFreeBytes: 5 };
+
+/** Notes who has room, in order. */
+function room(more: Partial<typeof limits> = {}) {
+  const bytes = new ByteRoom({ ...limits, ...more });
+  const admitted: string[] = [];
+  const take = (name: string, count: number, until = signal) => {
+    const hold = bytes.open();
+    const taken = hold.take(count, until).then(() => void admitted.push(name));
+    taken.catch(() => {});
+    return { hold, taken };
+  };
+  return { bytes, admitted, take };
+}
+
+test("so many bytes are held at a time, in the order in which they were wanted, and one that is larger alone", async () => {
+  const { bytes, admitted, take } = room();
+  const large = take("large", 1_000);
+  const first = take("first", 60);
+  const second = take("second", 50);
+  await large.taken;
+  expect(bytes.held).toBe(1_000);
+  large.hold.release();
+  large.hold.release();
+  await first.taken;
+  const third = take("third", 40);
+  // There would be room for it, but another has waited longer.
+  expect([bytes.held, admitted]).toEqual([60, ["large", "first"]]);
+  first.hold.shrink(50);
+  await second.taken;
+  second.hold.release();
+  await third.taken;
+  expect(bytes.held).toBe(90);
+  first.hold.release();
+  third.hold.release();
+  expect([bytes.held, admitted]).toEqual([0, ["large", "first", "second", "third"]]);
+});
+
+test("further ones are overloaded, and those who wait for too long; what is small never waits", async () => {
+  const { bytes, take } = room({ waitMs: 10 });
+  const first = take("first", 100);
+  await first.taken;
+  const waiting = [take("second", 50), take("third", 50)];
+  await expect(take("fourth", 50).taken).rejects.toMatchObject({ kind: "overloaded", data: { retryable: true } });
+  const small = take("small", 5);
+  await small.taken;
+  for (const { taken, hold } of waiting) {
+    await expect(taken).rejects.toMatchObject({ kind: "overloaded" });
+    hold.release();
+  }
+  expect(bytes.held).toBe(105);
+  small.hold.release();
+  first.hold.release();
+  expect(bytes.held).toBe(0);
+});
+
+test("who does not want it any more makes way for those behind", async () => {
+  const { bytes, take } = room();
+  const first = take("first", 60);
+  const gone = new AbortController();
+  const large = take("large", 100, gone.signal);
+  const small = take("second", 40);
+  gone.abort(new Error("Nobody waits."));
+  await expect(large.taken).rejects.toThrow("Nobody waits.");
+  await small.taken;
+  expect(bytes.held).toBe(100);
+  await expect(take("late", 1, gone.signal).taken).rejects.toThrow("Nobody waits.");
+  large.hold.release();
+  first.hold.release();
+  small.hold.release();
+  expect(bytes.held).toBe(0);
+});
