@@ -21,3 +21,15 @@ export function parsedOrText(text: string): unknown {
     return text;
   }
 }
+
+/** Whether every text in parsed JSON is Unicode, keys too: servers' parsers refuse a lone surrogate, JavaScript's does not. */
+export function isWellFormed(value: unknown): boolean {
+  const open = [value];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (typeof next === "string" && !next.isWellFormed()) return false;
+    if (Array.isArray(next)) for (const element of next) open.push(element);
+    else if (isObject(next)) for (const [key, element] of Object.entries(next)) open.push(key, element);
+  }
+  return true;
+}

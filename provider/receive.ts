@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Body } from "./body.ts";
 import type { StrictRules, Violation } from "./dialect.ts";
-import { isObject, parsedOrText } from "./json.ts";
+import { isObject, isWellFormed, parsedOrText } from "./json.ts";
 import { redactedHeaders, redactedPath } from "./log.ts";
 import type { Received } from "./request-log.ts";
 import type { Route } from "./route.ts";
@@ -21,6 +21,9 @@ export interface Admission {
   readonly apiKey: string | undefined;
   readonly maxBodyBytes: number;
 }
+
+/** Only escaped can a surrogate stand alone. */
+const surrogateEscape = /\\u[dD][89a-fA-F]/;
 
 /** A request for the log, and why it must be refused. */
 export function receive({ request, route, body, receivedAt }: Arrival, admission: Admission): Received {
@@ -49,7 +52,11 @@ export function receive({ request, route, body, receivedAt }: Arrival, admission
       return [{ message, status: 413 }];
     }
     if (!isObject(parsed)) return [{ message: "The request body is not a JSON object", status: 400 }];
-    return admission.rules === undefined ? [] : route.dialect.violations(content, route.target, admission.rules);
+    if (admission.rules === undefined) return [];
+    if (body.kind === "whole" && surrogateEscape.test(body.text) && !isWellFormed(parsed)) {
+      return [{ message: "The request body is not valid JSON: no low surrogate in string", status: 400 }];
+    }
+    return route.dialect.violations(content, route.target, admission.rules);
   }
 }
 

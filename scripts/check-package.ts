@@ -50,7 +50,7 @@ async function useProgram(): Promise<void> {
 }
 
 async function importEntries(): Promise<void> {
-  for (const entry of ["client", "protocol", "extension"]) {
+  for (const entry of ["client", "protocol", "context", "extension"]) {
     const code = `const entry = await import("${name}/${entry}"); if (Object.keys(entry).length === 0) throw new Error("it exports nothing");`;
     await step(`importing ${name}/${entry}`, process.execPath, ["--input-type=module", "-e", code], {
       cwd: project,

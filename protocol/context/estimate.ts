@@ -191,8 +191,13 @@ export function estimateText(text: string): number {
 
 /** Tokens of one UTF-16 unit. */
 function beyondAscii(code: number): number {
+  // Marks that go on other letters.
+  if (code >= 0x300 && code < 0x370) return 1.5;
   if (code < 0x370) return 0.7;
   if (code < 0x900) return 0.8;
+  // Tibetan and Braille go by their bytes.
+  if (code >= 0xf00 && code < 0x1000) return 2.2;
+  if (code >= 0x2800 && code < 0x2900) return 3;
   if (code < 0x2000) return 1.3;
   if (code < 0x2e80) return 1.5;
   if (code < 0xd800) return 1.3;

@@ -35,6 +35,11 @@ export class OpenCalls {
     push(this.#byName, name, call);
   }
 
+  /** Whether a call of that id has no result. */
+  has(id: string): boolean {
+    return latest(this.#byId.get(id)) !== undefined;
+  }
+
   /** The id of the call that a result is for, which is answered now; an empty one is none. */
   answer(id: string | undefined, toolName: string | undefined): string | undefined {
     const isNamed = id !== undefined && id !== "";
@@ -67,6 +72,8 @@ export class ItemList {
   readonly #limits: ContextLimits;
   readonly #parentOf: (node: ContextNode) => ContextNode | undefined;
   readonly #open = new OpenCalls();
+  /** The names of the calls in the last message, by id. */
+  readonly #inMessage = new Map<string, string>();
   #group: Group | undefined;
 
   constructor(limits: ContextLimits, parentOf: (node: ContextNode) => ContextNode | undefined) {
@@ -79,7 +86,11 @@ export class ItemList {
     else {
       this.#closeGroup();
       this.#items.push(node.role === "toolResult" ? this.#resultOf(node) : itemOf(node));
-      for (const call of callsOf(node)) this.#open.add(call);
+      if (node.role === "user" || node.role === "assistant") this.#inMessage.clear();
+      for (const call of callsOf(node)) {
+        this.#open.add(call);
+        this.#inMessage.set(call.id, call.name);
+      }
     }
   }
 
@@ -90,10 +101,13 @@ export class ItemList {
 
   #addCall(node: ContextNode): void {
     const call = { id: callId(node), name: node.toolName ?? "", arguments: node.arguments ?? {} };
+    // A tree may have a call in the message and as a node too.
+    if (this.#inMessage.get(call.id) === call.name && this.#open.has(call.id)) return;
     if (this.#group !== undefined && isOneMessage(this.#group.node.model, node.model)) {
       this.#group.calls.push(call);
-      const { meta, content } = node;
-      if (meta !== undefined || content.length > 0) this.#group.others.push({ id: call.id, ...callMeta(node) });
+      const { usage, details, stopReason } = node;
+      const more = { ...callMeta(node), ...present({ usage, details, stopReason }) };
+      if (Object.keys(more).length > 0) this.#group.others.push({ id: call.id, ...more });
     } else {
       this.#closeGroup();
       this.#group = { node, calls: [call], others: [] };
@@ -146,6 +160,10 @@ function callId({ toolCallId, id }: ContextNode): string {
 /** The calls that a node has in itself. */
 function callsOf({ role, toolCalls = [] }: ContextNode): readonly ContextCall[] {
   return role === "assistant" ? toolCalls : [];
+}
+
+function present(fields: Meta): Meta {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** What a call's node has beside the call: what it shows as content is a rendering of it, which no model wrote. */

@@ -55,8 +55,28 @@ function readCall(raw: unknown, place: Place): ContextCall | undefined {
     return undefined;
   }
   const id = readName(raw, ["id", "toolCallId"], place);
+  const inner = raw["function"];
+  if (isObject(inner)) {
+    const given = inner["arguments"];
+    return {
+      id,
+      name: readName(inner, ["name"], place.at("function")),
+      arguments: readArguments(asJson(given), place),
+    };
+  }
   const name = readName(raw, ["name", "toolName"], place);
   return { id, name, arguments: readArguments(firstOf(raw, argumentNames).value, place) };
+}
+
+/** What a text stands for; itself where it is no JSON. An empty one is none. */
+function asJson(value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  if (value === "") return undefined;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
 }
 
 function readName(raw: Loose, names: readonly string[], place: Place): string {

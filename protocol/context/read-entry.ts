@@ -84,8 +84,13 @@ function readContent(role: EntryRole, reader: FieldReader): ReadParts {
 }
 
 function readAssistant(reader: FieldReader): Pick<ContextItem, "toolCalls" | "blocks"> {
-  const given = reader.take("toolCalls");
-  const calls = given === undefined ? undefined : readCalls(given, reader.at("toolCalls"));
+  // Chat completions spell it so, and have each call's name and arguments, as JSON, in `function`.
+  const { field, value: given } = firstOf(reader.raw, [
+    "toolCalls",
+    ...(Array.isArray(reader.peek("tool_calls")) ? ["tool_calls"] : []),
+  ]);
+  reader.take(field);
+  const calls = given === undefined ? undefined : readCalls(given, reader.at(field));
   return {
     ...optional("toolCalls", calls?.length === 0 ? undefined : calls),
     ...optional("blocks", readBlocks(reader)),
@@ -108,7 +113,10 @@ function readBlocks(reader: FieldReader): readonly Meta[] | undefined {
 
 function readTool(role: "toolCall" | "toolResult", reader: FieldReader): Partial<ReadEntry["fields"]> {
   const toolName = reader.text("toolName", "name");
-  const shared = { ...optional("toolCallId", reader.text("toolCallId")), ...optional("toolName", toolName) };
+  const shared = {
+    ...optional("toolCallId", reader.text("toolCallId", "tool_call_id")),
+    ...optional("toolName", toolName),
+  };
   if (role === "toolResult") return { ...shared, ...optional("isError", reader.flag("isError")) };
   const { field, value } = firstOf(reader.raw, argumentNames);
   for (const name of argumentNames) if (name === field || reader.peek(name) === null) reader.take(name);

@@ -59,7 +59,10 @@ function soundCall(call: ContextCall, rules: ContentRules): SoundCall {
 function keptBlocks(blocks: readonly Meta[] | undefined, rules: ContentRules): readonly Meta[] | undefined {
   if (blocks === undefined || !blocks.every(isSoundBlock)) return undefined;
   const kept = blocks.filter((block) => block["type"] !== "text" || !isBlank(String(block["text"])));
-  return kept.length === 0 ? undefined : ownBlocks(kept, rules);
+  if (kept.length === 0) return undefined;
+  // No service takes a lone surrogate, and pi leaves those of arguments where they are.
+  const whole = kept.map((block) => wellFormedJson(block, rules));
+  return ownBlocks(whole, rules);
 }
 
 function isSoundBlock(block: Meta): boolean {

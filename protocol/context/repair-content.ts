@@ -11,7 +11,7 @@ const deepest = 128;
 export type NoteItem = (code: RepairCode, detail: string) => void;
 
 export interface ContentRules {
-  /** Whether an item's message is one of the target's own, which goes as it is. */
+  /** Whether an item's message is one of the target's own, which goes as it is where it is Unicode. */
   readonly isOwn: boolean;
   readonly target: ContextTarget;
   readonly note: NoteItem;
@@ -40,7 +40,7 @@ function soundPart(part: ContextPart, mayHaveImages: boolean, rules: ContentRule
     return text === part.text ? part : { type: "text", text };
   }
   if (part.type === "reasoning") {
-    if (isOwn) return part;
+    if (isOwn) return wellFormedJson(part, rules);
     note("foreign_reasoning", `${rules.name} has reasoning of another model.`);
     return undefined;
   }
@@ -55,14 +55,14 @@ export function isBlank(text: string): boolean {
 }
 
 function wellFormed(text: string, rules: ContentRules): string {
-  if (rules.isOwn || text.isWellFormed()) return text;
+  if (text.isWellFormed()) return text;
   rules.note("lone_surrogate", `${rules.name} has text that is not Unicode.`);
   return text.toWellFormed();
 }
 
 /** The same value with every text in it well-formed; itself where it is already. */
 export function wellFormedJson<T>(value: T, rules: ContentRules): T {
-  if (rules.isOwn || isWellFormedJson(value, deepest)) return value;
+  if (isWellFormedJson(value, deepest)) return value;
   rules.note("lone_surrogate", `${rules.name} has text that is not Unicode.`);
   return mended(value, deepest) as T;
 }
@@ -82,6 +82,20 @@ function mended(value: unknown, levels: number): unknown {
   if (Array.isArray(value)) return value.map((element) => mended(element, levels - 1));
   if (!isObject(value)) return value;
   const whole: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) setField(whole, key.toWellFormed(), mended(value[key], levels - 1));
+  const tried = new Map<string, number>();
+  for (const key of Object.keys(value)) {
+    const name = key.toWellFormed();
+    setField(whole, name === key ? key : freeName(name, whole, value, tried), mended(value[key], levels - 1));
+  }
   return whole;
+}
+
+/** Names that have become the same get numbers. */
+function freeName(name: string, taken: object, given: object, tried: Map<string, number>): string {
+  let next = name;
+  for (let number = (tried.get(name) ?? 1) + 1; Object.hasOwn(taken, next) || Object.hasOwn(given, next); number += 1) {
+    tried.set(name, number);
+    next = `${name}-${number}`;
+  }
+  return next;
 }

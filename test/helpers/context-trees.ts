@@ -225,13 +225,16 @@ class TreeMaker {
         : block,
     );
     if (this.#random.chance(0.5)) return signed;
-    const thinking = { type: "thinking", thinking: "Hm.", thinkingSignature: this.#signature() };
+    const thinking = { type: "thinking", thinking: "Hm.", thinkingSignature: this.#signature("Hm.") };
     return this.#fails() ? [...signed, thinking] : [thinking, ...signed];
   }
 
-  #signature(): string {
-    if (this.#target.api !== "openai-responses") return "c2ln";
-    return JSON.stringify({ type: "reasoning", id: this.#itemId("rs"), summary: [] });
+  /** As pi notes it: the service's own, of chat completions the field that the reasoning goes in. */
+  #signature(text: string): string {
+    const { api } = this.#target;
+    if (api === "openai-completions") return "reasoning_content";
+    if (api !== "openai-responses") return "c2ln";
+    return JSON.stringify({ type: "reasoning", id: this.#itemId("rs"), summary: [{ type: "summary_text", text }] });
   }
 
   /** Now and then one that is there already. */
@@ -243,7 +246,11 @@ class TreeMaker {
   #assistant(parent: string | null): string {
     const random = this.#random;
     const isOwn = random.chance(0.5);
-    const reasoning = { type: "reasoning", text: "Let me see.", ...(isOwn ? { signature: this.#signature() } : {}) };
+    const reasoning = {
+      type: "reasoning",
+      text: "Let me see.",
+      ...(isOwn ? { signature: this.#signature("Let me see.") } : {}),
+    };
     const text = { type: "text", text: this.#text() };
     return this.#node(parent, {
       role: "assistant",

@@ -32,7 +32,7 @@ function contentFaults({ from, item }: Message, target: ContextTarget): string[]
   const found: string[] = [];
   for (const part of item.content) {
     if (part.type === "text" && part.text.trim() === "") found.push("blank text");
-    if (part.type === "text" && !isOwn && /\p{Surrogate}/u.test(part.text)) found.push("lone surrogate");
+    if (part.type === "text" && /\p{Surrogate}/u.test(part.text)) found.push("lone surrogate");
     if (part.type === "image" && (from === "assistant" || !target.takesImages)) found.push("image");
     if (part.type === "reasoning" && !isOwn) found.push("reasoning of another model");
   }
@@ -47,11 +47,15 @@ function callFaults({ item }: Message, target: ContextTarget): string[] {
     const sent = isOfTarget(item, target) ? (id.split("|")[0] ?? "") : id;
     if (!/^[A-Za-z0-9_-]{1,64}$/.test(sent)) found.push(`id ${id}`);
     if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) found.push(`name ${name}`);
+    if (loneSurrogate.test(JSON.stringify(given))) found.push("lone surrogate in arguments");
     if (target.api === "google-generative-ai" && /^[0-9-]/.test(name)) found.push(`name ${name}`);
     if (typeof given !== "object" || given === null || Array.isArray(given)) found.push("arguments");
   }
   return found;
 }
+
+/** As JSON has it: whole ones are not escaped there. */
+const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 function isOfTarget({ model }: ContextItem, target: ContextTarget): boolean {
   return model !== undefined && shortModel(model).join() === shortModel(target).join();

@@ -17,6 +17,8 @@ const lean = ["-ne", "-ns", "-np", "--no-themes", "-nc"];
 
 export interface PiOptions {
   readonly provider: ScriptedProvider;
+  /** pi's program. Default: that of the version that the test run is about. */
+  readonly cli?: string;
   readonly api?: ScriptedName;
   readonly models?: readonly ScriptedModel[];
   /** Further names of the providers. */
@@ -138,7 +140,8 @@ export class Pi implements AsyncDisposable {
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
-    const child = spawn(process.execPath, [piUnderTest().cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
+    const cli = this.#options.cli ?? piUnderTest().cli;
+    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
       cwd: this.cwd,
       env: {
         ...process.env,

@@ -54,6 +54,15 @@ describe("the tokens of a text", () => {
     expect(estimateText(sample)).toBeGreaterThanOrEqual(0.85 * tokens);
   });
 
+  /** Each of these is at least as many tokens as is said here. */
+  test.each([
+    ["Braille", "\u2801\u2803\u2809\u2819", 3],
+    ["Tibetan", "བོད་སྐད་", 2],
+    ["combining marks", "\u0301\u0302\u0316\u0317", 1.5],
+  ])("are not a fraction of a character's: %s", (_, sample, each) => {
+    expect(estimateText(sample.repeat(100))).toBeGreaterThanOrEqual(each * 100 * sample.length);
+  });
+
   test("of English and of code are not estimated far above it either", () => {
     for (const [name, sample, tokens] of counted) {
       if (name === "prose" || name === "code") expect(estimateText(sample)).toBeLessThan(1.6 * tokens);

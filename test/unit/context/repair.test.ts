@@ -427,6 +427,29 @@ test("lone surrogates become U+FFFD in texts and in arguments, and are no error"
   expect(codes).toEqual(["lone_surrogate", "lone_surrogate", "lone_surrogate"]);
 });
 
+test("lone surrogates become U+FFFD in a model's own messages too, and in their blocks", () => {
+  const blocks = [
+    { type: "thinking", thinking: "a\ud800", thinkingSignature: "c2ln" },
+    { type: "text", text: "b\udc00" },
+    { type: "toolCall", id: "a", name: "bash", arguments: { "k\udc00": ["\ud800", "🙂"] } },
+  ];
+  const document = items(
+    user,
+    { role: "assistant", content: "\ud800", model: own },
+    { role: "assistant", content: "", model: own, blocks },
+    result("a"),
+  );
+  const { items: mended } = mend(document, { repair: false });
+  expect(mended[1]?.content).toEqual([{ type: "text", text: "\ufffd" }]);
+  const args = { "k\ufffd": ["\ufffd", "🙂"] };
+  expect(mended[2]?.toolCalls?.[0]?.arguments).toEqual(args);
+  expect(mended[2]?.blocks).toEqual([
+    { ...blocks[0], thinking: "a\ufffd" },
+    { type: "text", text: "b\ufffd" },
+    { ...blocks[2], arguments: args },
+  ]);
+});
+
 test("images stay for a model that takes them, and are one text of type and size for any other", () => {
   const image = { type: "image", data: png, mimeType: "image/png" };
   const document = items({ role: "user", content: [image] }, calling(["a"]), { ...result("a"), content: [image] });
@@ -478,4 +501,14 @@ test("an event may begin a conversation, and system items stay where they are", 
     `user:${openingWords}`,
     "assistant:Hi",
   ]);
+});
+
+test("names of arguments that become the same stay as many", () => {
+  const given = { "\ud800": 1, "\udc00": 2, "\ufffd": 3, "\ufffd-2": 4 };
+  const { items: mended } = mend(
+    items(user, { role: "assistant", toolCalls: [{ id: "a", name: "x", arguments: given }] }, result("a")),
+  );
+  const made = mended[1]?.toolCalls?.[0]?.arguments ?? {};
+  expect(Object.values(made).toSorted()).toEqual([1, 2, 3, 4]);
+  expect(made).toMatchObject({ "\ufffd": 3, "\ufffd-2": 4 });
 });

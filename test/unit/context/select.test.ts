@@ -318,3 +318,37 @@ test("a chain of 100,000 nodes does not overflow the stack", () => {
   );
   expect(contextForStructured(chain(user, ...calls), "n99999")).toHaveLength(100_000);
 });
+
+test("a call that is in the message and a node too is one call", () => {
+  const document = chain(user, calling(["a", "b"]), call("a"), result("a"), call("b"), result("b"), answer);
+  expect(outline(contextForStructured(document)).slice(1)).toEqual([
+    "assistant(a,b)",
+    "toolResult(a)",
+    "toolResult(b)",
+    "assistant:Hi",
+  ]);
+  // Another call of the same id stays one of its own.
+  const again = chain(user, calling(["a"]), result("a"), call("a"), result("a"));
+  expect(outline(contextForStructured(again))).toHaveLength(5);
+});
+
+test("parallel calls that were nodes lose nothing of what each had", () => {
+  const own = { usage: { input: 1 }, details: { x: 1 } };
+  const [, message] = contextForStructured(chain(user, call("a", own), call("b", own), result("a"), result("b")));
+  expect(message).toMatchObject({ ...own, meta: { calls: [{ id: "b", ...own }] } });
+});
+
+test("messages as chat completions have them keep their calls", () => {
+  const inner = { name: "bash", arguments: '{"command":"ls"}' };
+  const document = list([
+    { ...user, timestamp: 1 },
+    { role: "assistant", content: null, tool_calls: [{ id: "a", type: "function", function: inner }], timestamp: 2 },
+    { role: "tool", tool_call_id: "a", content: "ok", timestamp: 3 },
+  ]);
+  expect(outline(contextForStructured(document))).toEqual(["user:Hello", "assistant(a)", "toolResult(a)"]);
+  expect(contextForStructured(document)[1]?.toolCalls).toEqual([
+    { id: "a", name: "bash", arguments: { command: "ls" } },
+  ]);
+  const broken = list([user, { role: "assistant", tool_calls: [{ id: "a", function: { ...inner, arguments: "{" } }] }]);
+  expect(refusal(() => contextForStructured(broken)).data).toMatchObject({ code: "bad_arguments" });
+});

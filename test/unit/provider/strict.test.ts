@@ -356,6 +356,16 @@ describe.each(apis)("over %s", (api) => {
     expect([entry?.outcome ?? (await entry?.ended), provider.remainingSteps]).toEqual(["refused", 1]);
   });
 
+  test("a lone surrogate anywhere is refused, and one that is only spelled out is not", async () => {
+    await using provider = await startProvider();
+    for (const more of [{ more: [{ a: "\ud800" }] }, { more: { "\udc00": 1 } }]) {
+      const { status, text } = await ask(provider, api, request(api, "hello", more));
+      expect([status, text]).toEqual([400, expect.stringContaining("surrogate")]);
+    }
+    const whole = request(api, "🙂", { more: "\\ud800" });
+    expect((await ask(provider, api, whole)).status).toBe(200);
+  });
+
   test("an unknown model is a 404 when there is a list", async () => {
     await using provider = await startProvider({ models: ["other"] });
     const { status, text } = await ask(provider, api);

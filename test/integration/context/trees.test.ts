@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { TreeService } from "../../helpers/said.ts";
+import { TreesPi, treeServices } from "../../helpers/trees-through-pi.ts";
+
+// `npm run trees` does the same with any seeds, and as many.
+
+/**
+ * Trees that were once refused, or came otherwise than they were prepared: with lone surrogates in a model's own messages,
+ * and with calls' ids that pi shortens.
+ */
+const onceFailed: Readonly<Record<TreeService, readonly number[]>> = {
+  "openai-completions": [
+    10, 13, 18, 19, 26, 32, 40, 46, 61, 65, 66, 78, 97, 104, 105, 106, 119, 124, 132, 134, 142, 147, 166, 172, 181, 189,
+    196, 200,
+  ],
+  "openai-responses": [2, 56, 87, 101, 137, 161, 172, 180, 183, 199],
+  "anthropic-messages": [13, 19, 32, 35, 40, 61, 66, 78, 86, 97, 109, 119, 147, 166, 172],
+};
+const seeds = Array.from({ length: 206 }, (_, index) => index + 1);
+
+let trees: TreesPi;
+beforeAll(async () => {
+  trees = await TreesPi.start();
+});
+afterAll(async () => {
+  await trees[Symbol.asyncDispose]();
+});
+
+test.each(treeServices)(
+  "what 200 trees with flaws are made into is sent over %s just as it was prepared, the prompt last, and is taken",
+  async (service) => {
+    const { failures, sent, repairs } = await trees.through(service, new Set([...onceFailed[service], ...seeds]));
+    expect(failures).toEqual([]);
+    expect(sent).toBeGreaterThanOrEqual(200);
+    // Nearly every rule has had something to mend in them.
+    expect(Object.keys(repairs).length).toBeGreaterThanOrEqual(14);
+  },
+);
