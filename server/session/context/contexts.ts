@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import type { ContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOptions } from "../../../protocol/context/options.ts";
-import type { ContextOption, ContextSummary } from "../../../protocol/context-option.ts";
-import { type ErrorName, WireError } from "../../../protocol/errors.ts";
+import type { ContextOption } from "../../../protocol/context-option.ts";
+import { WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { Child } from "../../pi/child.ts";
 import { sessionRoot } from "../../pi/session-file.ts";
@@ -10,6 +10,7 @@ import type { StoredContext, StoredOptions, StoredSession } from "../../store/se
 import type { Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
 import { ByteRoom, type Hold } from "./byte-room.ts";
+import { modeOf, oneOf, onlyWithContext, summaryOf, textOf } from "./context-facts.ts";
 import { ContextGiver } from "./giving.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
 import type { ContextCaller } from "./read-path.ts";
@@ -63,27 +64,6 @@ export interface ReadyContext {
   readonly bytes: Uint8Array;
   /** The bytes are not needed any more. */
   readonly release: () => void;
-}
-
-/** What of a context can be wrong: with `onError: "warn"` the session starts without it. */
-const contextFailures: ReadonlySet<ErrorName> = new Set<ErrorName>([
-  "invalid_params",
-  "forbidden",
-  "context_invalid",
-  "context_too_large",
-  "context_over_budget",
-  "context_mode_conflict",
-  "context_transport_failed",
-  "entry_not_found",
-  "session_not_found",
-  "session_lost",
-  "session_closed",
-  "child_exited",
-]);
-
-/** Whether a session may start without its context, behind this error of it. */
-export function mayStartWithout(option: ContextOption | undefined, error: unknown): error is WireError {
-  return option?.onError === "warn" && error instanceof WireError && contextFailures.has(error.kind);
 }
 
 /** Conversations that come from elsewhere, and those that are given away. */
@@ -334,39 +314,4 @@ export class Contexts {
     const message = `${what} ${bytes.byteLength} bytes; an answer has at most ${maxInlineBytes}. ${advice}`;
     throw new WireError("too_large", message, { bytes: bytes.byteLength, maxBytes: maxInlineBytes });
   }
-}
-
-/** Throws `context_mode_conflict`. */
-function modeOf({ mode = "auto" }: ContextOption, ephemeral: boolean): ContextSummary["mode"] {
-  const own = ephemeral ? "ephemeral" : "session";
-  if (mode === "auto" || mode === own) return own;
-  const needs = mode === "ephemeral" ? "created with ephemeral: true" : "that has a file: one without ephemeral: true";
-  throw new WireError("context_mode_conflict", `Mode "${mode}" needs a session ${needs}.`, { mode });
-}
-
-function summaryOf(mode: ContextSummary["mode"], facts: PreparedFacts): ContextSummary {
-  const { counts, tokens, dropped, warnings, hash, messages } = facts;
-  const { pairs, repairs, notes, nodes, items } = counts;
-  return {
-    ...{ mode, nodes, items, messages, pairs, tokens, dropped, hash },
-    repairs: repairs as ContextSummary["repairs"],
-    ...(notes === undefined ? {} : { notes: notes as NonNullable<ContextSummary["notes"]> }),
-    warnings: [...warnings],
-  };
-}
-
-function oneOf(method: string, ...names: readonly string[]): WireError {
-  return new WireError("invalid_params", `${method} takes exactly one of ${names.join(" and ")}.`, {
-    findings: [{ path: "", message: `must have exactly one of ${names.join(", ")}` }],
-  });
-}
-
-function onlyWithContext(name: string): WireError {
-  return new WireError("invalid_params", `context/inspect takes ${name} with context alone, and not with sessionId.`, {
-    findings: [{ path: `/${name}`, message: "is only for context" }],
-  });
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }

@@ -2,7 +2,8 @@ import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { StoredContext, StoredOptions } from "../../store/sessions.ts";
 import type { Session } from "../session.ts";
-import { type ContextOrder, type Contexts, mayStartWithout, type ReadyContext } from "./contexts.ts";
+import { mayStartWithout } from "./context-facts.ts";
+import type { ContextOrder, Contexts, ReadyContext } from "./contexts.ts";
 import type { ContextCaller } from "./read-path.ts";
 
 /** What a session begins with that gets a context. */
