@@ -15,7 +15,7 @@ export const limits = {
     /** How long a helper may take to confirm the context of an ephemeral session. */
     ackTimeoutMs: 10_000,
     /** Larger documents are prepared by another thread, of which there are so many at a time; further ones wait. */
-    maxOwnBytes: 512 * 1024,
+    maxOwnBytes: 128 * 1024,
     maxThreads: 2,
     maxWaiting: 64,
     /** Of all documents and session files that are held for them at a time; further ones wait, as many and as long. */

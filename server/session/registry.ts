@@ -4,6 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
+import { unlessAborted } from "../lib/deadline.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
@@ -269,11 +270,8 @@ export class Registry {
     const session = this.#session(stored);
     const { sessionId, file } = stored;
     this.#creating.add(session);
-    const giveUp = (): void => void session.close().catch(() => {});
-    signal?.addEventListener("abort", giveUp, { once: true });
     try {
-      signal?.throwIfAborted();
-      if (how === "awake") await session.awake();
+      if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
@@ -284,9 +282,8 @@ export class Registry {
       if (content !== undefined) await removeIfUnused(file, sumOf(content));
       else if (stored.isOpened !== true) await removeIfEmpty(file);
       await this.#forget(session);
-      throw signal?.aborted === true ? signal.reason : error;
+      throw error;
     } finally {
-      signal?.removeEventListener("abort", giveUp);
       this.#creating.delete(session);
     }
   }

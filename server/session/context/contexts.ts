@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { ContextLimits } from "../../../protocol/context/limits.ts";
 import type { ContextOptions } from "../../../protocol/context/options.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
-import { WireError } from "../../../protocol/errors.ts";
+import { type ErrorName, WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { Child } from "../../pi/child.ts";
 import { sessionRoot } from "../../pi/session-file.ts";
@@ -10,11 +10,11 @@ import type { StoredContext, StoredOptions, StoredSession } from "../../store/se
 import type { Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
 import { ByteRoom, type Hold } from "./byte-room.ts";
-import { modeOf, oneOf, onlyWithContext, summaryOf, textOf } from "./context-facts.ts";
 import { ContextGiver } from "./giving.ts";
 import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
 import type { ContextCaller } from "./read-path.ts";
 import { ContextSources } from "./sources.ts";
+import { modeOf, summaryOf } from "./summary.ts";
 import { budgetOf, Targets, type TargetsOptions } from "./targets.ts";
 import type { Prepared, PreparedFacts, PrepareWork } from "./work.ts";
 import { WorkDesk, type WorkDeskLimits } from "./work-desk.ts";
@@ -64,6 +64,27 @@ export interface ReadyContext {
   readonly bytes: Uint8Array;
   /** The bytes are not needed any more. */
   readonly release: () => void;
+}
+
+/** What of a context can be wrong: with `onError: "warn"` the session starts without it. */
+const contextFailures: ReadonlySet<ErrorName> = new Set<ErrorName>([
+  "invalid_params",
+  "forbidden",
+  "context_invalid",
+  "context_too_large",
+  "context_over_budget",
+  "context_mode_conflict",
+  "context_transport_failed",
+  "entry_not_found",
+  "session_not_found",
+  "session_lost",
+  "session_closed",
+  "child_exited",
+]);
+
+/** Whether a session may start without its context, behind this error of it. */
+export function mayStartWithout(option: ContextOption | undefined, error: unknown): error is WireError {
+  return option?.onError === "warn" && error instanceof WireError && contextFailures.has(error.kind);
 }
 
 /** Conversations that come from elsewhere, and those that are given away. */
@@ -220,20 +241,7 @@ export class Contexts {
       path === undefined
         ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId, caller, hold)
         : await this.#sources.ofFile(path, caller, hold);
-    const leafId = params.leafId ?? from.leafId;
-    const made = await this.#desk.do(
-      {
-        kind: "export",
-        bytes: from.bytes,
-        options: {
-          ...options,
-          ...(leafId === undefined ? {} : { leafId }),
-          ...(from.heldThrough === undefined ? {} : { heldThrough: from.heldThrough }),
-        },
-        source: from.source,
-      },
-      caller.signal,
-    );
+    const made = await this.#desk.do({ kind: "export", from, options }, caller.signal);
     const diagnostics = made.diagnostics as Result<"context/export">["diagnostics"];
     if (output === "file") {
       const { bytes, sha256 } = made;
@@ -314,4 +322,20 @@ export class Contexts {
     const message = `${what} ${bytes.byteLength} bytes; an answer has at most ${maxInlineBytes}. ${advice}`;
     throw new WireError("too_large", message, { bytes: bytes.byteLength, maxBytes: maxInlineBytes });
   }
+}
+
+function oneOf(method: string, ...names: readonly string[]): WireError {
+  return new WireError("invalid_params", `${method} takes exactly one of ${names.join(" and ")}.`, {
+    findings: [{ path: "", message: `must have exactly one of ${names.join(", ")}` }],
+  });
+}
+
+function onlyWithContext(name: string): WireError {
+  return new WireError("invalid_params", `context/inspect takes ${name} with context alone, and not with sessionId.`, {
+    findings: [{ path: `/${name}`, message: "is only for context" }],
+  });
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }

@@ -2,8 +2,7 @@ import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { StoredContext, StoredOptions } from "../../store/sessions.ts";
 import type { Session } from "../session.ts";
-import { mayStartWithout } from "./context-facts.ts";
-import type { ContextOrder, Contexts, ReadyContext } from "./contexts.ts";
+import { type ContextOrder, type Contexts, mayStartWithout, type ReadyContext } from "./contexts.ts";
 import type { ContextCaller } from "./read-path.ts";
 
 /** What a session begins with that gets a context. */
@@ -45,6 +44,11 @@ export async function createWithContext(options: CreationOptions): Promise<Sessi
   return session;
 }
 
+/** Not taken, or what pi has died of when it was brought. */
+function isOfContext(error: unknown): boolean {
+  return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
+}
+
 async function begun(ready: ReadyContext, { contexts, order, begin }: CreationOptions): Promise<Session> {
   try {
     const context = await contexts.keep(order.sessionId, ready);
@@ -59,11 +63,6 @@ async function begun(ready: ReadyContext, { contexts, order, begin }: CreationOp
   } finally {
     ready.release();
   }
-}
-
-/** Not taken, or what pi has died of when it was brought. */
-function isOfContext(error: unknown): boolean {
-  return error instanceof WireError && (error.kind === "context_transport_failed" || error.kind === "child_exited");
 }
 
 /** Who looks at pi itself is told, too. */

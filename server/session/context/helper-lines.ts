@@ -1,7 +1,7 @@
 import type { HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
 import type { ContextRoot } from "../../../protocol/context/context-root.ts";
 import { heldEntries, heldRoot, leftAt } from "../../../protocol/context/held-entries.ts";
-import type { SessionEntry } from "../../../protocol/context/session-entries.ts";
+import { isRecordObject } from "../../pi/records.ts";
 
 // What is kept of an ephemeral session's context: a line for its helper, and one with what no message has a field for.
 
@@ -24,17 +24,26 @@ export function helperLine(lines: Buffer): Buffer {
   return lines.subarray(0, lines.indexOf(10));
 }
 
+/** The entries of an ephemeral session. */
+export interface WithHeld {
+  readonly entries: readonly unknown[];
+  /** The last entry of its past, as an export's option. */
+  readonly heldThrough?: string;
+}
+
 /**
- * The entries that a session file would begin with, as far as they are left to the model where pi stands at `leafId` of its
- * own `entries`.
+ * The entries that a session file would have: what is left to the model of the past, where pi stands at `leafId` of its `own`
+ * entries, and those.
  */
-export function entriesOfLines(
-  lines: Buffer,
-  entries: readonly unknown[],
-  leafId: string | undefined,
-): readonly SessionEntry[] {
+export function withHeld(lines: Buffer, own: readonly unknown[], leafId: string | undefined): WithHeld {
   const first = helperLine(lines);
   const held = JSON.parse(first.toString("utf8")) as HelperContext;
   const root = JSON.parse(lines.toString("utf8", first.length + 1)) as ContextRoot;
-  return [...heldEntries(held.messages, held.hash, root, leftAt(held, entries, leafId))];
+  const before = [...heldEntries(held.messages, held.hash, root, leftAt(held, own, leafId))];
+  const last = before.at(-1)?.["id"];
+  if (typeof last !== "string") return { entries: own };
+  const behind = own.map((entry) =>
+    isRecordObject(entry) && entry["parentId"] === null ? { ...entry, parentId: last } : entry,
+  );
+  return { entries: [...before, ...behind], heldThrough: last };
 }

@@ -1,5 +1,4 @@
 import type { ContextSource } from "../../../protocol/context/document.ts";
-import type { SessionEntry } from "../../../protocol/context/session-entries.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { EntriesReply } from "../../../protocol/link.ts";
@@ -11,7 +10,6 @@ import { liesUnder, type Roots } from "../roots.ts";
 import type { Session } from "../session.ts";
 import { workingDirectory } from "../working-directory.ts";
 import type { Hold } from "./byte-room.ts";
-import { entriesOfLines } from "./helper-lines.ts";
 import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
 import type { WorkSource } from "./work.ts";
 
@@ -88,7 +86,7 @@ export class ContextSources {
       // How much pi has is not known before.
       await hold.take(this.#options.maxBytes, caller.signal);
       const source = await this.#ofMemory(session, leafId);
-      hold.shrink(source.bytes.byteLength);
+      hold.shrink(source.bytes.byteLength + (source.kept?.byteLength ?? 0));
       return source;
     }
     // Before the file is read: the entry is in it then.
@@ -138,30 +136,19 @@ export class ContextSources {
     const said = isRecordObject(data) ? data : {};
     const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
     const own = (Array.isArray(said["entries"]) ? said["entries"] : []).filter(isRecordObject);
-    const before = await this.#entriesOf(session, own, leaf);
-    const heldThrough = before.at(-1)?.["id"];
-    const entries = own.map((entry) =>
-      entry["parentId"] === null ? { ...entry, parentId: heldThrough ?? null } : entry,
-    );
-    const bytes = Buffer.from([...before, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    const bytes = Buffer.from(own.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    // It is put together where the rest is done: that takes time.
+    const kept = await this.#options.kept(session.stored);
     const { maxBytes } = this.#options;
-    if (bytes.length > maxBytes) throw tooLarge(bytes.length, maxBytes);
+    const length = bytes.length + (kept?.length ?? 0);
+    if (length > maxBytes) throw tooLarge(length, maxBytes);
     return {
       kind: "session",
       bytes,
       source: sourceOf(session.sessionId),
       ...(leaf === undefined ? {} : { leafId: leaf }),
-      ...(typeof heldThrough === "string" ? { heldThrough } : {}),
+      ...(kept === undefined ? {} : { kept }),
     };
-  }
-
-  async #entriesOf(
-    { stored }: Session,
-    own: readonly unknown[],
-    leafId: string | undefined,
-  ): Promise<readonly SessionEntry[]> {
-    const bytes = await this.#options.kept(stored);
-    return bytes === undefined ? [] : entriesOfLines(bytes, own, leafId);
   }
 
   #bounds({ signal }: ContextCaller, hold: Hold): ReadBounds {

@@ -3,7 +3,8 @@ import { SHARE_ENV, Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import { type ErrorName, WireError } from "../../../protocol/errors.ts";
 import { Gate } from "../../lib/gate.ts";
-import { type Exported, type Outcome, type Prepared, perform, type Work } from "./work.ts";
+import { maxPartsIn } from "./json-parts.ts";
+import { bytesIn, type Exported, type Outcome, type Prepared, perform, type Work } from "./work.ts";
 
 export interface WorkDeskLimits {
   /** What is larger is done by another thread. */
@@ -13,6 +14,13 @@ export interface WorkDeskLimits {
   readonly maxWaiting: number;
   readonly workTimeoutMs: number;
   readonly maxThreadMiB: number;
+}
+
+/** What a thread does. */
+export interface ThreadOrder {
+  readonly work: Work;
+  /** As `perform` takes it. */
+  readonly maxParts: number;
 }
 
 /** What a thread says when it has ended its work. */
@@ -51,8 +59,8 @@ export class WorkDesk {
   async do<W extends Work>(work: W, signal: AbortSignal): Promise<Outcome<W>> {
     const { maxOwnBytes, maxWaiting } = this.#limits;
     signal.throwIfAborted();
-    const bytes = work.kind === "prepare" ? work.source.bytes : work.bytes;
-    if (bytes.byteLength <= maxOwnBytes) return this.#own(work);
+    const bytes = bytesIn(work);
+    if (lengthOf(bytes) <= maxOwnBytes) return this.#own(work);
     if (this.#waiting >= maxWaiting) {
       throw new WireError("overloaded", "Too many contexts are being prepared.", { retryAfterMs: 1_000 });
     }
@@ -80,7 +88,7 @@ export class WorkDesk {
     }
   }
 
-  async #inThread(work: Work, bytes: Uint8Array, signal: AbortSignal): Promise<unknown> {
+  async #inThread(work: Work, bytes: readonly Uint8Array[], signal: AbortSignal): Promise<unknown> {
     if (this.#isClosed) throw new WireError("shutting_down", "The daemon is about to end.");
     const { workTimeoutMs, maxThreadMiB } = this.#limits;
     const entry = new URL(`./work-thread${extname(import.meta.filename)}`, import.meta.url);
@@ -100,7 +108,11 @@ export class WorkDesk {
     thread.on("exit", () => reject(new WireError("shutting_down", "The daemon is about to end.")));
     signal.addEventListener("abort", giveUp, { once: true });
     try {
-      thread.postMessage(work, wholly(bytes) ? [bytes.buffer as ArrayBuffer] : []);
+      const order: ThreadOrder = { work, maxParts: maxPartsIn(maxThreadMiB * 1024 * 1024, lengthOf(bytes)) };
+      thread.postMessage(
+        order,
+        bytes.filter(wholly).map(({ buffer }) => buffer as ArrayBuffer),
+      );
       const answer = await promise;
       if (answer.kind === "done") return answer.outcome;
       if (answer.kind === "failed") throw this.#failed(answer.name, answer.frames);
@@ -119,6 +131,10 @@ export class WorkDesk {
     this.#log.error({ name, frames: frames.slice(0, 8) }, "a context could not be worked on");
     return new WireError("internal_error", "The daemon failed; its log has the cause.");
   }
+}
+
+function lengthOf(all: readonly Uint8Array[]): number {
+  return all.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
 function framesOf(stack: string): string[] {

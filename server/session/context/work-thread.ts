@@ -1,13 +1,13 @@
 import { parentPort } from "node:worker_threads";
 import { WireError } from "../../../protocol/errors.ts";
-import { perform, type Work } from "./work.ts";
-import type { ThreadAnswer } from "./work-desk.ts";
+import { perform } from "./work.ts";
+import type { ThreadAnswer, ThreadOrder } from "./work-desk.ts";
 
 // What a thread for documents runs: one piece of work, and its end.
 
-function answerTo(work: Work): ThreadAnswer {
+function answerTo({ work, maxParts }: ThreadOrder): ThreadAnswer {
   try {
-    return { kind: "done", outcome: perform(work) };
+    return { kind: "done", outcome: perform(work, maxParts) };
   } catch (error) {
     if (error instanceof WireError) {
       const { kind: name, message, data } = error;
@@ -19,8 +19,8 @@ function answerTo(work: Work): ThreadAnswer {
   }
 }
 
-parentPort?.once("message", (work: Work) => {
-  const answer = answerTo(work);
+parentPort?.once("message", (order: ThreadOrder) => {
+  const answer = answerTo(order);
   const bytes = answer.kind === "done" ? answer.outcome.bytes : undefined;
   // Small ones lie in memory that they share with others, and are copied.
   const isWhole = bytes !== undefined && bytes.byteLength > 0 && bytes.byteLength === bytes.buffer.byteLength;

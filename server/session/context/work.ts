@@ -8,7 +8,8 @@ import type { ContextOptions } from "../../../protocol/context/options.ts";
 import { prepareContext } from "../../../protocol/context/prepare.ts";
 import { type SessionHeaderFacts, sessionEntries } from "../../../protocol/context/session-entries.ts";
 import { WireError } from "../../../protocol/errors.ts";
-import { helperLines } from "./helper-lines.ts";
+import { helperLines, type WithHeld, withHeld } from "./helper-lines.ts";
+import { refuseParts } from "./json-parts.ts";
 
 // What is done with documents, as one function of bytes, so that it can be done by any thread.
 
@@ -20,8 +21,8 @@ export type WorkSource =
       readonly bytes: Uint8Array;
       readonly leafId?: string;
       readonly source: ContextSource;
-      /** As an export's option. */
-      readonly heldThrough?: string;
+      /** Of an ephemeral session what is kept for its helper: `helperLines`. The bytes are what its pi has then. */
+      readonly kept?: Uint8Array;
     };
 
 export interface PrepareWork {
@@ -46,16 +47,14 @@ export interface PrepareWork {
 
 export interface ExportWork {
   readonly kind: "export";
-  readonly bytes: Uint8Array;
+  readonly from: WorkSource & { readonly kind: "session" };
   readonly options: {
     readonly leafId?: string;
     readonly view?: "projected" | "full";
     readonly includeSystem?: boolean;
     readonly includeReasoning?: boolean;
     readonly includeImages?: boolean;
-    readonly heldThrough?: string;
   };
-  readonly source: ContextSource;
 }
 
 export type Work = PrepareWork | ExportWork;
@@ -85,8 +84,18 @@ export type Outcome<W extends Work> = W extends PrepareWork ? Prepared : Exporte
 
 const nothing = new Uint8Array();
 
-/** Throws the errors of contexts alone, as far as it is the document that is wrong. */
-export function perform<W extends Work>(work: W): Outcome<W> {
+/** All that the work is done on. */
+export function bytesIn(work: Work): readonly Uint8Array[] {
+  const source = work.kind === "prepare" ? work.source : work.from;
+  return source.kind === "session" && source.kept !== undefined ? [source.bytes, source.kept] : [source.bytes];
+}
+
+/**
+ * Throws the errors of contexts alone, as far as it is the document that is wrong: `context_too_large` where it has more
+ * than `maxParts` commas, colons and brackets.
+ */
+export function perform<W extends Work>(work: W, maxParts = Number.POSITIVE_INFINITY): Outcome<W> {
+  for (const bytes of bytesIn(work)) refuseParts(bytes, maxParts);
   return (work.kind === "prepare" ? prepare(work) : exported(work)) as Outcome<W>;
 }
 
@@ -124,24 +133,29 @@ function bytesOf(prepared: PreparedContext, as: PrepareWork["as"], budget: numbe
   }
 }
 
-function exported({ bytes, options, source }: ExportWork): Exported {
-  const { document, diagnostics } = exportContext(entriesIn(bytes), { ...options, source });
+function exported({ from, options }: ExportWork): Exported {
+  const { leafId = from.leafId, ...more } = options;
+  const { entries, ...held } = entriesOf(from, leafId);
+  const leaf = leafId === undefined ? {} : { leafId };
+  const { document, diagnostics } = exportContext(entries, { ...more, ...leaf, ...held, source: from.source });
   const text = Buffer.from(JSON.stringify(document));
   return { diagnostics, bytes: text, sha256: createHash("sha256").update(text).digest("hex") };
 }
 
-function documentOf({ bytes, leafId, source, heldThrough }: WorkSource & { readonly kind: "session" }): {
+function documentOf(from: WorkSource & { readonly kind: "session" }): {
   readonly value: unknown;
   readonly notes: NoteCounts;
 } {
+  const { leafId, source } = from;
+  const { entries, ...held } = entriesOf(from, leafId);
   const options = {
     includeReasoning: true,
     includeInstructions: true,
     source,
+    ...held,
     ...(leafId === undefined ? {} : { leafId }),
-    ...(heldThrough === undefined ? {} : { heldThrough }),
   };
-  const { document, diagnostics } = exportContext(entriesIn(bytes), options);
+  const { document, diagnostics } = exportContext(entries, options);
   return { value: document, notes: diagnostics.notes };
 }
 
@@ -164,6 +178,14 @@ function parsed(bytes: Uint8Array): unknown {
       errors: [{ pointer: "", expected: "JSON in UTF-8", got: "something else" }],
     });
   }
+}
+
+/** A session's entries; of an ephemeral one, behind what is left of its past at the leaf. */
+function entriesOf({ bytes, kept }: WorkSource & { readonly kind: "session" }, leafId: string | undefined): WithHeld {
+  const own = entriesIn(bytes);
+  return kept === undefined
+    ? { entries: own }
+    : withHeld(Buffer.from(kept.buffer, kept.byteOffset, kept.byteLength), own, leafId);
 }
 
 /** The objects of a file's whole lines: what is behind the last line's end is being written. */
