@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -215,6 +216,30 @@ test("a pi that dies of its context fails the creation, or with onError warn beg
   expect(session.context.error).toMatchObject({ data: { name: "child_exited" } });
   expect(session.stored.context).toBeUndefined();
   expect(leftovers(core)).toEqual(before);
+});
+
+test("nothing of a context is among the arguments of any process", async () => {
+  await using core = await startCore();
+  const secret = `xyzzy-${process.pid}-`;
+  const said = {
+    ...document,
+    items: [
+      { role: "system", content: `${secret}a` },
+      { role: "user", content: `${secret}b` },
+    ],
+  };
+  const path = join(core.root, "said.json");
+  writeFileSync(path, JSON.stringify(said));
+  for (const [ephemeral, source] of [true, false].flatMap((is) => [
+    [is, { document: said }] as const,
+    [is, { path }] as const,
+  ])) {
+    const session = await create(core, { ...source, until: "through" }, { ephemeral });
+    expect(session.info().state).toBe("idle");
+  }
+  const processes = execFileSync("ps", ["-A", "-ww", "-o", "args="], { encoding: "utf8" });
+  expect(processes.split("\n").filter((line) => line.includes("fake-pi")).length).toBeGreaterThanOrEqual(4);
+  expect(processes).not.toContain(secret);
 });
 
 test("what is said of a session's context is true of one without a context, and where what was mended is torn", async () => {
