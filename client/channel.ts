@@ -1,8 +1,10 @@
 import { JSONRPCClient, type JSONRPCResponse } from "json-rpc-2.0";
+import type { ErrorData } from "../protocol/errors.ts";
 import { CANCEL_METHOD, type RpcRequest } from "../protocol/wire.ts";
 import { daemonError, isErrorObject } from "./daemon-error.ts";
 import type { OnDiagnostic } from "./diagnostic.ts";
 import { ConnectionClosedError, ProtocolViolationError } from "./local-errors.ts";
+import { isRefusedFor } from "./refused-text.ts";
 import type { OpenSocket, Socket, SocketEnd } from "./socket.ts";
 
 /** How a connection ended. `closed`: by `close()` here; `ended`: by the daemon or the network; `failed`: given up here. */
@@ -31,7 +33,7 @@ class LocalAnswer {
 export class Channel {
   readonly #options: ChannelOptions;
   readonly #rpc = new JSONRPCClient<void>((request) => this.#send(request));
-  readonly #pending = new Set<number>();
+  readonly #pending = new Map<number, RpcRequest>();
   readonly #gone = Promise.withResolvers<ConnectionEnd>();
   #socket: Socket | undefined;
   #lastId = 0;
@@ -70,10 +72,11 @@ export class Channel {
       this.#answer(id, signal?.reason);
       this.#send({ jsonrpc: "2.0", method: CANCEL_METHOD, params: { id } });
     };
-    this.#pending.add(id);
+    const request = { jsonrpc: "2.0", id, method, params } as const;
+    this.#pending.set(id, request);
     signal?.addEventListener("abort", abandon, { once: true });
     try {
-      const response = await this.#rpc.requestAdvanced({ jsonrpc: "2.0", id, method, params });
+      const response = await this.#rpc.requestAdvanced(request);
       if (response.error === undefined || response.error === null) return response.result;
       if (response.error.data instanceof LocalAnswer) throw response.error.data.error;
       throw daemonError(response.error);
@@ -145,15 +148,27 @@ export class Channel {
           this.#answer(id, new ProtocolViolationError("answer", [{ path: "", message: "has no result and no error" }]));
         return;
       }
+      if (method === undefined && id === null && isAnswer(message) && this.#refused(message.error)) return;
     }
     this.#options.onDiagnostic({ kind: "unexpected_message", message });
+  }
+
+  /** The daemon has not read a request, so that its answer has no id. Returns whether it was found whose it is. */
+  #refused(error: JSONRPCResponse["error"]): boolean {
+    const data: unknown = error?.data;
+    if (error === undefined || error === null || typeof data !== "object" || data === null) return false;
+    const refused = [...this.#pending].filter(([, request]) =>
+      isRefusedFor(JSON.stringify(request), data as ErrorData),
+    );
+    for (const [id] of refused) this.#rpc.receive({ jsonrpc: "2.0", id, error });
+    return refused.length > 0;
   }
 
   #end(end: ConnectionEnd, error: Error = new ConnectionClosedError(end)): void {
     if (this.#ending === undefined) {
       this.#ending = { end, error };
       this.#options.onEnd(end, error);
-      for (const id of this.#pending) this.#answer(id, error);
+      for (const id of this.#pending.keys()) this.#answer(id, error);
       if (end.kind !== "ended") this.#socket?.close(end.code, end.reason);
     }
     if (end.kind === "ended") this.#gone.resolve(this.#ending.end);

@@ -234,6 +234,33 @@ describe("what the daemon should not send", () => {
     expect(diagnostics[0]).toMatchObject({ text: "{not json", error: expect.any(SyntaxError) });
   });
 
+  it.each([
+    ["too many parts", { maxJsonParts: 40 }, { labels: Array.from({ length: 60 }, (_, n) => n) }],
+    ["too deep", { maxDepth: 5 }, { labels: { a: { b: { c: [[]] } } } }],
+    [
+      "too many keys",
+      { maxObjectKeys: 12 },
+      { labels: Object.fromEntries(Array.from("abcdefghijklm", (key) => [key, 1])) },
+    ],
+    ["keys that are not allowed", {}, { labels: JSON.parse('{"__proto__":1}') as unknown }],
+  ])("may be an answer without an id, which rejects the call that has %s", async (_, limit, large) => {
+    await using daemon = await FakeDaemon.start();
+    await using client = await daemon.connect({ validate: false });
+    daemon.answer("session/get", () => noAnswer);
+    daemon.answer("session/create", () => {
+      const data = { name: "invalid_request", retryable: false, ...limit };
+      daemon.sendRaw(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32600, message: "No.", data } }));
+      return noAnswer;
+    });
+    const other = new AbortController();
+    const waiting = client.call("session/get", { sessionId }, { signal: other.signal });
+    await daemon.called("session/get");
+    const refused = client.call("session/create", { cwd: "/work {[:,", ...large } as never);
+    await expect(refused).rejects.toMatchObject({ kind: "invalid_request" });
+    other.abort(new Error("still waiting"));
+    await expect(waiting).rejects.toThrow("still waiting");
+  });
+
   it.each([{ error: "broken" }, { error: null }, {}])(
     "may be an answer like %j, which rejects its call",
     async (odd) => {
