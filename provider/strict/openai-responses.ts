@@ -144,7 +144,7 @@ function tooLong(value: string, at: string): Violation {
   return refuse(`Invalid '${at}': string too long. ${expected}, but got a string with length ${value.length} instead.`);
 }
 
-/** Ids are not repeated, reasoning stands before what it led to, and the user speaks first. */
+/** Ids are not repeated, and reasoning stands before what it led to. */
 function order(items: readonly JsonObject[]): readonly Violation[] {
   const found: Violation[] = [];
   for (const id of repeated(items.flatMap(({ id }) => (typeof id === "string" ? [id] : [])))) {
@@ -154,10 +154,6 @@ function order(items: readonly JsonObject[]): readonly Violation[] {
     if (item["type"] !== "reasoning" || isOutput(items[index + 1])) continue;
     const named = `Item '${stringOf(item["id"])}' of type 'reasoning'`;
     found.push(refuse(`${named} was provided without its required following item.`));
-  }
-  const first = items.find(({ role, type }) => role !== "system" && role !== "developer" && type !== "item_reference");
-  if (first !== undefined && first["role"] !== "user") {
-    found.push(refuse("Invalid 'input': the first message of the conversation must be from the user."));
   }
   return found;
 }
