@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { ContextDocument } from "../../protocol/context/document.ts";
 import { normalise } from "../../protocol/context/normalise.ts";
+import type { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
 import { Gate } from "../../provider/gate.ts";
@@ -127,7 +128,13 @@ test("a session goes on with its context: in another pi, in a fork, in a copy, a
   const { sessionId } = made;
   expect(made).toMatchObject({ model: { provider: "scripted", id: "model-1" }, name: "a past" });
   expect(conversation(await prompted(stage, sessionId, "One."))).toEqual([...past, ["user", "One."]]);
-  await client.call("session/hibernate", { sessionId });
+  // The daemon may be asking pi something of its own yet.
+  const hibernated = (): Promise<string> =>
+    client.call("session/hibernate", { sessionId }).then(
+      ({ state }) => state,
+      ({ kind }: WireError) => kind,
+    );
+  await expect.poll(hibernated).toBe("hibernated");
   const later = await prompted(stage, sessionId, "Two.");
   const said = [...past, ["user", "One."], ["assistant", expect.any(String)]];
   expect(conversation(later)).toEqual([...said, ["user", "Two."]]);
