@@ -23,6 +23,8 @@ export interface StrictRules {
   readonly models: readonly string[] | undefined;
   /** Whether Anthropic requests may have `system` messages inside the conversation, as its newest models allow. */
   readonly systemMessages: boolean;
+  /** Whether a conversation must begin with the user at OpenAI too, as some servers that speak its APIs ask. */
+  readonly userFirst: boolean;
 }
 
 /** A tool call that has its id. */

@@ -29,6 +29,8 @@ export interface ProviderOptions {
   readonly models?: readonly string[];
   /** Whether strict Anthropic requests may have `system` messages in the conversation. Default false. */
   readonly systemMessages?: boolean;
+  /** Whether strict OpenAI conversations must begin with the user, as Anthropic's and Google's always do. Default false. */
+  readonly userFirst?: boolean;
   /** The key that requests must carry; others get a 401 without using up a step. Default: none is asked for. */
   readonly apiKey?: string;
   /**
@@ -87,7 +89,11 @@ export class ScriptedProvider {
       rules:
         options.strict === false
           ? undefined
-          : { models: options.models, systemMessages: options.systemMessages ?? false },
+          : {
+              models: options.models,
+              systemMessages: options.systemMessages ?? false,
+              userFirst: options.userFirst ?? false,
+            },
       apiKey: options.apiKey,
       maxBodyBytes: options.maxBodyBytes ?? 64 * mebibyte,
     };

@@ -1,7 +1,7 @@
 import type { ContextCall, ContextItem, ContextPart, ContextTarget, Meta } from "./document.ts";
 import { isModel } from "./ids.ts";
-import { isObject } from "./measure.ts";
 import { decodedBytes } from "./read-parts.ts";
+import { isSoundBlock } from "./sound-block.ts";
 
 /** An assistant's content as pi has it: its own blocks where they are for the target and sound, else made of the parts. */
 export function assistantContent(item: ContextItem, target: ContextTarget): readonly Meta[] {
@@ -46,22 +46,4 @@ function ownBlocks(item: ContextItem): readonly Meta[] | undefined {
     return call === undefined ? block : { ...block, id: call.id, name: call.name };
   });
   return next === calls.length ? blocks : undefined;
-}
-
-function isSoundBlock(block: Meta): boolean {
-  const { type } = block;
-  if (type === "text") return isText(block, "text") && mayBeText(block, "textSignature");
-  if (type === "thinking") return isText(block, "thinking") && mayBeText(block, "thinkingSignature");
-  if (type !== "toolCall") return false;
-  return (
-    isText(block, "id") && isText(block, "name") && isObject(block["arguments"]) && mayBeText(block, "thoughtSignature")
-  );
-}
-
-function isText(block: Meta, field: string): boolean {
-  return typeof block[field] === "string";
-}
-
-function mayBeText(block: Meta, field: string): boolean {
-  return block[field] === undefined || isText(block, field);
 }

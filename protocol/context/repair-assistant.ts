@@ -1,8 +1,8 @@
 import type { ContextCall, ContextItem, ContextPart, Meta } from "./document.ts";
 import { acceptedId, acceptedToolName, isAcceptedId, isAcceptedToolName, isOwnId, isOwnToolName } from "./ids.ts";
-import { isObject } from "./measure.ts";
 import { ownBlocks, ownParts } from "./own-message.ts";
 import { type ContentRules, isBlank, soundParts, wellFormedJson } from "./repair-content.ts";
+import { isSoundBlock } from "./sound-block.ts";
 
 /** A call with what it was called before, where that was changed. */
 export interface SoundCall extends ContextCall {
@@ -63,24 +63,6 @@ function keptBlocks(blocks: readonly Meta[] | undefined, rules: ContentRules): r
   // No service takes a lone surrogate, and pi leaves those of arguments where they are.
   const whole = kept.map((block) => wellFormedJson(block, rules));
   return ownBlocks(whole, rules);
-}
-
-function isSoundBlock(block: Meta): boolean {
-  const { type } = block;
-  if (type === "text") return isText(block, "text") && mayBeText(block, "textSignature");
-  if (type === "thinking") return isText(block, "thinking") && mayBeText(block, "thinkingSignature");
-  if (type !== "toolCall") return false;
-  return (
-    isText(block, "id") && isText(block, "name") && isObject(block["arguments"]) && mayBeText(block, "thoughtSignature")
-  );
-}
-
-function isText(block: Meta, field: string): boolean {
-  return typeof block[field] === "string";
-}
-
-function mayBeText(block: Meta, field: string): boolean {
-  return block[field] === undefined || isText(block, field);
 }
 
 /** What the blocks say, in the format's fields: they go before those. */

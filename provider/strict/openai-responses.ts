@@ -22,8 +22,8 @@ const idPrefixes: Readonly<Record<string, string>> = {
 };
 
 /**
- * What OpenAI refuses in a request for a response, and what servers that speak this API refuse beside it: empty texts and
- * a conversation that does not begin with the user.
+ * What OpenAI refuses in a request for a response, and what servers that speak this API refuse beside it: empty texts, and
+ * where the rules say so a conversation that does not begin with the user.
  */
 export function responsesViolations(body: JsonObject, rules: StrictRules): readonly Violation[] {
   const { input } = body;
@@ -35,6 +35,7 @@ export function responsesViolations(body: JsonObject, rules: StrictRules): reado
     ...outputTokens(body["max_output_tokens"]),
     ...items.flatMap(shape),
     ...order(items),
+    ...(rules.userFirst ? firstSpeaker(items) : []),
     ...responsesPairing(items),
     ...objectsOf(body["tools"]).flatMap((tool, index) =>
       "name" in tool || tool["type"] === "function" ? name(tool["name"], `tools[${index}].name`) : [],
@@ -156,6 +157,12 @@ function order(items: readonly JsonObject[]): readonly Violation[] {
     found.push(refuse(`${named} was provided without its required following item.`));
   }
   return found;
+}
+
+function firstSpeaker(items: readonly JsonObject[]): readonly Violation[] {
+  const first = items.find(({ role, type }) => role !== "system" && role !== "developer" && type !== "item_reference");
+  if (first === undefined || first["role"] === "user") return [];
+  return [refuse("Invalid 'input': the first message of the conversation must be from the user.")];
 }
 
 function isOutput(item: JsonObject | undefined): boolean {

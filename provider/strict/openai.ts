@@ -7,7 +7,8 @@ const maxCallIdCharacters = 40;
 
 /**
  * What OpenAI refuses in a chat completion request, and what servers that speak this API refuse beside it: empty texts of
- * users and assistants. An assistant may speak first: so it does where an extension has removed the only prompt.
+ * users and assistants. An assistant may speak first unless the rules say otherwise: so it does where an extension has removed
+ * the only prompt.
  */
 export function openaiViolations(body: JsonObject, rules: StrictRules): readonly Violation[] {
   const messages = objectsOf(body["messages"]);
@@ -19,6 +20,7 @@ export function openaiViolations(body: JsonObject, rules: StrictRules): readonly
       ? [refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.")]
       : []),
     ...messages.flatMap(shape),
+    ...(rules.userFirst ? firstSpeaker(messages) : []),
     ...pairing(messages),
     ...tools.flatMap(tool),
     ...tooManyCacheMarks([...messages, ...tools]),
@@ -63,6 +65,12 @@ function emptyTexts(content: unknown, hasCalls: boolean, at: string): readonly V
 
 function partTexts(content: unknown): readonly unknown[] {
   return objectsOf(content).flatMap((part) => (part["type"] === "text" ? [part["text"]] : []));
+}
+
+function firstSpeaker(messages: readonly JsonObject[]): readonly Violation[] {
+  const first = messages.find(({ role }) => role !== "system" && role !== "developer");
+  if (first === undefined || first["role"] === "user") return [];
+  return [refuse("Invalid 'messages': the first message of the conversation must be from the user.")];
 }
 
 function toolCall(call: JsonObject, at: string): readonly Violation[] {

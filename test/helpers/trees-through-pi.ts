@@ -60,7 +60,7 @@ export class TreesPi implements AsyncDisposable {
 
   /** `cli`: pi's program; by default that of the version that the test run is about. */
   static async start(cli?: string): Promise<TreesPi> {
-    const provider = await startProvider({ otherwise: () => answer("Yes."), maxLogEntries: 10 });
+    const provider = await startProvider({ otherwise: () => answer("Yes."), maxLogEntries: 10, userFirst: true });
     const models = [{ id: "model-1", input: ["text", "image"], reasoning: true }];
     const aliases = { openai: "scripted", anthropic: "scripted-anthropic" } as const;
     const pi = await startPi({ provider, models, aliases, ...(cli === undefined ? {} : { cli }) });

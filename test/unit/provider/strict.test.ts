@@ -9,7 +9,7 @@ import { type Api, apis, ask, emptyRequest, type Json, request } from "./request
 
 type Messages = readonly Json[];
 const dialects = { openai, "openai-responses": openaiResponses, anthropic, google };
-const lax = { models: undefined, systemMessages: false };
+const lax = { models: undefined, systemMessages: false, userFirst: false };
 
 function violations(api: Api, body: Json, rules = lax): readonly string[] {
   return dialects[api].violations(body, { model: "model-1" }, rules).map((violation) => violation.message);
@@ -91,6 +91,26 @@ describe("OpenAI refuses", () => {
   ])("but not %s", (_, messages) => {
     expect(said(messages)).toEqual([]);
   });
+});
+
+test("with userFirst an assistant may not speak first at either API of OpenAI's", () => {
+  const messages = [
+    { role: "system", content: "s" },
+    { role: "assistant", content: "x" },
+  ];
+  const input = [
+    { role: "developer", content: "s" },
+    { type: "message", role: "assistant", content: [{ type: "output_text", text: "x" }] },
+  ];
+  for (const [api, body] of [
+    ["openai", { model: "m", messages }],
+    ["openai-responses", { model: "m", input }],
+  ] as const) {
+    expect(violations(api, body)).toEqual([]);
+    expect(violations(api, body, { ...lax, userFirst: true })).toEqual([
+      expect.stringMatching(/must be from the user/),
+    ]);
+  }
 });
 
 describe("OpenAI Responses refuses", () => {
