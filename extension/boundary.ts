@@ -1,5 +1,6 @@
 import type { BoundaryState, ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { isObject, type SessionReader } from "./pi-types.ts";
+import type { Fault } from "./request-pipeline.ts";
 
 /** What a part of the helper wants to have written at a boundary. */
 export interface BoundaryWish {
@@ -17,7 +18,14 @@ export interface Boundary {
   readonly ctx: ExtensionContext;
 }
 
-export type BoundaryContributor = (boundary: Boundary) => BoundaryWish | undefined;
+/** May take its time, for a summary: the run waits for it. */
+export type BoundaryContributor = (boundary: Boundary) => BoundaryWish | undefined | Promise<BoundaryWish | undefined>;
+
+interface Contributor {
+  readonly name: string;
+  readonly contributor: BoundaryContributor;
+  readonly isLast: boolean;
+}
 
 export interface BoundaryAnswer {
   entries: SessionBoundaryDraft[];
@@ -38,28 +46,53 @@ const rank: Readonly<Record<SessionBoundaryDraft["type"], number>> = {
  * out. What other extensions have proposed before us is kept, in its place.
  */
 export class BoundaryWriter {
-  readonly #contributors = new Map<string, BoundaryContributor>();
-  readonly #fault: (where: string, thrown: unknown) => void;
+  readonly #contributors = new Map<string, Contributor>();
+  readonly #fault: Fault;
 
-  constructor(fault: (where: string, thrown: unknown) => void) {
+  constructor(fault: Fault) {
     this.#fault = fault;
   }
 
-  contribute(name: string, contributor: BoundaryContributor): void {
-    this.#contributors.set(name, contributor);
+  /** `isLast`: asked behind all others, so that what it gives away does not wait for their summaries. */
+  contribute(name: string, contributor: BoundaryContributor, { isLast = false } = {}): void {
+    this.#contributors.set(name, { name, contributor, isLast });
   }
 
-  /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. */
-  write(boundary: Boundary): BoundaryAnswer | undefined {
-    const wishes: BoundaryWish[] = [];
-    for (const [name, contributor] of this.#contributors) {
+  /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. A promise if a contributor gives one. */
+  write(boundary: Boundary): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
+    const all = [...this.#contributors.values()];
+    return this.#ask([...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)], [], boundary);
+  }
+
+  /** Asks one after the other, and waits only where there is something to wait for. */
+  #ask(
+    contributors: readonly Contributor[],
+    before: readonly BoundaryWish[],
+    boundary: Boundary,
+  ): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
+    const wishes = [...before];
+    for (const [at, { name, contributor }] of contributors.entries()) {
+      const failed = (thrown: unknown): undefined => {
+        this.#fault(`${boundary.hook}/${name}`, thrown, name);
+        return undefined;
+      };
       try {
         const wish = contributor(boundary);
+        if (wish instanceof Promise) {
+          const rest = contributors.slice(at + 1);
+          return wish
+            .catch(failed)
+            .then((given) => this.#ask(rest, given === undefined ? wishes : [...wishes, given], boundary));
+        }
         if (wish !== undefined) wishes.push(wish);
       } catch (thrown) {
-        this.#fault(`${boundary.hook}/${name}`, thrown);
+        failed(thrown);
       }
     }
+    return this.#answer(wishes, boundary);
+  }
+
+  #answer(wishes: readonly BoundaryWish[], boundary: Boundary): BoundaryAnswer | undefined {
     const before = boundary.state.entries;
     const drafts = this.#sound(
       wishes.flatMap((wish) => wish.drafts).toSorted((a, b) => rank[a.type] - rank[b.type]),

@@ -1,5 +1,27 @@
-import type { ExtensionAPI, ExtensionContext, SessionStartEvent } from "@earendil-works/pi-coding-agent";
-import type { HeldPush } from "../protocol/link.ts";
+import type {
+  AgentSettledEvent,
+  AgentStartEvent,
+  BeforeAgentStartEvent,
+  BeforeAgentStartEventResult,
+  ExtensionAPI,
+  ExtensionContext,
+  InputEvent,
+  InputEventResult,
+  ModelSelectEvent,
+  SessionBeforeCompactEvent,
+  SessionBeforeCompactResult,
+  SessionCompactEvent,
+  SessionCompactFailedEvent,
+  SessionShutdownEvent,
+  SessionStartEvent,
+  SessionTreeEvent,
+  ToolCallEvent,
+  ToolCallEventResult,
+  ToolExecutionEndEvent,
+} from "@earendil-works/pi-coding-agent";
+import type { ErrorName } from "../protocol/errors.ts";
+import type { AskRefusal, HeldPush } from "../protocol/link.ts";
+import type { NoticeData, NoticeName } from "../protocol/optimisation/notices.ts";
 import type { BoundaryWriter } from "./boundary.ts";
 import type { DeliveryProgress } from "./delivery/progress.ts";
 import type { Watcher } from "./delivery/tracker.ts";
@@ -7,18 +29,79 @@ import type { FrameHandlers } from "./link/inbound.ts";
 import type { OutwardBody } from "./link/outbound.ts";
 import { type Memory, SHARED_VERSION } from "./memory.ts";
 import type { PendingList } from "./pending/list.ts";
-import type { RequestPipeline } from "./request-pipeline.ts";
+import type { Fault, RequestPipeline } from "./request-pipeline.ts";
+
+/** What a part is given to work with. */
+export interface Places {
+  readonly pi: ExtensionAPI;
+  readonly memory: Memory;
+  readonly pipeline: RequestPipeline;
+  readonly boundary: BoundaryWriter;
+  /** pi's context, from `session_start` on. */
+  readonly context: () => ExtensionContext | undefined;
+  /** Answers what the daemon asks about this. Throws {@link AskRefused} for what it refuses. */
+  answer(about: string, answerer: Answerer): void;
+  /** Calls it at each `session_start`, and at once if the session has begun. */
+  onSession(begun: (ctx: ExtensionContext, reason: SessionStartEvent["reason"]) => void, part: string): void;
+  /** Subscribes to an event of pi's. What the handler throws, or rejects with, is reported, and pi goes on. */
+  on: PartEvents;
+  /** Tells the session's subscribers. */
+  notify<N extends NoticeName>(name: N, data: NoticeData[N]): void;
+  /** Whether this entry carries a push that is neither answered nor terminal: it must stay as it is. */
+  isUnanswered(entryId: string): boolean;
+  readonly fault: Fault;
+}
 
 /** A feature: it puts stages into the pipeline and contributors to the boundary writer. */
-export type Part = (places: { readonly pipeline: RequestPipeline; readonly boundary: BoundaryWriter }) => void;
+export type Part = (places: Places) => void;
+
+export type Answerer = (params: unknown, ctx: ExtensionContext) => unknown;
+
+/** `pi.on` of one part. */
+export type PartEvents = <E extends PartEvent>(
+  part: string,
+  event: E,
+  handler: (event: PartEventOf<E>, ctx: ExtensionContext) => PartResultOf<E> | Promise<PartResultOf<E>>,
+) => void;
+
+interface PartEventTypes {
+  input: [InputEvent, InputEventResult | undefined | void];
+  tool_call: [ToolCallEvent, ToolCallEventResult | undefined | void];
+  tool_execution_end: [ToolExecutionEndEvent, void];
+  model_select: [ModelSelectEvent, void];
+  session_tree: [SessionTreeEvent, void];
+  session_compact: [SessionCompactEvent, void];
+  session_compact_failed: [SessionCompactFailedEvent, void];
+  session_before_compact: [SessionBeforeCompactEvent, SessionBeforeCompactResult | undefined | void];
+  before_agent_start: [BeforeAgentStartEvent, BeforeAgentStartEventResult | undefined | void];
+  agent_start: [AgentStartEvent, void];
+  agent_settled: [AgentSettledEvent, void];
+  session_shutdown: [SessionShutdownEvent, void];
+}
+export type PartEvent = keyof PartEventTypes;
+export type PartEventOf<E extends PartEvent> = PartEventTypes[E][0];
+export type PartResultOf<E extends PartEvent> = PartEventTypes[E][1];
+
+/** A part does not do what the daemon asks. The name is one of the error catalogue. */
+export class AskRefused extends Error {
+  override readonly name = "AskRefused";
+  readonly refusal: AskRefusal;
+
+  constructor(refused: ErrorName, message: string, data?: Readonly<Record<string, unknown>>) {
+    super(message);
+    this.refusal = { refused, message, ...(data === undefined ? {} : { data }) };
+  }
+}
 
 /** Who hears what the engine has to tell. Nothing that it does may throw. */
 export interface EngineListener {
   send(frame: OutwardBody): void;
   /** A part of the engine threw. */
-  fault(where: string, thrown: unknown): void;
+  fault: Fault;
   /** `session_start`, before the engine looks at the session: contexts of the former session are useless now. */
   bind(ctx: ExtensionContext): void;
+  /** What the parts go by is another configuration. */
+  configured(): Promise<void> | undefined;
   /** The engine has taken the session up. */
   sessionStarted(event: SessionStartEvent, ctx: ExtensionContext): void;
 }
@@ -36,6 +119,8 @@ export interface Engine extends FrameHandlers {
   /** An inward frame has come. */
   frameCame(): void;
   add(part: Part): void;
+  /** Something failed that pi goes on without. */
+  readonly report: Fault;
   /**
    * Delivers a push of an extension. `known`: the same was pushed before; `reused`: something else had this id; `full`:
    * too many are on their way; `closed`: this life of the session's extensions has ended.

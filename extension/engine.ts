@@ -8,12 +8,20 @@ import { Observer } from "./delivery/observer.ts";
 import { RetryTimer } from "./delivery/retry-timer.ts";
 import { StandingList } from "./delivery/standing.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
-import { type Engine, type EngineListener, type EngineQuestion, engineChannel, findEngine } from "./engine-port.ts";
+import {
+  type Engine,
+  type EngineListener,
+  type EngineQuestion,
+  engineChannel,
+  findEngine,
+  type Places,
+} from "./engine-port.ts";
 import type { OutwardBody } from "./link/outbound.ts";
 import { claimMemory, releaseMemory } from "./memory.ts";
+import { PartsDesk } from "./parts-desk.ts";
 import { PendingList } from "./pending/list.ts";
 import { messageOf } from "./pi-types.ts";
-import { RequestPipeline } from "./request-pipeline.ts";
+import { type Fault, RequestPipeline } from "./request-pipeline.ts";
 import { RunWatch } from "./run-watch.ts";
 import { withoutCarriers } from "./stages/carrier.ts";
 import { withHead } from "./stages/head.ts";
@@ -43,8 +51,8 @@ function startEngine(pi: ExtensionAPI): Engine {
     for (const listener of listeners) listener.send(frame);
   };
   const shown = new Set<string>();
-  const fault = (where: string, thrown: unknown): void => {
-    for (const listener of listeners) listener.fault(where, thrown);
+  const fault: Fault = (where, thrown, part): void => {
+    for (const listener of listeners) listener.fault(where, thrown, part);
     if (listeners.size > 0 || shown.has(where) || shown.size >= maxShownFaults) return;
     // Without a daemon the user is told, once for each part.
     shown.add(where);
@@ -118,6 +126,21 @@ function startEngine(pi: ExtensionAPI): Engine {
     tracker.hear({ kind: "cancelled", deliveryIds: [deliveryId] });
   };
 
+  const partsDesk = new PartsDesk({ pi, fault });
+  const places: Places = {
+    pi,
+    memory,
+    pipeline,
+    boundary,
+    fault,
+    context: () => current,
+    answer: (about, answerer) => partsDesk.answer(about, answerer),
+    onSession: (begun, part) => partsDesk.onSession(begun, part, current),
+    on: (part, event, handler) => partsDesk.on(part, event, handler),
+    notify: (name, data) => send({ kind: "notice", name, data } as OutwardBody),
+    isUnanswered: (entryId) => standing.carries(entryId),
+  };
+
   const engine: Engine = {
     memory,
     get context() {
@@ -125,7 +148,8 @@ function startEngine(pi: ExtensionAPI): Engine {
     },
     listen: (listener) => void listeners.add(listener),
     frameCame: () => run.frameCame(),
-    add: (part) => part({ pipeline, boundary }),
+    add: (part) => part(places),
+    report: fault,
     push,
     cancel,
     progress: (deliveryId) => tracker.get(deliveryId)?.progress,
@@ -137,6 +161,11 @@ function startEngine(pi: ExtensionAPI): Engine {
     carry: (ctx): CarryReply => handOver.carry(ctx),
     setContext: (context, ctx): ContextReply => structured.take(context, ctx),
     watch: (frame) => observer.requests.watch(frame),
+    configure: (parts, isForNext) => {
+      memory.parts = parts ?? undefined;
+      return isForNext ? undefined : Promise.all([...listeners].map((listener) => listener.configured()));
+    },
+    ask: (about, params, ctx) => partsDesk.ask(about, params, ctx),
     ping: (ctx): PingReply => ({ running: run.isRunning(ctx), held: handOver.held() }),
   };
 
@@ -153,7 +182,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   pipeline.use("message_update", "verdict", (event) => observer.messageUpdate(event));
   pipeline.use("message_end", "verdict", (message, ctx) => observer.messageEnd(message, ctx));
   pipeline.use("cache_warming_decision", "verdict", (event) => observer.warming(event));
-  boundary.contribute("pushes", (at) => handOver.atBoundary(at));
+  boundary.contribute("pushes", (at) => handOver.atBoundary(at), { isLast: true });
   pipeline.install(pi);
 
   /** A handler that reports what it throws: pi would only log it, and would end at a rejection. */
@@ -186,6 +215,7 @@ function startEngine(pi: ExtensionAPI): Engine {
         standing.add(entry);
         tracker.standing(entry);
       }
+      partsDesk.sessionStarted(ctx, event.reason);
       for (const listener of listeners) listener.sessionStarted(event, ctx);
       if (early.length > 0) take(early.splice(0), ctx, "later");
       if (handOver.held().length > 0) timer.ask();

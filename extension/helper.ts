@@ -6,12 +6,18 @@ import { Outbound } from "./link/outbound.ts";
 import type { LinkIdentity } from "./memory.ts";
 
 /** Connects the engine to the daemon: its frames go out by the status key, the daemon's come in by the command. */
-export function linkToDaemon(pi: ExtensionAPI, engine: Engine, link: LinkIdentity): void {
+export function linkToDaemon(
+  pi: ExtensionAPI,
+  engine: Engine,
+  link: LinkIdentity,
+  configured: () => Promise<void> | undefined,
+): void {
   const outbound = new Outbound(link.statusKey);
   const inbound = new Inbound(engine, outbound);
   engine.listen({
     send: (frame) => outbound.send(frame),
-    fault: (where, thrown) => outbound.fault(where, thrown),
+    fault: (where, thrown, part) => outbound.fault(where, thrown, part),
+    configured,
     bind: (ctx) => outbound.bind(ctx),
     sessionStarted: ({ reason }, ctx) => {
       const sessionFile = ctx.sessionManager.getSessionFile();
@@ -29,7 +35,7 @@ export function linkToDaemon(pi: ExtensionAPI, engine: Engine, link: LinkIdentit
     description: "Used by pi-rpcd.",
     handler: async (text: string, ctx: ExtensionContext) => {
       engine.frameCame();
-      inbound.receive(text, ctx);
+      await inbound.receive(text, ctx);
     },
   });
 }

@@ -24,6 +24,6 @@ export {
 export type { DeliveryProgress } from "./delivery/progress.ts";
 
 /** The helper extension. In a pi that no daemon has started it does nothing. */
-export default function helper(pi: ExtensionAPI): void {
-  openHelper(pi, { entry: import.meta.url });
+export default function helper(pi: ExtensionAPI): Promise<void> | undefined {
+  return openHelper(pi, { entry: import.meta.url });
 }

@@ -1,4 +1,5 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import type { PartsConfig } from "../protocol/link.ts";
 import type { HeldContext } from "./context/structured/held-context.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
@@ -56,6 +57,8 @@ export interface Memory {
   contextDueBy: number | undefined;
   /** This pi is to make no request at all. */
   isOnlyAsked: boolean;
+  /** What the parts go by. `undefined`: none is on. */
+  parts: PartsConfig | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -73,6 +76,7 @@ export function emptyMemory(): Memory {
     context: undefined,
     contextDueBy: undefined,
     isOnlyAsked: false,
+    parts: undefined,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),
@@ -80,7 +84,7 @@ export function emptyMemory(): Memory {
 }
 
 /** The version of what copies of these modules share: {@link Memory} and the engine. Other versions keep apart. */
-export const SHARED_VERSION = 1;
+export const SHARED_VERSION = 2;
 
 type Api = Pick<ExtensionAPI, "events">;
 

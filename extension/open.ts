@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { HelperConfig } from "../protocol/link.ts";
 import { findOrStartEngine } from "./engine.ts";
-import type { Part } from "./engine-port.ts";
+import type { Engine, Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
 import { takeHelperConfig } from "./link/config.ts";
 import { isLinkKept } from "./memory.ts";
@@ -18,20 +18,39 @@ export interface OpenOptions {
  * Opens the link to the daemon that has left its configuration in the environment. Without one it does nothing. pi calls
  * an extension's entry anew at each reload or replacement of the session; the link stays what it was.
  */
-export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): void {
+export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): Promise<void> | undefined {
   const given = takeConfig();
-  if (given === undefined && !isLinkKept(entry)) return;
+  if (given === undefined && !isLinkKept(entry)) return undefined;
   const engine = findOrStartEngine(pi);
   if (engine.memory.link === undefined && given !== undefined) {
     const { statusKey, contextWithinMs, isOnlyAsked } = given;
     engine.memory.link = { owner: entry, statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
     if (contextWithinMs !== undefined) engine.memory.contextDueBy = performance.now() + contextWithinMs;
     engine.memory.isOnlyAsked = isOnlyAsked === true;
+    engine.memory.parts = given.parts;
   }
   const { link } = engine.memory;
-  if (link?.owner !== entry) return;
+  if (link?.owner !== entry) return undefined;
   for (const part of parts) engine.add(part);
-  linkToDaemon(pi, engine, link);
+  const contextParts = contextPartsOf(engine);
+  linkToDaemon(pi, engine, link, contextParts);
+  return contextParts();
+}
+
+/**
+ * Loads what optimises and prunes, once there is a configuration for it: a pi without one is not to pay for their modules.
+ * When they cannot be loaded, pi goes on without them.
+ */
+function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
+  let loading: Promise<void> | undefined;
+  return () => {
+    if (engine.memory.parts === undefined) return undefined;
+    loading ??= import("./context/parts.ts").then(
+      ({ contextParts }) => engine.add(contextParts),
+      (thrown: unknown) => engine.report("parts", thrown),
+    );
+    return loading;
+  };
 }
 
 function takeConfig(): HelperConfig | undefined {

@@ -60,25 +60,36 @@ export type Stage<H extends PipelineHook> = (
   ctx: ExtensionContext,
 ) => Hooks[H]["returns"] | undefined | void;
 
-type AnyStage = (value: unknown, ctx: ExtensionContext) => unknown;
+interface AnyStage {
+  /** Whose it is, where the place is shared. */
+  readonly part: string | undefined;
+  readonly run: (value: unknown, ctx: ExtensionContext) => unknown;
+}
+
+/** Hears of what was thrown. `part`: by one that has a name, and that is passed over. */
+export type Fault = (where: string, thrown: unknown, part?: string) => void;
 
 /** The one owner of the hooks around a request to the model. */
 export class RequestPipeline {
-  readonly #stages = new Map<PipelineHook, Map<string, AnyStage>>();
-  readonly #fault: (where: string, thrown: unknown) => void;
+  readonly #stages = new Map<PipelineHook, Map<string, readonly AnyStage[]>>();
+  readonly #fault: Fault;
   #pi: ExtensionAPI | undefined;
   #gate: (ctx: ExtensionContext) => Promise<void> | undefined = () => undefined;
 
-  constructor(fault: (where: string, thrown: unknown) => void) {
+  constructor(fault: Fault) {
     this.#fault = fault;
   }
 
-  /** Fills a place in the order. Each has room for one stage. */
-  use<H extends PipelineHook>(hook: H, name: StageName<H>, stage: Stage<H>): void {
-    const stages = this.#stages.get(hook) ?? new Map<string, AnyStage>();
-    if (stages.has(name)) throw new Error(`The stage ${hook}/${name} is there already.`);
+  /**
+   * Fills a place in the order. Parts that share one name themselves, and their stages run in the order in which they
+   * came; a part has one stage in a place.
+   */
+  use<H extends PipelineHook>(hook: H, name: StageName<H>, stage: Stage<H>, part?: string): void {
+    const stages = this.#stages.get(hook) ?? new Map<string, readonly AnyStage[]>();
+    const there = stages.get(name) ?? [];
+    if (there.some((other) => other.part === part)) throw new Error(`The stage ${hook}/${name} is there already.`);
     const isFirst = stages.size === 0;
-    this.#stages.set(hook, stages.set(name, stage as AnyStage));
+    this.#stages.set(hook, stages.set(name, [...there, { part, run: stage as AnyStage["run"] }]));
     if (isFirst && this.#pi !== undefined) this.#take[hook](this.#pi);
   }
 
@@ -92,11 +103,13 @@ export class RequestPipeline {
     const stages = this.#stages.get(hook);
     let current: unknown = value;
     for (const name of stages === undefined ? [] : stageOrder[hook]) {
-      try {
-        const returned = stages?.get(name)?.(current, ctx);
-        if (returned !== undefined) current = returned;
-      } catch (thrown) {
-        this.#fault(`${hook}/${name}`, thrown);
+      for (const { part, run } of stages?.get(name) ?? []) {
+        try {
+          const returned = run(current, ctx);
+          if (returned !== undefined) current = returned;
+        } catch (thrown) {
+          this.#fault(part === undefined ? `${hook}/${name}` : `${hook}/${name}/${part}`, thrown, part);
+        }
       }
     }
     return current as Hooks[H]["value"];

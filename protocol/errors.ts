@@ -119,6 +119,14 @@ export const errorCatalogue = {
     true,
     "The context did not reach the helper extension whole, or was not confirmed in time.",
   ),
+  budget_exceeded: row(
+    -32046,
+    409,
+    false,
+    "What the session may cost is spent, and its budget stops it; data has the budget and what was spent.",
+  ),
+  phase_not_open: row(-32047, 409, false, "No phase of this label is open."),
+  price_unknown: row(-32048, 409, false, "The model has no prices, so that no budget in USD can be kept."),
   entry_not_found: row(-32095, 404, false, "The session has no entry with this id."),
 } as const satisfies Record<string, ErrorRow>;
 

@@ -10,6 +10,8 @@
 import type { Content } from "./content.ts";
 import type { HelperContext } from "./context/built.ts";
 import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
+import type { OptimisationConfig } from "./optimisation/config.ts";
+import type { NoticeData, NoticeName } from "./optimisation/notices.ts";
 import type { PendingItem } from "./pending.ts";
 import type { ProviderLevel } from "./provider-level.ts";
 import type { ModelRef } from "./session.ts";
@@ -47,6 +49,17 @@ export interface HelperConfig {
   readonly contextWithinMs?: number;
   /** This pi is only asked something: a run that an extension starts is aborted before it makes a request. */
   readonly isOnlyAsked?: boolean;
+  /** Absent: no part is on. */
+  readonly parts?: PartsConfig;
+}
+
+/** What the parts inside pi go by: optimisation, and pruning. */
+export interface PartsConfig {
+  readonly optimisation: OptimisationConfig;
+  /** Where texts lie that left the transcript: 0700, the files 0600, named by their SHA-256. The daemon removes them. */
+  readonly spillDirectory: string;
+  /** The session's labels, for conditions. */
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 /** A push on its way: what the helper needs to hand it over. */
@@ -122,6 +135,19 @@ type InwardBody =
   | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
   /** Tell the user of an error, of at most 2,000 characters. Reply: an empty object. */
   | { readonly kind: "notify"; readonly rid: string; readonly text: string }
+  /**
+   * Go by this configuration from now on; null: no part is on. What a session's prompt is made of stays as it was decided
+   * when the session began. `isForNext`: a replacement of the session follows, and it is meant for the one that comes.
+   * Reply: an empty object.
+   */
+  | {
+      readonly kind: "configure";
+      readonly rid: string;
+      readonly parts: PartsConfig | null;
+      readonly isForNext?: boolean;
+    }
+  /** A question to a part, or an order. Reply: what the part answers, or its refusal as {@link AskRefusal}. */
+  | { readonly kind: "ask"; readonly rid: string; readonly about: string; readonly params: unknown }
   /** Is the helper there, and what is it doing? Reply: {@link PingReply}. */
   | { readonly kind: "ping"; readonly rid: string }
   /**
@@ -174,6 +200,13 @@ export interface EntriesReply {
   readonly ids: readonly string[];
   /** Where the branch ends that the next entry follows. Absent: nowhere yet. */
   readonly leafId?: string;
+}
+
+/** The reply to an `ask` that the part refuses by a name of the error catalogue. */
+export interface AskRefusal {
+  readonly refused: string;
+  readonly message: string;
+  readonly data?: Readonly<Record<string, unknown>>;
 }
 
 export interface PingReply {
@@ -288,5 +321,21 @@ export type OutwardFrame =
     }
   /** What extensions have in the background, all of it, at each change. */
   | { readonly kind: "pending"; readonly at: number; readonly pending: readonly PendingItem[] }
+  /** A part has something to tell the session's subscribers. */
+  | {
+      readonly [N in NoticeName]: {
+        readonly kind: "notice";
+        readonly at: number;
+        readonly name: N;
+        readonly data: NoticeData[N];
+      };
+    }[NoticeName]
   /** A part of the helper threw. The model call went on without it. */
-  | { readonly kind: "fault"; readonly at: number; readonly where: string; readonly error: string };
+  | {
+      readonly kind: "fault";
+      readonly at: number;
+      readonly where: string;
+      readonly error: string;
+      /** Which part, where it has a name: the session's subscribers are told. */
+      readonly part?: string;
+    };

@@ -2,12 +2,14 @@ import type { Static } from "typebox";
 import { commandMethods } from "./command-methods.ts";
 import { contextMethods } from "./context-methods.ts";
 import { controlMethods } from "./control-methods.ts";
+import { costMethods } from "./cost-methods.ts";
 import { daemonMethods } from "./daemon-methods.ts";
 import { deliveryMethods } from "./delivery-methods.ts";
 import { dialogMethods } from "./dialog-methods.ts";
 import type { MethodRow } from "./method-row.ts";
 import { metricsMethods } from "./metrics-methods.ts";
 import { modelMethods } from "./model-methods.ts";
+import { optimisationMethods } from "./optimisation-methods.ts";
 import { promptMethods } from "./prompt-methods.ts";
 import { sessionFileMethods } from "./session-file-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
@@ -34,6 +36,8 @@ export const methods = {
   ...dialogMethods,
   ...tokenMethods,
   ...contextMethods,
+  ...optimisationMethods,
+  ...costMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 
 export type MethodName = keyof typeof methods;

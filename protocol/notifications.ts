@@ -8,6 +8,7 @@ import { Dialog, DialogEnd } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+import { BudgetReached, CacheBroken, CostCheckpointed, Degraded } from "./optimisation/notices.ts";
 import { PendingItem } from "./pending.ts";
 import { PromptUpdated, RunEnded, RunStarted } from "./prompt.ts";
 import { RequestDelivered, RequestFailed, RequestPrepared } from "./provider.ts";
@@ -174,6 +175,38 @@ export const notifications = {
     summary: "A session has started without the context that it was to have, since `context.onError` is `warn`.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, error: ContextError },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "cache/broken": {
+    summary: "A request could not use what the provider had cached of the one before. Only with the part `cache`.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...CacheBroken.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "cost/checkpointed": {
+    summary: "What was spent since the last checkpoint. Only with the part `cost`.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...CostCheckpointed.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "cost/budgetReached": {
+    summary: "A budget is nearly spent, or spent. Only with the part `cost`.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...BudgetReached.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "optimisation/degraded": {
+    summary: "A part of the optimisation does less than it should, and why. Told once for each reason.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...Degraded.properties },
       { additionalProperties: false },
     ),
     since: "0.1.0",

@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { Type } from "./json-schema.ts";
+import { OptimisationOptions } from "./optimisation/options.ts";
 import { params, sessionName, toolPattern } from "./params.ts";
 import { ThinkingLevel } from "./session.ts";
 
@@ -69,6 +70,10 @@ export const sessionOptions = {
     }),
   ),
   labels: Type.Optional(Labels),
+  optimisation: Type.Optional({
+    ...OptimisationOptions,
+    description: "How the session spends fewer tokens, and knows what it costs. A part that is not named is off.",
+  }),
 };
 
 /** A named set of options in the daemon's configuration. */

@@ -28,10 +28,12 @@ import { governed } from "./rpc/governance.ts";
 import { commandHandlers } from "./rpc/handlers/command.ts";
 import { contextHandlers } from "./rpc/handlers/context.ts";
 import { controlHandlers } from "./rpc/handlers/control.ts";
+import { costHandlers } from "./rpc/handlers/cost.ts";
 import { daemonHandlers } from "./rpc/handlers/daemon.ts";
 import { deliveryHandlers } from "./rpc/handlers/delivery.ts";
 import { dialogHandlers } from "./rpc/handlers/dialog.ts";
 import { modelHandlers } from "./rpc/handlers/model.ts";
+import { optimisationHandlers } from "./rpc/handlers/optimisation.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
@@ -151,6 +153,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       locate,
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
+      spillDirectory: state.spillDirectory,
       env,
       book,
       sessions: store.sessions,
@@ -235,6 +238,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...dialogHandlers(registry, dialogs),
       ...tokenHandlers(tokens),
       ...contextHandlers(registry),
+      ...optimisationHandlers(registry),
+      ...costHandlers(registry),
     };
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const rules = governance(clients, registry, tracker, dialogs);

@@ -64,6 +64,11 @@ export class StateDirectory {
     return join(this.path, "run");
   }
 
+  /** Texts that parts inside pi have taken out of transcripts, by their SHA-256. */
+  get spillDirectory(): string {
+    return join(this.path, "spill");
+  }
+
   get daemonFile(): string {
     return join(this.path, DAEMON_FILE_NAME);
   }

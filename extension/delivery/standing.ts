@@ -21,6 +21,12 @@ export class StandingList {
     return this.#pushes.get(deliveryId);
   }
 
+  /** Whether this entry is one of them. */
+  carries(entryId: string): boolean {
+    for (const push of this.#pushes.values()) if (push.entryId === entryId) return true;
+    return false;
+  }
+
   undelivered(): StandingPush[] {
     return [...this.#pushes.values()].filter(({ isDelivered }) => !isDelivered);
   }

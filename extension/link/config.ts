@@ -1,8 +1,9 @@
-import { HELPER_CONFIG_ENV, type HelperConfig } from "../../protocol/link.ts";
+import { HELPER_CONFIG_ENV, type HelperConfig, type PartsConfig } from "../../protocol/link.ts";
 import { isObject } from "../pi-types.ts";
 import { takeOwnedFile } from "./owned-file.ts";
+import { whatIsWrongWithParts } from "./parts-config.ts";
 
-const maxConfigBytes = 64 * 1024;
+const maxConfigBytes = 256 * 1024;
 /** An hour. */
 const maxWaitMs = 3_600_000;
 
@@ -20,11 +21,18 @@ export function takeHelperConfig(env: NodeJS.ProcessEnv): HelperConfig | undefin
 
 function helperConfig(value: unknown): HelperConfig {
   if (!isObject(value)) throw new Error("The helper's configuration is no object.");
-  const { link, statusKey, contextWithinMs, isOnlyAsked } = value;
+  const { link, statusKey, contextWithinMs, isOnlyAsked, parts } = value;
   if (typeof link !== "number") throw new Error("The helper's configuration does not say which link it is for.");
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
-  const config = { link, statusKey, ...(isOnlyAsked === true ? { isOnlyAsked } : {}) };
+  const wrong = parts === undefined ? undefined : whatIsWrongWithParts(parts);
+  if (wrong !== undefined) throw new Error(`The helper's configuration: ${wrong}`);
+  const config = {
+    link,
+    statusKey,
+    ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
+    ...(parts === undefined ? {} : { parts: parts as PartsConfig }),
+  };
   if (contextWithinMs === undefined) return config;
   if (typeof contextWithinMs !== "number" || !(contextWithinMs > 0))
     throw new Error("The helper's configuration has a wrong contextWithinMs.");

@@ -6,6 +6,7 @@ import type {
   HeldPush,
   HoldReply,
   InwardFrame,
+  PartsConfig,
   PingReply,
   ReleaseReply,
 } from "../../protocol/link.ts";
@@ -24,6 +25,8 @@ export interface FrameHandlers {
   carry(ctx: ExtensionContext): CarryReply;
   setContext(context: HelperContext, ctx: ExtensionContext): ContextReply;
   watch(frame: Extract<InwardFrame, { kind: "watch" }>): void;
+  configure(parts: PartsConfig | null, isForNext: boolean): Promise<unknown> | undefined;
+  ask(about: string, params: unknown, ctx: ExtensionContext): unknown;
   ping(ctx: ExtensionContext): PingReply;
 }
 
@@ -41,7 +44,7 @@ export class Inbound {
   }
 
   /** Never throws. */
-  receive(text: string, ctx: ExtensionContext): void {
+  receive(text: string, ctx: ExtensionContext): void | Promise<void> {
     let rid: string | undefined;
     try {
       let frame = parseInwardFrame(text);
@@ -51,10 +54,21 @@ export class Inbound {
       if (frame.session !== undefined && frame.session !== ctx.sessionManager.getSessionId()) {
         throw new FrameError("Another session is in this pi by now.", rid);
       }
-      this.#outbound.send({ kind: "reply", rid, ok: true, data: this.#act(frame, ctx) });
+      const data = this.#act(frame, ctx);
+      if (data instanceof Promise) {
+        return data.then(
+          (value: unknown) => this.#reply(frame.rid, value),
+          (thrown: unknown) => this.#refuse(frame.rid, thrown),
+        );
+      }
+      this.#reply(rid, data);
     } catch (thrown) {
       this.#refuse(thrown instanceof FrameError ? (thrown.rid ?? rid) : rid, thrown);
     }
+  }
+
+  #reply(rid: string, data: unknown): void {
+    this.#outbound.send({ kind: "reply", rid, ok: true, data });
   }
 
   #act(frame: InwardFrame, ctx: ExtensionContext): unknown {
@@ -77,6 +91,10 @@ export class Inbound {
       case "notify":
         ctx.ui.notify(frame.text, "error");
         return {};
+      case "configure":
+        return this.#handlers.configure(frame.parts, frame.isForNext === true)?.then(() => ({})) ?? {};
+      case "ask":
+        return this.#handlers.ask(frame.about, frame.params, ctx);
       case "ping":
         return this.#handlers.ping(ctx);
       case "file":

@@ -5,6 +5,7 @@ import { providerLevels } from "../../protocol/provider-level.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { isObject } from "../pi-types.ts";
 import { whatIsWrongWithContext } from "./context-frame.ts";
+import { whatIsWrongWithParts } from "./parts-config.ts";
 
 /** A frame whose shape is wrong. `rid` is there when it can be answered. */
 export class FrameError extends Error {
@@ -75,6 +76,11 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
     since === undefined || isName(since, maxIdLength) ? undefined : "An entries frame has a wrong since.",
   notify: ({ text }) =>
     typeof text === "string" && text.length <= maxNoticeLength ? undefined : "A notify frame needs its text.",
+  configure: ({ parts, isForNext }) => {
+    if (isForNext !== undefined && typeof isForNext !== "boolean") return "A configure frame has a wrong isForNext.";
+    return parts === null ? undefined : whatIsWrongWithParts(parts);
+  },
+  ask: ({ about }) => (isName(about, maxNameLength) ? undefined : "An ask frame does not say about what."),
   ping: () => undefined,
   file: ({ path, bytes, sha256: hash }) => {
     if (typeof path !== "string" || path === "" || path.includes("\0")) return "A file frame needs a path.";

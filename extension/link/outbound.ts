@@ -38,13 +38,13 @@ export class Outbound {
   }
 
   /** Says that a part of the helper threw. A part that throws at every turn is reported once a second. */
-  fault(where: string, thrown: unknown): void {
+  fault(where: string, thrown: unknown, part?: string): void {
     const error = messageOf(thrown).slice(0, maxErrorLength);
     const now = Date.now();
     const fault = `${where}: ${error}`;
     if (now - (this.#lastFaults.get(fault) ?? 0) < sameFaultAfterMs) return;
     if (this.#lastFaults.size >= maxRememberedFaults) this.#lastFaults.clear();
     this.#lastFaults.set(fault, now);
-    this.send({ kind: "fault", where, error });
+    this.send({ kind: "fault", where, error, ...(part === undefined ? {} : { part }) });
   }
 }

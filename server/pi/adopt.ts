@@ -1,3 +1,4 @@
+import type { PartsConfig } from "../../protocol/link.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { Child, ChildSinks } from "./child.ts";
 import { type ReadyState, readyState } from "./ready-state.ts";
@@ -13,6 +14,8 @@ export interface Adoption {
   readonly thinking?: string | undefined;
   /** Only for a file that has none yet. */
   readonly name?: string | undefined;
+  /** What the parts inside pi go by. Default: none is on. */
+  readonly parts?: PartsConfig | undefined;
   /** Get what the child reports from now on. */
   readonly sinks: ChildSinks;
 }
@@ -44,8 +47,10 @@ export async function adopt(child: Child, { sinks, ...adoption }: Adoption): Pro
 
 async function take(
   child: Child,
-  { sessionFile, model, thinking, name }: Omit<Adoption, "sinks">,
+  { sessionFile, model, thinking, name, parts }: Omit<Adoption, "sinks">,
 ): Promise<ReadyState> {
+  // Its helper has it then before the session begins.
+  if (parts !== undefined) await child.link.send({ kind: "configure", parts, isForNext: true });
   const switched = await ask(child, { type: "switch_session", sessionPath: sessionFile });
   if (isRecordObject(switched) && switched["cancelled"] === true) throw new NotAdopted("An extension forbids it.");
   await child.verify();

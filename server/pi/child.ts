@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
-import type { OutwardFrame } from "../../protocol/link.ts";
+import type { OutwardFrame, PartsConfig } from "../../protocol/link.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { within } from "../lib/deadline.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -52,6 +52,8 @@ export interface ChildOptions extends ChildSinks {
   readonly contextWithinMs?: number | undefined;
   /** Whether it is to make no requests, whatever its extensions start. Default: it may make them. */
   readonly isOnlyAsked?: boolean | undefined;
+  /** What the parts inside pi go by. Default: none is on. */
+  readonly parts?: PartsConfig | undefined;
   readonly cwd: string;
   readonly pi: PiOptions;
   readonly env: NodeJS.ProcessEnv;

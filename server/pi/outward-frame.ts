@@ -14,6 +14,7 @@ import {
   maxIds,
   type Words,
 } from "./frame-fields.ts";
+import { readNotice } from "./notice-frame.ts";
 import { readPending } from "./pending-frame.ts";
 import { evidences, outcomes, readRequest, readRequestEnd } from "./request-frames.ts";
 
@@ -65,8 +66,12 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
       ? { kind: "settled", at, aborted, failed, held: [...held] }
       : undefined,
   pending: readPending,
-  fault: ({ where, error }, at) =>
-    isString(where) && isString(error) ? { kind: "fault", at, where: cut(where), error: cut(error) } : undefined,
+  notice: readNotice,
+  fault: ({ where, error, part }, at) => {
+    if (!isString(where) || !isString(error) || (part !== undefined && !isString(part))) return undefined;
+    const named = part === undefined ? {} : { part: cut(part) };
+    return { kind: "fault", at, where: cut(where), error: cut(error), ...named };
+  },
 };
 
 /**

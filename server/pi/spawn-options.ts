@@ -1,4 +1,5 @@
 import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV } from "../../protocol/link.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { PiProgram } from "./locate.ts";
 
 /** What a client may choose about its session's pi. Every value was checked against the wire's schema. */
@@ -24,6 +25,8 @@ export interface PiOptions {
   readonly approve?: boolean;
   /** Beside what is inherited, of names that are allowed. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Goes to the helper, which has it before the session begins. */
+  readonly optimisation?: OptimisationOptions;
 }
 
 /** Files that hold the texts of {@link PiOptions}. */
@@ -57,7 +60,9 @@ export interface SpawnPlan {
 const nodeFlags = ["--max-semi-space-size=1"];
 
 /** What each option is on pi's command line. Both supported ends of pi's versions know all of these flags. */
-const flags: Readonly<Record<Exclude<keyof PiOptions, "env">, (options: PiOptions, files: PromptFiles) => string[]>> = {
+const flags: Readonly<
+  Record<Exclude<keyof PiOptions, "env" | "optimisation">, (options: PiOptions, files: PromptFiles) => string[]>
+> = {
   // Before the helper, whose hooks are then behind theirs.
   extensions: ({ extensions }) => each("--extension", extensions),
   skills: ({ skills }) => each("--skill", skills),

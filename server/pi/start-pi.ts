@@ -13,12 +13,13 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
   const id = randomUUID();
   const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
   const configFile = join(options.runDirectory, `helper-${id}.json`);
-  const { contextWithinMs, isOnlyAsked } = options;
+  const { contextWithinMs, isOnlyAsked, parts } = options;
   const config: HelperConfig = {
     link: LINK_VERSION,
     statusKey,
     ...(contextWithinMs === undefined ? {} : { contextWithinMs }),
     ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
+    ...(parts === undefined ? {} : { parts }),
   };
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
   const prompts = promptTexts(options);

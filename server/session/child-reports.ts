@@ -9,6 +9,7 @@ import type { ChildLife } from "./child-life.ts";
 import type { Custody } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
 import type { Journal } from "./journal.ts";
+import type { PartCalls } from "./part-calls.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
 import type { ProviderWatch } from "./provider-watch.ts";
 import type { Refill } from "./refill.ts";
@@ -26,6 +27,8 @@ export interface ChildReportsParts {
   readonly life: ChildLife;
   readonly custody: Custody;
   readonly tracker: DeliveryTracker;
+  /** What the parts inside pi report. */
+  readonly parts: Pick<PartCalls, "failed" | "noticed">;
   /** A run of pi's has begun. */
   readonly runStarted: () => void;
   /** The session has changed, and is told. */
@@ -101,11 +104,12 @@ export class ChildReports {
   }
 
   #take(frame: OutwardFrame): void {
-    const { tracker, record, provider, prompts, journal, log } = this.#parts;
+    const { tracker, record, provider, prompts, journal, parts } = this.#parts;
     tracker.receive(record.stored.sessionId, frame);
     provider.receive(frame);
     if (frame.kind === "settled" && !frame.aborted) prompts.queueSettled();
-    if (frame.kind === "fault") log.error({ where: frame.where, fault: frame.error }, "a part of the helper failed");
+    if (frame.kind === "fault") parts.failed(frame);
+    if (frame.kind === "notice") parts.noticed(frame);
     if (frame.kind === "pending") journal.pending(frame.pending);
     if (frame.kind === "hello") this.#hello(frame);
   }

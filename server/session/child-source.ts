@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
+import type { PartsConfig } from "../../protocol/link.ts";
 import { within } from "../lib/deadline.ts";
 import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
@@ -18,6 +19,7 @@ import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
+import { partsOf, spawnOptions } from "./parts-config.ts";
 import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
@@ -28,6 +30,8 @@ export interface ChildSourceOptions {
   readonly locate: () => Promise<PiProgram>;
   readonly helper: string;
   readonly runDirectory: string;
+  /** Where the parts inside pi leave texts that went from the transcript. */
+  readonly spillDirectory: string;
   readonly env: NodeJS.ProcessEnv;
   /** Where sessions may have their working directories. Default: anywhere. */
   readonly roots?: Roots;
@@ -147,15 +151,22 @@ export class ChildSource {
     const isNew = stored.ephemeral === true || (await ensureFile(stored));
     // A file that has entries has the session's name.
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
-    const options = { ...withoutName(stored.options), ...(name === undefined ? {} : { name }) };
+    const parts = partsOf(stored, this.#options.spillDirectory);
+    const options = { ...spawnOptions(stored.options, parts), ...(name === undefined ? {} : { name }) };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
-    if (stored.ephemeral === true) return await this.#cold(kind, stored, sinks, log);
-    const started = (await this.#adopted(kind, stored.file, sinks)) ?? (await this.#cold(kind, stored, sinks, log));
+    const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
+    if (stored.ephemeral === true) return await cold();
+    const started = (await this.#adopted(kind, stored.file, sinks, parts)) ?? (await cold());
     this.#pool.wanted(kind);
     return started;
   }
 
-  async #adopted(kind: WarmKind, sessionFile: string, sinks: StartSinks): Promise<Started | undefined> {
+  async #adopted(
+    kind: WarmKind,
+    sessionFile: string,
+    sinks: StartSinks,
+    parts: PartsConfig | undefined,
+  ): Promise<Started | undefined> {
     const { model, thinking, name } = kind.options;
     if (!isExactModel(model)) return undefined;
     const child = await this.#pool.take(kind);
@@ -165,7 +176,7 @@ export class ChildSource {
     sinks.signal.addEventListener("abort", abandon, { once: true });
     try {
       if (sinks.signal.aborted) abandon();
-      const adoption = adopt(child, { sessionFile, model, thinking, name, sinks });
+      const adoption = adopt(child, { sessionFile, model, thinking, name, parts, sinks });
       const adopted = await within(adoption, this.#options.limits.child.startTimeoutMs);
       if (adopted.kind === "done") return { child, ready: adopted.value };
       throw new WireError("start_failed", "A warm pi did not take the session in time.");
@@ -181,7 +192,12 @@ export class ChildSource {
     }
   }
 
-  async #cold(kind: WarmKind, stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
+  async #cold(
+    kind: WarmKind,
+    stored: StoredSession,
+    sinks: StartSinks & { readonly parts: PartsConfig | undefined },
+    log: Logger,
+  ): Promise<Started> {
     const start = async (): Promise<Started> => {
       this.#refuse();
       sinks.onPi();
@@ -236,8 +252,4 @@ async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdA
   const { id } = await readStoredHeader(file);
   if (id !== sessionId) throw unusable(file, "other_session", `is that of the session ${id}`);
   return false;
-}
-
-function withoutName({ name: _name, ...rest }: StoredSession["options"]): StoredSession["options"] {
-  return rest;
 }

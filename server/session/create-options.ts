@@ -1,6 +1,8 @@
 import { access, constants, realpath, stat } from "node:fs/promises";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
 import { liesUnder, type Roots, requireRoot } from "./roots.ts";
@@ -12,6 +14,8 @@ export interface SessionConfiguration {
   readonly sessionEnv: readonly string[];
   /** Where what a call names must lie; a profile's own paths need not. Default: anywhere. */
   readonly roots?: Roots;
+  /** Below what profiles and calls say. */
+  readonly optimisation?: OptimisationOptions;
 }
 
 export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
@@ -46,7 +50,7 @@ const neverSet = [
  */
 export async function createOptions(
   params: Params<"session/create">,
-  { profiles, sessionEnv, roots }: SessionConfiguration,
+  { profiles, sessionEnv, roots, optimisation: configured }: SessionConfiguration,
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, context: _context, ...given } = more;
@@ -55,6 +59,8 @@ export async function createOptions(
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
   const labels = merged(profile.labels, given.labels);
   const env = merged(profile.env, given.env);
+  const layers = [configured, profile.optimisation, given.optimisation];
+  const optimisation = layers.every((layer) => layer === undefined) ? undefined : mergeOptimisation(...layers);
   const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
   const model = fullModel(provider, options.model);
   await requireRoot(await realpath(cwd).catch(() => cwd), roots);
@@ -69,7 +75,7 @@ export async function createOptions(
   const sessionDir = sessionDirs?.[0];
   if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
   return {
-    options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env }),
+    options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env, optimisation }),
     ephemeral: ephemeral === true,
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),

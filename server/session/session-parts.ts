@@ -5,6 +5,7 @@ import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
 import { SessionContext } from "./context/session-context.ts";
 import { Control } from "./control.ts";
+import { isInMemoryAlone } from "./ephemeral.ts";
 import type { Journal } from "./journal.ts";
 import type { Session } from "./session.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -73,4 +74,19 @@ export function upkeepOf(
     ],
     idleAfterMs: () => record.stored.idleAfterMs ?? options.idleAfterMs,
   });
+}
+
+/** Counts what a child that has ended leaves undecided: its deliveries and its prompts. */
+export async function recount(
+  { sessionId, prompts }: Pick<Session, "sessionId" | "prompts">,
+  { stored }: SessionRecord,
+  { tracker, log }: SessionOptions,
+  at: number,
+): Promise<void> {
+  try {
+    tracker.applyToAll(sessionId, { kind: isInMemoryAlone(stored) ? "sessionLost" : "childEnded", at });
+    await prompts.childEnded();
+  } catch (error) {
+    log.error({ err: error }, "what an ended child has left could not be counted");
+  }
 }

@@ -13,9 +13,10 @@ import type { SessionContext } from "./context/session-context.ts";
 import type { Control } from "./control.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
-import { isInMemoryAlone, lossOf } from "./ephemeral.ts";
+import { lossOf } from "./ephemeral.ts";
 import { Journal, type SubscribeOptions } from "./journal.ts";
 import { Leaving } from "./leaving.ts";
+import { PartCalls } from "./part-calls.ts";
 import { PiCalls } from "./pi-calls.ts";
 import type { Prompting } from "./prompting.ts";
 import { ProviderWatch } from "./provider-watch.ts";
@@ -25,7 +26,7 @@ import type { SessionCore } from "./session-core.ts";
 import { dialogsOf } from "./session-dialogs.ts";
 import { sessionInfo } from "./session-info.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { contextOf, controlOf, queueOf, resumeIn, upkeepOf } from "./session-parts.ts";
+import { contextOf, controlOf, queueOf, recount, resumeIn, upkeepOf } from "./session-parts.ts";
 import { SessionPrompts } from "./session-prompts.ts";
 import { SessionRecord } from "./session-record.ts";
 import type { SessionState } from "./session-state.ts";
@@ -42,6 +43,7 @@ export class Session implements SessionCore {
   readonly scope: SerialQueue;
   readonly pushing: Pushing;
   readonly calls: PiCalls;
+  readonly parts: PartCalls;
   readonly prompts: SessionPrompts;
   readonly upkeep: Upkeep;
   readonly control: Control;
@@ -89,6 +91,7 @@ export class Session implements SessionCore {
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
+    this.parts = new PartCalls(this, { journal: this.#journal, log });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing },
       onLost: (lostPrompts) => this.#publish({ lostPrompts }),
@@ -124,6 +127,7 @@ export class Session implements SessionCore {
     const parts = { ...own, prompts, dialogs, control, upkeep, scope, tracker: options.tracker, log };
     this.#reports = new ChildReports({
       ...parts,
+      parts: this.parts,
       refill: this.#refill,
       provider: this.#provider,
       runStarted: () => void this.runStarted(),
@@ -273,7 +277,7 @@ export class Session implements SessionCore {
   async recover(): Promise<void> {
     this.prompts.recover();
     this.dialogs.recover();
-    await this.#recount(Date.now());
+    await recount(this, this.#record, this.#options, Date.now());
     if (this.#journal.lost !== undefined) await this.#refill.run(this.file);
     if (this.#record.stored.fileMark?.isOpen === true) await this.#leaving.leave(() => this.#custody.orphaned());
   }
@@ -328,21 +332,10 @@ export class Session implements SessionCore {
     this.#provider.childEnded(child, exit.at);
     this.dialogs.childEnded(child);
     this.#journal.pending([]);
-    await this.#recount(exit.at);
+    await recount(this, this.#record, this.#options, exit.at);
     if (!exit.expected) await this.#refill.run(this.file);
     this.upkeep.childEnded(exit, hadRun);
     if (exit.expected) await this.#journal.rest();
-  }
-
-  /** What a child that has ended leaves undecided: its deliveries and its prompts. */
-  async #recount(at: number): Promise<void> {
-    try {
-      const kind = isInMemoryAlone(this.#record.stored) ? "sessionLost" : "childEnded";
-      this.#options.tracker.applyToAll(this.sessionId, { kind, at });
-      await this.prompts.childEnded();
-    } catch (error) {
-      this.#options.log.error({ err: error }, "what an ended child has left could not be counted");
-    }
   }
 
   #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {

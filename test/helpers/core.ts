@@ -111,6 +111,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       locate: () => locatePi({ option: fakePi, env: {} }),
       helper: "unused",
       runDirectory,
+      spillDirectory: join(root, "spill"),
       env,
       sessions: new SessionStore(database),
       configuration: { ...noConfiguration, roots },

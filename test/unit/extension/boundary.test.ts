@@ -1,6 +1,11 @@
 import type { BoundaryState, ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
-import { type Boundary, type BoundaryContributor, BoundaryWriter } from "../../../extension/boundary.ts";
+import {
+  type Boundary,
+  type BoundaryAnswer,
+  type BoundaryContributor,
+  BoundaryWriter,
+} from "../../../extension/boundary.ts";
 import { assistant, compaction, pushed, session, user } from "./session.ts";
 
 const reader = session(user("u1"), pushed("e1", "d1"), assistant("a1"), compaction("c1", "u1"));
@@ -15,7 +20,7 @@ const message: SessionBoundaryDraft = { type: "custom_message", customType: "tes
 function write(
   contributors: readonly BoundaryContributor[],
   state: Partial<BoundaryState> = {},
-): { readonly answer: ReturnType<BoundaryWriter["write"]>; readonly faults: readonly string[] } {
+): { readonly answer: BoundaryAnswer | undefined; readonly faults: readonly string[] } {
   const faults: string[] = [];
   const writer = new BoundaryWriter((where, thrown) => faults.push(`${where}: ${(thrown as Error).message}`));
   for (const [index, contributor] of contributors.entries()) writer.contribute(`part${index}`, contributor);
@@ -24,7 +29,7 @@ function write(
     state: { entries: [], continue: false, outcome: "completed", ...state },
     ctx: { sessionManager: reader } as unknown as ExtensionContext,
   } as unknown as Boundary;
-  return { answer: writer.write(boundary), faults };
+  return { answer: writer.write(boundary) as BoundaryAnswer | undefined, faults };
 }
 
 test("drafts come in their order, behind those of other extensions", () => {

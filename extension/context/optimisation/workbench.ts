@@ -1,0 +1,72 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { defaultOptimisation, type OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { PartReport } from "../../../protocol/optimisation/report.ts";
+import type { Places } from "../../engine-port.ts";
+import type { CacheRule } from "../cache/cache-rule.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+
+type PartName = keyof OptimisationConfig;
+type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
+
+/** What the parts of the optimisation share. */
+export interface Workbench extends Places {
+  /** As it is now: it may change between two requests. */
+  readonly config: () => OptimisationConfig;
+  readonly estimator: TokenEstimator;
+  readonly cacheRule: CacheRule;
+  /** What a part says of itself in `optimisation/inspect`. */
+  inspect(part: PartName, report: Reporter): void;
+  /** Tells, once for each reason, that a part does less than it should. */
+  degraded(part: PartName, reason: string, figures?: Readonly<Record<string, number>>): void;
+  /** It does what it should again: the next reason is told again. */
+  restored(part: PartName): void;
+}
+
+/** The configuration by which a session's parts go now. */
+export function configOf({ memory }: Pick<Places, "memory">): OptimisationConfig {
+  return memory.parts?.optimisation ?? defaultOptimisation;
+}
+
+/** What parts say of themselves, and that they are degraded. */
+export class PartStates {
+  readonly #places: Places;
+  readonly #reporters = new Map<PartName, Reporter>();
+  readonly #reasons = new Map<PartName, string>();
+
+  constructor(places: Places) {
+    this.#places = places;
+  }
+
+  inspect(part: PartName, report: Reporter): void {
+    this.#reporters.set(part, report);
+  }
+
+  degraded(part: PartName, reason: string, figures?: Readonly<Record<string, number>>): void {
+    if (this.#reasons.get(part) === reason) return;
+    this.#reasons.set(part, reason);
+    this.#places.notify("optimisation/degraded", { part, reason, ...(figures === undefined ? {} : { figures }) });
+  }
+
+  restored(part: PartName): void {
+    this.#reasons.delete(part);
+  }
+
+  report(part: PartName, ctx: ExtensionContext): PartReport {
+    const { enabled } = configOf(this.#places)[part];
+    const reason = this.#reasons.get(part);
+    if (!enabled) return { enabled, state: "off", ...nothing };
+    const state = reason === undefined ? "on" : "degraded";
+    return { enabled, state, ...(reason === undefined ? {} : { reason }), ...this.#said(part, ctx) };
+  }
+
+  #said(part: PartName, ctx: ExtensionContext): ReturnType<Reporter> {
+    try {
+      return this.#reporters.get(part)?.(ctx) ?? nothing;
+    } catch (thrown) {
+      this.#places.fault(`inspect/${part}`, thrown, part);
+      return nothing;
+    }
+  }
+}
+
+const nothing = { savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0, figures: {} } as const;

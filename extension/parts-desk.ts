@@ -1,0 +1,82 @@
+import type { ExtensionAPI, ExtensionContext, SessionStartEvent } from "@earendil-works/pi-coding-agent";
+import { type Answerer, AskRefused, type PartEvent, type PartEventOf, type PartResultOf } from "./engine-port.ts";
+import type { Fault } from "./request-pipeline.ts";
+
+type Begun = (ctx: ExtensionContext, reason: SessionStartEvent["reason"]) => void;
+
+export interface PartsDeskOptions {
+  readonly pi: ExtensionAPI;
+  readonly fault: Fault;
+}
+
+/** Where parts say what they answer and what of pi they want to hear. No part can break another, or pi. */
+export class PartsDesk {
+  readonly #options: PartsDeskOptions;
+  readonly #answerers = new Map<string, Answerer>();
+  readonly #begun: { readonly part: string; readonly begun: Begun }[] = [];
+  #reason: SessionStartEvent["reason"] = "startup";
+
+  constructor(options: PartsDeskOptions) {
+    this.#options = options;
+  }
+
+  answer(about: string, answerer: Answerer): void {
+    this.#answerers.set(about, answerer);
+  }
+
+  /** What the part answers, as a value or a promise of it, or its refusal. Throws what the part throws beside. */
+  ask(about: string, params: unknown, ctx: ExtensionContext): unknown {
+    const answerer = this.#answerers.get(about);
+    if (answerer === undefined) return { refused: "unsupported_by_pi", message: `No part here answers "${about}".` };
+    const refusal = (thrown: unknown): unknown => {
+      if (thrown instanceof AskRefused) return thrown.refusal;
+      throw thrown;
+    };
+    try {
+      const answer = answerer(params, ctx);
+      return answer instanceof Promise ? answer.catch(refusal) : answer;
+    } catch (thrown) {
+      return refusal(thrown);
+    }
+  }
+
+  onSession(begun: Begun, part: string, current: ExtensionContext | undefined): void {
+    this.#begun.push({ part, begun });
+    if (current !== undefined) this.#begin(part, begun, current);
+  }
+
+  sessionStarted(ctx: ExtensionContext, reason: SessionStartEvent["reason"]): void {
+    this.#reason = reason;
+    for (const { part, begun } of this.#begun) this.#begin(part, begun, ctx);
+  }
+
+  on<E extends PartEvent>(
+    part: string,
+    event: E,
+    handler: (event: PartEventOf<E>, ctx: ExtensionContext) => PartResultOf<E> | Promise<PartResultOf<E>>,
+  ): void {
+    const { pi, fault } = this.#options;
+    const failed = (thrown: unknown): undefined => {
+      fault(`${event}/${part}`, thrown, part);
+      return undefined;
+    };
+    const guarded = (given: PartEventOf<E>, ctx: ExtensionContext) => {
+      try {
+        const result = handler(given, ctx);
+        return result instanceof Promise ? result.catch(failed) : result;
+      } catch (thrown) {
+        return failed(thrown);
+      }
+    };
+    // Each name has its own overload.
+    (pi.on as (name: string, handler: unknown) => void)(event, guarded);
+  }
+
+  #begin(part: string, begun: Begun, ctx: ExtensionContext): void {
+    try {
+      begun(ctx, this.#reason);
+    } catch (thrown) {
+      this.#options.fault(`session_start/${part}`, thrown, part);
+    }
+  }
+}

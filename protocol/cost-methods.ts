@@ -1,0 +1,102 @@
+import { SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import type { MethodRow } from "./method-row.ts";
+import { CostCheckpointed, CostUsage } from "./optimisation/notices.ts";
+import { commandErrors, idempotencyKey, params } from "./params.ts";
+
+const label = Type.String({ minLength: 1, maxLength: 120, description: "At most 120 characters." });
+const budgetUsd = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 });
+const onBudget = Type.Enum(["warn", "stop"], {
+  description: "`stop` refuses the next prompt; a run that is on goes on.",
+});
+const byName = (description: string) => Type.Record(Type.String(), CostUsage, { description });
+
+const Budget = Type.Object(
+  { usd: budgetUsd, onBudget, spentUsd: Type.Number(), warnAt: Type.Number() },
+  { additionalProperties: false },
+);
+
+export const CostPhase = Type.Object(
+  {
+    label,
+    path: Type.Array(Type.String(), { description: "With the phases around it, the outermost first." }),
+    isOpen: Type.Boolean(),
+    usage: CostUsage,
+    requests: Type.Integer({ minimum: 0 }),
+    wallMs: Type.Integer({ minimum: 0 }),
+    budget: Type.Optional(Budget),
+  },
+  { additionalProperties: false, description: "What was spent in a phase, with the phases inside it." },
+);
+
+const changes = { scope: "none", capability: "prompt", since: "0.1.0" } as const;
+
+/** Rows of the method table about what a session costs. */
+export const costMethods = {
+  "cost/report": {
+    summary:
+      "What the session has cost, in all and by model, source and phase. The sums are those of `session/getStats`.",
+    params: params({ sessionId: SessionId }),
+    result: Type.Object(
+      {
+        total: CostUsage,
+        byModel: byName("By `provider/id`."),
+        bySource: byName("By source; `compaction_failed` is in no sum."),
+        phases: Type.Array(CostPhase, { description: "In the order in which they began." }),
+        requests: Type.Integer({ minimum: 0, description: "Answered requests." }),
+        estimated: Type.Boolean({ description: "A price was missing, so that the USD are too low." }),
+        budget: Type.Optional(Budget),
+        checkpoints: Type.Array(CostCheckpointed, { maxItems: 100, description: "The newest last." }),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/cost" },
+    errors: commandErrors,
+  },
+  "cost/checkpoint": {
+    summary: "Marks a point up to which costs are counted together.",
+    params: params({ sessionId: SessionId, label, idempotencyKey }),
+    result: CostCheckpointed,
+    ...changes,
+    http: { verb: "POST", path: "/v1/sessions/{sessionId}/cost/checkpoints" },
+    errors: [...commandErrors, "conflict"],
+  },
+  "cost/startPhase": {
+    summary: "Begins a phase. Phases nest, and survive the session's pi and the daemon.",
+    params: params({
+      sessionId: SessionId,
+      label,
+      budgetUsd: Type.Optional({ ...budgetUsd, description: "What the phase may cost, in USD." }),
+      onBudget: Type.Optional(onBudget),
+      idempotencyKey,
+    }),
+    result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
+    ...changes,
+    http: { verb: "POST", path: "/v1/sessions/{sessionId}/cost/phases" },
+    errors: [...commandErrors, "conflict", "price_unknown"],
+  },
+  "cost/endPhase": {
+    summary: "Ends the phase of this label, and those inside it. Without a label the innermost one.",
+    params: params({ sessionId: SessionId, label: Type.Optional(label), idempotencyKey }),
+    result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
+    ...changes,
+    http: { verb: "DELETE", path: "/v1/sessions/{sessionId}/cost/phases" },
+    errors: [...commandErrors, "conflict", "phase_not_open"],
+  },
+  "cost/setBudget": {
+    summary: "What the session may cost. null: as much as it wants.",
+    params: params({
+      sessionId: SessionId,
+      budgetUsd: Type.Union([Type.Null(), budgetUsd]),
+      onBudget: Type.Optional(onBudget),
+      idempotencyKey,
+    }),
+    result: Type.Object({ budget: Type.Union([Type.Null(), Budget]) }, { additionalProperties: false }),
+    ...changes,
+    http: { verb: "PUT", path: "/v1/sessions/{sessionId}/cost/budget" },
+    errors: [...commandErrors, "conflict", "price_unknown"],
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;

@@ -1,0 +1,111 @@
+import { SessionId } from "./ids.ts";
+import { Type } from "./json-schema.ts";
+import type { MethodRow } from "./method-row.ts";
+import { CacheBroken } from "./optimisation/notices.ts";
+import { OptimisationOptions } from "./optimisation/options.ts";
+import { PartReport } from "./optimisation/report.ts";
+import { commandErrors, params, sessionIdOnly } from "./params.ts";
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+/** Rows of the method table about what makes a session's requests smaller. */
+export const optimisationMethods = {
+  "optimisation/inspect": {
+    summary: "What each part does in this session: its state, what it has saved and what that has cost.",
+    params: sessionIdOnly,
+    result: Type.Object(
+      {
+        configuration: { ...OptimisationOptions, description: "Every part with all its options, as they hold now." },
+        parts: Type.Record(Type.String(), PartReport, { description: "By the part's name." }),
+        estimatorError: Type.Optional(
+          Type.Object(
+            {
+              median: Type.Number({
+                description: "Of the estimates of whole requests, in percent of what was reported.",
+              }),
+              p95: Type.Number(),
+              responses: count("Responses that this is made of."),
+            },
+            { additionalProperties: false },
+          ),
+        ),
+        window: Type.Object(
+          {
+            tokens: Type.Union([Type.Null(), count("Tokens of the model's window.")]),
+            used: count("Estimated tokens of the next request."),
+            byKind: Type.Record(Type.String(), count("Estimated tokens."), {
+              description:
+                "What fills it: `system`, `tools`, `user`, `assistant`, `toolResults`, `custom`, `summaries`, `bash`.",
+            }),
+            masked: Type.Array(
+              Type.Object(
+                {
+                  recallId: Type.String(),
+                  tool: Type.String(),
+                  tokens: count("Estimated tokens that went."),
+                  part: Type.String({ description: "`masking`, `toolResults`, or a strategy of pruning." }),
+                },
+                { additionalProperties: false },
+              ),
+              { maxItems: 1_000, description: "The newest 1,000." },
+            ),
+          },
+          { additionalProperties: false },
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/optimisation" },
+    errors: commandErrors,
+  },
+  "optimisation/configure": {
+    summary:
+      "Changes the session's configuration, from its next request on and in all its later children. What the prompt is made of stays as it was decided when the session began.",
+    params: params({ sessionId: SessionId, optimisation: OptimisationOptions }),
+    result: Type.Object(
+      { configuration: { ...OptimisationOptions, description: "Every part with all its options, as they hold now." } },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
+    http: { verb: "POST", path: "/v1/sessions/{sessionId}/optimisation" },
+    errors: commandErrors,
+  },
+  "cache/report": {
+    summary: "How well the provider's cache is used, and what has broken it. Needs the part `cache`.",
+    params: sessionIdOnly,
+    result: Type.Object(
+      {
+        requests: count("Answered requests since the session's pi has the part."),
+        hitRate: Type.Union([Type.Null(), Type.Number()], {
+          description: "Read, of all input. null: nothing was reported.",
+        }),
+        input: count("Tokens."),
+        cacheRead: count("Tokens."),
+        cacheWrite: count("Tokens."),
+        causes: Type.Record(
+          Type.String(),
+          Type.Object(
+            { count: count("How often."), missedTokens: count("Tokens."), missedUsd: Type.Number() },
+            { additionalProperties: false },
+          ),
+        ),
+        recent: Type.Array(CacheBroken, { maxItems: 100, description: "The newest last." }),
+        volatile: Type.Array(Type.String({ maxLength: 256 }), {
+          maxItems: 64,
+          description: "Sections of the prompt whose text varies from request to request.",
+        }),
+      },
+      { additionalProperties: false },
+    ),
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/cache" },
+    errors: commandErrors,
+  },
+} as const satisfies Readonly<Record<string, MethodRow>>;

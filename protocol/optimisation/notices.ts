@@ -1,0 +1,125 @@
+import type { Static } from "typebox";
+import { Type } from "../json-schema.ts";
+
+const tokens = (description: string) => Type.Integer({ minimum: 0, description });
+const usd = (description: string) => Type.Number({ description: `${description} USD.` });
+const label = Type.String({ minLength: 1, maxLength: 120 });
+const closed = { additionalProperties: false } as const;
+
+/** pi's own counts, as an assistant's message has them. */
+export const CostUsage = Type.Object(
+  {
+    input: tokens("Neither read from the provider's cache nor written to it."),
+    output: tokens("What the model wrote."),
+    cacheRead: tokens("Read from the cache."),
+    cacheWrite: tokens("Written to it."),
+    totalTokens: tokens("All of them."),
+    cost: usd("What they cost."),
+  },
+  closed,
+);
+export type CostUsage = Static<typeof CostUsage>;
+
+export const costSources = [
+  "assistant",
+  "tool",
+  "compaction",
+  "branch_summary",
+  "cache_warm",
+  "discarded",
+  "compaction_failed",
+] as const;
+export const CostSource = Type.Enum([...costSources], {
+  description:
+    "`discarded`: failed, aborted and retried attempts. `compaction_failed`: summaries that were not used; they are in no sum, as they are in none of pi's.",
+});
+export type CostSource = Static<typeof CostSource>;
+
+const byName = (description: string) => Type.Record(Type.String(), CostUsage, { maxProperties: 256, description });
+
+export const CostCheckpointEvent = Type.Object(
+  {
+    type: Type.Literal("cost_checkpoint"),
+    label,
+    deltaTokens: { ...CostUsage, description: "Since the last checkpoint." },
+    cumulativeTokens: CostUsage,
+    cumulativeCost: usd("Since the session began."),
+  },
+  closed,
+);
+export type CostCheckpointEvent = Static<typeof CostCheckpointEvent>;
+
+export const CostCheckpointDetail = Type.Object(
+  {
+    deltaCost: usd("Since the last checkpoint."),
+    byModel: byName("Of the delta, by `provider/id`."),
+    bySource: byName("Of the delta, by source."),
+    requests: Type.Integer({ minimum: 0, description: "Requests of the delta." }),
+    wallMs: Type.Integer({ minimum: 0, description: "Since the last checkpoint." }),
+    phasePath: Type.Array(label, { maxItems: 32, description: "The phases that are open, the outermost first." }),
+    estimated: Type.Boolean({ description: "A price was missing, so that the USD are too low." }),
+  },
+  closed,
+);
+export type CostCheckpointDetail = Static<typeof CostCheckpointDetail>;
+
+/** Where a request begins to differ from the one before, or why its cache was not there. */
+export const CacheCause = Type.String({
+  maxLength: 128,
+  pattern: "^(?:tool_set|tool_order|section:.+|edit:.+|compaction|branch|model|expired|service)$",
+  description:
+    "`tool_set`, `tool_order`, `section:<name>` of the prompt, `edit:<part>` of ours or `edit:foreign`, `compaction`, `branch`, `model`, `expired`, or `service`: the request was the same as before and the provider read nothing.",
+});
+
+export const CacheBroken = Type.Object(
+  {
+    cause: CacheCause,
+    position: Type.String({
+      maxLength: 256,
+      description: "The first place that differs: `tools`, `system`, `message 12`.",
+    }),
+    predictedTokens: tokens("What the provider could have read from its cache, by estimate."),
+    readTokens: tokens("What it says it has read."),
+    missedTokens: tokens("The difference."),
+    missedUsd: usd("What that cost."),
+    model: Type.String({ maxLength: 512 }),
+  },
+  closed,
+);
+export type CacheBroken = Static<typeof CacheBroken>;
+
+export const BudgetReached = Type.Object(
+  {
+    scope: Type.Enum(["session", "phase"]),
+    label: Type.Optional({ ...label, description: "Of the phase." }),
+    budgetUsd: usd("The budget."),
+    spentUsd: usd("What is spent of it."),
+    level: Type.Enum(["warning", "spent"]),
+    action: Type.Enum(["warn", "stop"], { description: "`stop`: the next prompt is refused." }),
+  },
+  closed,
+);
+export type BudgetReached = Static<typeof BudgetReached>;
+
+export const Degraded = Type.Object(
+  {
+    part: Type.String({ minLength: 1, maxLength: 64 }),
+    reason: Type.String({ minLength: 1, maxLength: 1_024 }),
+    figures: Type.Optional(Type.Record(Type.String(), Type.Number(), { maxProperties: 16 })),
+  },
+  closed,
+);
+export type Degraded = Static<typeof Degraded>;
+
+export const CostCheckpointed = Type.Object({ event: CostCheckpointEvent, detail: CostCheckpointDetail }, closed);
+export type CostCheckpointed = Static<typeof CostCheckpointed>;
+
+/** What parts inside pi tell subscribers, by the notification's name. */
+export const notices = {
+  "cache/broken": CacheBroken,
+  "cost/checkpointed": CostCheckpointed,
+  "cost/budgetReached": BudgetReached,
+  "optimisation/degraded": Degraded,
+} as const;
+export type NoticeName = keyof typeof notices;
+export type NoticeData = { readonly [N in NoticeName]: Static<(typeof notices)[N]> };

@@ -1,0 +1,77 @@
+import type { Logger } from "pino";
+import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { MethodName, Result } from "../../protocol/methods.ts";
+import { createValidator, type Validator } from "../../protocol/validation.ts";
+import { unlessAborted } from "../lib/deadline.ts";
+import type { Journal } from "./journal.ts";
+import type { SessionCore } from "./session-core.ts";
+
+export interface PartCallsOptions {
+  readonly journal: Journal;
+  readonly log: Logger;
+}
+
+type Notice = Extract<OutwardFrame, { kind: "notice" }>;
+type Fault = Extract<OutwardFrame, { kind: "fault" }>;
+
+/** What the daemon asks the parts inside a session's pi, and what they report by themselves. */
+export class PartCalls {
+  readonly #core: SessionCore;
+  readonly #options: PartCallsOptions;
+  /** What was told of parts that failed: once each for a life of the session in this daemon. */
+  readonly #told = new Set<string>();
+
+  constructor(core: SessionCore, options: PartCallsOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /**
+   * The answer of a part, as the method's result must be. A part that refuses names an error of the catalogue. Throws what
+   * starting pi can throw, `unsupported_by_pi` where no such part is on, `link_failed`.
+   */
+  async ask<M extends MethodName>(about: M, params: unknown, signal: AbortSignal): Promise<Result<M>> {
+    const answer = async (): Promise<unknown> => {
+      const child = await this.#core.awake("reading");
+      signal.throwIfAborted();
+      return await child.link.send<unknown>({ kind: "ask", about, params });
+    };
+    const data = await unlessAborted(answer(), signal);
+    const refusal = refusalIn(data);
+    if (refusal !== undefined) throw refusal;
+    // Whatever runs in the same pi can have written it.
+    validator ??= createValidator();
+    const findings = validator.result(about, data);
+    if (findings.length === 0) return data as Result<M>;
+    throw new WireError("link_failed", `The helper extension's answer to "${about}" is not as it must be.`);
+  }
+
+  /** A part tells the subscribers something. */
+  noticed({ name, data }: Notice): void {
+    this.#options.journal.say(name, data);
+  }
+
+  /** A part threw, and was passed over. The subscribers are told once. */
+  failed({ where, error, part }: Fault): void {
+    const { log, journal } = this.#options;
+    log.error({ where, fault: error }, "a part of the helper failed");
+    const reason = `It failed in ${where}: ${error}`.slice(0, 1_024).toWellFormed();
+    if (part === undefined || part === "" || part.length > 64 || this.#told.has(`${part} ${where}`)) return;
+    if (this.#told.size >= maxTold) return;
+    this.#told.add(`${part} ${where}`);
+    journal.say("optimisation/degraded", { part, reason });
+  }
+}
+
+const maxTold = 256;
+let validator: Validator | undefined;
+
+function refusalIn(data: unknown): WireError | undefined {
+  if (typeof data !== "object" || data === null || !("refused" in data) || !("message" in data)) return undefined;
+  const { refused, message } = data;
+  const details = "data" in data && typeof data.data === "object" && data.data !== null ? data.data : {};
+  if (typeof refused !== "string" || typeof message !== "string") return undefined;
+  if (!Object.hasOwn(errorCatalogue, refused)) return new WireError("link_failed", "A part refused by no known name.");
+  return new WireError(refused as ErrorName, message.slice(0, 2_000), details as Readonly<Record<string, unknown>>);
+}
