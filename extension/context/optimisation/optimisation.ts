@@ -1,3 +1,4 @@
+import { addCost } from "../../cost/cost.ts";
 import type { Places } from "../../engine-port.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { configOf, PartStates, type Workbench } from "./workbench.ts";
@@ -18,4 +19,5 @@ export function optimisation(places: Places): void {
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
   };
+  addCost(bench);
 }
