@@ -8,7 +8,11 @@ export function optimisation(places: Places): void {
   const bench: Workbench = {
     ...places,
     config: () => configOf(places),
-    estimator: createEstimator(),
+    estimator: createEstimator({
+      places,
+      config: () => configOf(places).estimator,
+      inspect: (part, report) => states.inspect(part, report),
+    }),
     cacheRule: {
       decide: () => ({ act: true, why: "no_price", costUsd: 0, savedUsdPerRequest: 0 }),
       minBatchTokens: () => bench.config().cache.minBatchTokens,
