@@ -30,6 +30,8 @@ export interface PromptRequest {
 export interface PromptCompanion {
   /** Puts into the transcript whatever waits for a prompt. */
   beforePrompt(child: Child): Promise<void>;
+  /** Throws where no prompt may be given to pi. */
+  admitPrompt(): Promise<void>;
   /** No run came of the prompt: what waits gets its moment otherwise. */
   handOver(): Promise<void>;
 }
@@ -182,9 +184,12 @@ export class Prompting {
   /** Writes the prompt, and holds the session's turn until another prompt can follow. */
   async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
     const { promptId, hash, text, by, reserved, group } = request;
+    const mayBeCommand = text.startsWith("/");
+    if (!mayBeCommand) await this.#companion.admitPrompt();
     const child = await this.#core.awake("prompt");
     this.#refuseControlText(child, text);
     const isCommand = child.isExtensionCommand(text);
+    if (mayBeCommand && !isCommand) await this.#companion.admitPrompt();
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     request.signal?.throwIfAborted();
