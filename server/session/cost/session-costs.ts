@@ -6,20 +6,17 @@ import type { costMethods } from "../../../protocol/cost-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
-import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import type { PiEvent } from "../../pi/records.ts";
 import { isRecordObject } from "../../pi/records.ts";
-import type { StoredSession } from "../../store/sessions.ts";
 import type { PartCalls } from "../part-calls.ts";
 import type { SessionCore } from "../session-core.ts";
+import type { SessionRecord } from "../session-record.ts";
 import { FileFold } from "./file-fold.ts";
 
 export interface SessionCostsOptions {
-  readonly stored: () => StoredSession;
-  readonly parts: Pick<PartCalls, "ask">;
-  /** Puts a layer on top of what the session's parts go by. */
-  readonly configure: (layer: OptimisationOptions, signal: AbortSignal) => Promise<unknown>;
+  readonly record: Pick<SessionRecord, "stored">;
+  readonly parts: Pick<PartCalls, "ask" | "configuring">;
   readonly log: Logger;
 }
 
@@ -47,8 +44,9 @@ export class SessionCosts {
 
   /** Turns the part on for the session, if it is off, and has it write. Throws what {@link PartCalls.ask} throws. */
   async order<M extends Order>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> {
-    if (!this.#rules().enabled) await this.#options.configure({ cost: { enabled: true } }, signal);
-    return await this.#options.parts.ask(about, params, signal);
+    const { parts } = this.#options;
+    if (!this.#rules().enabled) await parts.configuring.configure({ cost: { enabled: true } }, signal);
+    return await parts.ask(about, params, signal);
   }
 
   /** Throws `budget_exceeded` where a budget is spent that stops the session. */
@@ -74,11 +72,11 @@ export class SessionCosts {
   }
 
   #rules(): OptimisationConfig["cost"] {
-    return resolveOptimisation(this.#options.stored().options.optimisation ?? {}).cost;
+    return resolveOptimisation(this.#options.record.stored.options.optimisation ?? {}).cost;
   }
 
   async #read(signal?: AbortSignal): Promise<CostFold> {
-    const { file: path, ephemeral } = this.#options.stored();
+    const { file: path, ephemeral } = this.#options.record.stored;
     if (ephemeral === true) return await this.#ofMemory();
     if (this.#file?.path !== path) this.#file = { path, fold: new FileFold(path) };
     return await this.#file.fold.read(signal);
