@@ -27,8 +27,7 @@ export class PartsConfiguring {
   readonly #options: PartsConfiguringOptions;
   readonly #queue = new SerialQueue({
     maxWaiting,
-    onFull: () =>
-      new WireError("overloaded", "Too many calls configure this session.", { retryAfterMs: 1_000 }),
+    onFull: () => new WireError("overloaded", "Too many calls configure this session.", { retryAfterMs: 1_000 }),
   });
 
   constructor(core: SessionCore, options: PartsConfiguringOptions) {
