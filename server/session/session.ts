@@ -91,7 +91,7 @@ export class Session implements SessionCore {
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
-    this.parts = new PartCalls(this, { journal: this.#journal, log });
+    this.parts = new PartCalls(this, { ...options.parts, record: this.#record, journal: this.#journal, log });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing },
       onLost: (lostPrompts) => this.#publish({ lostPrompts }),
@@ -141,7 +141,10 @@ export class Session implements SessionCore {
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
-      resume: (child) => resumeIn(this, child, log),
+      resume: (child) => {
+        this.parts.took(child);
+        resumeIn(this, child, log);
+      },
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
     });
   }

@@ -1,9 +1,11 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { addCost } from "../../cost/cost.ts";
 import type { Places } from "../../engine-port.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { createEstimator } from "../estimator/estimator.ts";
-import { configOf, PartStates, type Workbench } from "./workbench.ts";
+import { inspection } from "./inspection.ts";
+import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -22,6 +24,12 @@ export function optimisation(places: Places): void {
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
   };
+  const inspected = {
+    estimator,
+    report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
+    figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
+  };
+  places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
   addCost(bench);
   addCache(bench);
 }

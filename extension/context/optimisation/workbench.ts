@@ -5,7 +5,7 @@ import type { Places } from "../../engine-port.ts";
 import type { CacheRule } from "../cache/cache-rule.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 
-type PartName = keyof OptimisationConfig;
+export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
 
 /** What the parts of the optimisation share. */
@@ -57,6 +57,11 @@ export class PartStates {
     if (!enabled) return { enabled, state: "off", ...nothing };
     const state = reason === undefined ? "on" : "degraded";
     return { enabled, state, ...(reason === undefined ? {} : { reason }), ...this.#said(part, ctx) };
+  }
+
+  /** What a part counts, whether it is on or not. */
+  figures(part: PartName, ctx: ExtensionContext): PartReport["figures"] {
+    return this.#said(part, ctx).figures;
   }
 
   #said(part: PartName, ctx: ExtensionContext): ReturnType<Reporter> {
