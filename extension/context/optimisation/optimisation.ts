@@ -12,6 +12,7 @@ export function optimisation(places: Places): void {
       places,
       config: () => configOf(places).estimator,
       inspect: (part, report) => states.inspect(part, report),
+      degraded: (part, reason) => states.degraded(part, reason),
     }),
     cacheRule: {
       decide: () => ({ act: true, why: "no_price", costUsd: 0, savedUsdPerRequest: 0 }),
