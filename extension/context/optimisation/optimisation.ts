@@ -1,4 +1,5 @@
 import type { Places } from "../../engine-port.ts";
+import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { configOf, PartStates, type Workbench } from "./workbench.ts";
 
@@ -23,4 +24,6 @@ export function optimisation(places: Places): void {
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
   };
+
+  addCompaction(bench);
 }
