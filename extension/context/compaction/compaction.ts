@@ -5,8 +5,9 @@ import type {
   SessionBeforeCompactResult,
   SessionBoundaryDraft,
 } from "@earendil-works/pi-coding-agent";
+import { COST_MARK_TYPE, markData } from "../../../protocol/cost/marks.ts";
 import type { Boundary, BoundaryWish } from "../../boundary.ts";
-import { messageOf } from "../../pi-types.ts";
+import { type AgentMessage, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
@@ -23,9 +24,6 @@ const aroundSummary = 48;
 /** Above this share of the window pi's own compaction is never held back. */
 const fullShare = 0.95;
 const maxPromptBytes = 64 * 1_024;
-
-/** `customType` and `kind` of the entry by which a session knows what a summary has cost that was not used. */
-const costEntry = "pi-rpcd.cost";
 
 /** Compacts between two turns, when the context is above a share of the model's window. */
 export function addCompaction(bench: Workbench): void {
@@ -129,8 +127,12 @@ class Compaction {
     const tokensBefore = estimator.context(ctx);
     const { minFreeShare } = this.#bench.config().compaction;
     if (tokensBefore <= threshold.tokens) return undefined;
-    const tokensOf = estimator.message.bind(estimator);
     const { contextEntries } = state.context;
+    const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
+    const counted = all.reduce((sum, message) => sum + estimator.message(message), 0);
+    // What was reported is nearer the truth than what is counted of the messages.
+    const scale = Math.min(1, tokensBefore / (counted + estimator.text(ctx.getSystemPrompt())));
+    const tokensOf = (message: AgentMessage) => scale * estimator.message(message);
     const cut = cutOf(contextEntries, { keepRecentTokens: threshold.keepRecentTokens, tokensOf, isUnanswered });
     const toFree = minFreeShare * tokensBefore;
     const room = Math.floor((cut?.summarisedTokens ?? 0) - toFree - aroundSummary);
@@ -139,8 +141,7 @@ class Compaction {
       return { threshold, cut, tokensBefore, maxSummary };
     }
     // What no compaction can free: the prompt, the tools and what is kept.
-    const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
-    const fixed = Math.max(0, tokensBefore - all.reduce((sum, message) => sum + tokensOf(message), 0));
+    const fixed = Math.max(0, Math.round(tokensBefore - scale * counted));
     const least = fixed + threshold.keepRecentTokens + aroundSummary + leastSummary;
     if (least > (1 - minFreeShare) * threshold.tokens) this.#giveUp(ctx, threshold, fixed);
     return undefined;
@@ -172,7 +173,7 @@ class Compaction {
     );
     const name = `${model.provider}/${model.id}`;
     if ("failed" in summary) return { drafts: failed(summary, name) };
-    const tokensAfter = tokensBefore - cut.summarisedTokens + aroundSummary + estimator.text(summary.text);
+    const tokensAfter = Math.round(tokensBefore - cut.summarisedTokens + aroundSummary + estimator.text(summary.text));
     const { minFreeShare } = this.#bench.config().compaction;
     if (tokensBefore - tokensAfter < minFreeShare * tokensBefore) {
       return { drafts: failed({ failed: "The summary is too long.", usage: summary.usage }, name) };
@@ -223,7 +224,13 @@ function failed({ failed: why, usage }: Extract<Summary, { failed: string }>, mo
     { type: "custom", customType: COMPACTION_ENTRY, data: tried },
     ...(usage === undefined || isNothing(usage)
       ? []
-      : [{ type: "custom", customType: costEntry, data: { v: 1, kind: "failedSummary", usage, model } } as const]),
+      : [
+          {
+            type: "custom",
+            customType: COST_MARK_TYPE,
+            data: markData({ kind: "failedSummary", usage, model }),
+          } as const,
+        ]),
   ];
 }
 

@@ -14,13 +14,13 @@ export interface ExactCounterOptions {
 
 /** Counts texts with a vocabulary, in a thread that begins with the first of them. Where it cannot, it counts nothing. */
 export class ExactCounter {
-  readonly #entry: URL;
+  readonly #entry: URL | undefined;
   readonly #failed: (why: string) => void;
   #worker: Worker | undefined;
   #isOver = false;
   #counting: Promise<readonly number[] | undefined> | undefined;
 
-  constructor({ entry = besideThis(), failed }: ExactCounterOptions) {
+  constructor({ entry, failed }: ExactCounterOptions) {
     this.#entry = entry;
     this.#failed = failed;
   }
@@ -28,8 +28,8 @@ export class ExactCounter {
   /** `undefined`: it could not be counted, or something else is being counted. Never rejects. */
   async count(texts: readonly string[]): Promise<readonly number[] | undefined> {
     if (this.#isOver || this.#counting !== undefined) return undefined;
-    this.#counting = this.#ask(texts);
     try {
+      this.#counting = this.#ask(texts);
       return await this.#counting;
     } catch (thrown) {
       if (!this.#isOver) this.#failed(messageOf(thrown));
@@ -67,7 +67,7 @@ export class ExactCounter {
 
   #start(): Worker {
     if (this.#worker !== undefined) return this.#worker;
-    const worker = new Worker(this.#entry, {
+    const worker = new Worker(this.#entry ?? besideThis(), {
       name: "tokenizer",
       resourceLimits: { maxOldGenerationSizeMb: maxHeapMiB },
       execArgv: [],
@@ -82,7 +82,7 @@ export class ExactCounter {
   }
 }
 
+/** pi's loader of extensions knows `import.meta.url` alone, written so. */
 function besideThis(): URL {
-  const { url } = import.meta;
-  return new URL(`./exact-worker${url.slice(url.lastIndexOf("."))}`, url);
+  return new URL(import.meta.url.endsWith(".ts") ? "./exact-worker.ts" : "./exact-worker.js", import.meta.url);
 }

@@ -136,7 +136,13 @@ test.for(seeds)(
     await using pi = await startPi({
       provider,
       api: "scripted-anthropic",
-      models: [{ id: "model-1", promptCache: { short: 11, long: 11 }, cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } }],
+      models: [
+        {
+          id: "model-1",
+          promptCache: { short: 11, long: 11 },
+          cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 },
+        },
+      ],
       settings,
       parts,
       after: ["spending", "always-warm"],
@@ -144,7 +150,9 @@ test.for(seeds)(
     await new RandomRun(pi, provider, seed).run();
     await pi.send({ kind: "ask", about: "cost/checkpoint", params: { label: "the end" } });
     const stats = (await pi.rpc({ type: "get_session_stats" }))["data"] as Stats;
-    const told = pi.frames("notice").flatMap(({ name, data }) => (name === "cost/checkpointed" ? [data as Checkpoint] : []));
+    const told = pi
+      .frames("notice")
+      .flatMap(({ name, data }) => (name === "cost/checkpointed" ? [data as Checkpoint] : []));
     expect(sumOf(told)).toEqual(stats.tokens);
     const usd = told.reduce((sum, { event }) => sum + event.deltaTokens.cost.total, 0);
     expect(Math.abs(usd - stats.cost)).toBeLessThan(1e-9);
@@ -153,9 +161,14 @@ test.for(seeds)(
     const fold = new CostFold();
     for (const line of readFileSync(pi.sessionFile, "utf8").split("\n")) if (line !== "") fold.add(JSON.parse(line));
     expect(fold.whole.total.cost.total).toBe(stats.cost);
-    expect(Object.keys(fold.whole.bySource()).sort()).toEqual(
-      ["assistant", "branch_summary", "cache_warm", "compaction", "discarded", "tool"],
-    );
+    expect(Object.keys(fold.whole.bySource()).sort()).toEqual([
+      "assistant",
+      "branch_summary",
+      "cache_warm",
+      "compaction",
+      "discarded",
+      "tool",
+    ]);
   },
 );
 
