@@ -3,6 +3,7 @@ import { addCost } from "../../cost/cost.ts";
 import type { Places } from "../../engine-port.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
+import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { inspection } from "./inspection.ts";
 import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
@@ -14,6 +15,7 @@ export function optimisation(places: Places): void {
     places,
     config: () => configOf(places).estimator,
     inspect: (part, report) => states.inspect(part, report),
+    degraded: (part, reason) => states.degraded(part, reason),
   });
   const bench: Workbench = {
     ...places,
@@ -32,4 +34,5 @@ export function optimisation(places: Places): void {
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
   addCost(bench);
   addCache(bench);
+  addCompaction(bench);
 }
