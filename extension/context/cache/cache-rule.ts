@@ -41,6 +41,10 @@ export interface CacheRule {
   expectedRequests(ctx: ExtensionContext): number;
   /** The entries that a part has changed, so that the loss of the cache is put down to it. */
   changed(part: string, entryIds: readonly string[]): void;
+  /** Text at the end of the request in the making that no later one has: no mark is to rest on it. */
+  passing(text: string): void;
+  /** What a part's changes have cost so far: tokens that were written anew for them, and USD. */
+  spent(part: string): { readonly tokens: number; readonly usd: number };
   readonly changes: ChangeLog;
 }
 
@@ -103,6 +107,8 @@ export function createCacheRule(places: Pick<Places, "memory">, _estimator: Toke
     isCold: (ctx) => isColdFor(branchUse(ctx.sessionManager), ctx),
     expectedRequests: (ctx) => expected(branchUse(ctx.sessionManager)),
     changed: (part, entryIds) => changes.add(part, entryIds),
+    passing: (text) => changes.passing(text),
+    spent: (part) => places.memory.audit?.ledger.lost(`edit:${part}`) ?? { tokens: 0, usd: 0 },
     decide: (change, ctx) => {
       const use = branchUse(ctx.sessionManager);
       return decideByRule(change, {
