@@ -179,13 +179,14 @@ export class Auditor {
     audit.varied = names;
   }
 
-  #judge({ model, comparison }: Attempt, before: Answered | undefined, usage: Reported, ctx: ExtensionContext): void {
+  #judge(attempt: Attempt, before: Answered | undefined, usage: Reported, ctx: ExtensionContext): void {
     const audit = this.#of(ctx);
+    const { model, comparison } = attempt;
     const { input, cacheRead, cacheWrite } = usage;
     const total = input + cacheRead + cacheWrite;
     const known = before === undefined ? audit.resumed?.cachedTokens : before.cacheable;
     const isCaching = audit.caching.has(model) || (before !== undefined && audit.caching.has(before.model));
-    const cause = causeFor(comparison, cacheRead, audit.resumed, model);
+    const cause = causeFor(attempt, cacheRead, audit.resumed);
     if (known === undefined || cause === undefined || !(isCaching || audit.resumed !== undefined)) return;
     const predictedTokens = Math.min(known, total);
     const missedTokens = predictedTokens - cacheRead;
@@ -226,13 +227,10 @@ function resumed({ sessionManager, model }: ExtensionContext): AuditMemory["resu
 }
 
 /** Why nothing, or less, was read. Where the cache was too old to be read at all, no change has lost it. */
-function causeFor(
-  comparison: Comparison | undefined,
-  cacheRead: number,
-  { model: last, isLate }: NonNullable<AuditMemory["resumed"]> | { model?: never; isLate?: never } = {},
-  model: string,
-): string | undefined {
-  if (comparison === undefined) return isLate === true && last === model && cacheRead === 0 ? "expired" : undefined;
+function causeFor({ comparison, model }: Attempt, cacheRead: number, last: AuditMemory["resumed"]): string | undefined {
+  if (comparison === undefined) {
+    return last?.isLate === true && last.model === model && cacheRead === 0 ? "expired" : undefined;
+  }
   if (comparison.isLate && cacheRead === 0 && comparison.cause !== "model") return "expired";
   return comparison.cause ?? (comparison.isLate ? "expired" : "service");
 }
@@ -266,9 +264,8 @@ function withoutPassing(view: PayloadView, changes: ChangeLog): PayloadView {
 }
 
 function shown(text: string, maxLength: number): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to go.
   return text
-    .replaceAll(/[\u0000-\u001f\u2028\u2029]/g, " ")
+    .replaceAll(/[\p{Cc}\u2028\u2029]/gu, " ")
     .slice(0, maxLength)
     .toWellFormed();
 }

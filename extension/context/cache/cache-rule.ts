@@ -1,6 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Places } from "../../engine-port.ts";
-import type { TokenEstimator } from "../estimator/estimator.ts";
 import { configOf } from "../optimisation/workbench.ts";
 import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
@@ -86,11 +85,8 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   return decided(saves, saves ? "saves" : "too_dear");
 }
 
-/**
- * The rule for one session. What it goes by stands in the session, so that it survives the session's pi. `estimator` is
- * what the callers count by; what was reported last decides about the tier of a price.
- */
-export function createCacheRule(places: Pick<Places, "memory">, _estimator: TokenEstimator): CacheRule {
+/** The rule for one session. What it goes by stands in the session, so that it survives the session's pi. */
+export function createCacheRule(places: Pick<Places, "memory">): CacheRule {
   const config = () => configOf(places);
   const changes = new ChangeLog();
   const minBatchTokens = ({ model }: ExtensionContext): number => {
