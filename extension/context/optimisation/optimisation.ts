@@ -21,7 +21,7 @@ export function optimisation(places: Places): void {
     ...places,
     config: () => configOf(places),
     estimator,
-    cacheRule: createCacheRule(places, estimator),
+    cacheRule: createCacheRule(places),
     inspect: (part, report) => states.inspect(part, report),
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
