@@ -1,5 +1,7 @@
 import type { Places } from "../../engine-port.ts";
 import { createEstimator } from "../estimator/estimator.ts";
+import { createRecall } from "../recall/recall.ts";
+import { addToolResults } from "../tool-results/tool-results.ts";
 import { configOf, PartStates, type Workbench } from "./workbench.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
@@ -14,8 +16,10 @@ export function optimisation(places: Places): void {
       minBatchTokens: () => bench.config().cache.minBatchTokens,
       changed: () => {},
     },
+    recall: createRecall(places),
     inspect: (part, report) => states.inspect(part, report),
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
   };
+  addToolResults(bench);
 }

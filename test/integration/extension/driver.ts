@@ -5,7 +5,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { HELPER_CONFIG_ENV, type HeldPush, LINK_VERSION, type OutwardFrame } from "../../../protocol/link.ts";
+import {
+  HELPER_CONFIG_ENV,
+  type HeldPush,
+  LINK_VERSION,
+  type OutwardFrame,
+  type PartsConfig,
+} from "../../../protocol/link.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { type AgentDir, createAgentDir, type ScriptedModel, type ScriptedName } from "../../../provider/agent-dir.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
@@ -34,6 +42,10 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How long its requests wait for a context. Default: they do not. */
   readonly contextWithinMs?: number;
+  /** The parts that are on. Default: none. */
+  readonly optimisation?: OptimisationOptions;
+  /** Further flags of pi's. */
+  readonly flags?: readonly string[];
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -106,6 +118,27 @@ export class Pi implements AsyncDisposable {
     return this.#log;
   }
 
+  /** What the helper goes by with these options. */
+  partsOf(optimisation: OptimisationOptions): PartsConfig {
+    return { optimisation: resolveOptimisation(optimisation), spillDirectory: this.spillDirectory, labels: {} };
+  }
+
+  get spillDirectory(): string {
+    return join(this.directory, "spill");
+  }
+
+  get sessionFile(): string {
+    return this.#sessionFile;
+  }
+
+  /** Kills pi without a warning and starts another on the same session file. Its log begins anew. */
+  async revive(): Promise<void> {
+    const gone = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await gone;
+    await this.restart();
+  }
+
   /** Ends pi and starts another on the same session file. Its log begins anew. */
   async restart(): Promise<void> {
     await this.#end();
@@ -132,16 +165,21 @@ export class Pi implements AsyncDisposable {
       isConfigured = true,
       isEphemeral = false,
       contextWithinMs,
+      optimisation,
+      flags = [],
       env,
     } = this.#options;
     const statusKey = `link-${randomUUID()}`;
-    writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey, contextWithinMs }), { mode: 0o600 });
+    const parts = optimisation === undefined ? undefined : this.partsOf(optimisation);
+    writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey, contextWithinMs, parts }), {
+      mode: 0o600,
+    });
     const helper = entry === "none" ? [] : [entry];
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
+    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...flags, ...extensions, ...session], {
       cwd: this.cwd,
       env: {
         ...process.env,
