@@ -42,10 +42,12 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How long its requests wait for a context. Default: they do not. */
   readonly contextWithinMs?: number;
-  /** The parts that are on. Default: none. */
+  /** The parts that are on, where `parts` does not say more. Default: none. */
   readonly optimisation?: OptimisationOptions;
   /** Further flags of pi's. */
   readonly flags?: readonly string[];
+  /** What the parts go by. Default: none is on. */
+  readonly parts?: PartsConfig;
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -166,14 +168,13 @@ export class Pi implements AsyncDisposable {
       isEphemeral = false,
       contextWithinMs,
       optimisation,
+      parts = optimisation === undefined ? undefined : this.partsOf(optimisation),
       flags = [],
       env,
     } = this.#options;
     const statusKey = `link-${randomUUID()}`;
-    const parts = optimisation === undefined ? undefined : this.partsOf(optimisation);
-    writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey, contextWithinMs, parts }), {
-      mode: 0o600,
-    });
+    const config = { link: LINK_VERSION, statusKey, contextWithinMs, parts };
+    writeFileSync(this.configFile, JSON.stringify(config), { mode: 0o600 });
     const helper = entry === "none" ? [] : [entry];
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
