@@ -7,6 +7,8 @@ import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { inspection } from "./inspection.ts";
 import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
+import { createRecall } from "../recall/recall.ts";
+import { addToolResults } from "../tool-results/tool-results.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -20,6 +22,7 @@ export function optimisation(places: Places): void {
   const bench: Workbench = {
     ...places,
     config: () => configOf(places),
+    recall: createRecall(places),
     estimator,
     cacheRule: createCacheRule(places),
     inspect: (part, report) => states.inspect(part, report),
@@ -32,6 +35,7 @@ export function optimisation(places: Places): void {
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
   };
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
+  addToolResults(bench);
   addCost(bench);
   addCache(bench);
   addCompaction(bench);

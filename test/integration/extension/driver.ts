@@ -12,6 +12,8 @@ import {
   type OutwardFrame,
   type PartsConfig,
 } from "../../../protocol/link.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { type AgentDir, createAgentDir, type ScriptedModel, type ScriptedName } from "../../../provider/agent-dir.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
@@ -40,6 +42,10 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How long its requests wait for a context. Default: they do not. */
   readonly contextWithinMs?: number;
+  /** The parts that are on, where `parts` does not say more. Default: none. */
+  readonly optimisation?: OptimisationOptions;
+  /** Further flags of pi's. */
+  readonly flags?: readonly string[];
   /** What the parts go by. Default: none is on. */
   readonly parts?: PartsConfig;
   /** Whether its sessions are in memory alone. Default false. */
@@ -114,8 +120,25 @@ export class Pi implements AsyncDisposable {
     return this.#log;
   }
 
+  /** What the helper goes by with these options. */
+  partsOf(optimisation: OptimisationOptions): PartsConfig {
+    return { optimisation: resolveOptimisation(optimisation), spillDirectory: this.spillDirectory, labels: {} };
+  }
+
+  get spillDirectory(): string {
+    return join(this.directory, "spill");
+  }
+
   get sessionFile(): string {
     return this.#sessionFile;
+  }
+
+  /** Kills pi without a warning and starts another on the same session file. Its log begins anew. */
+  async revive(): Promise<void> {
+    const gone = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await gone;
+    await this.restart();
   }
 
   /** Ends pi and starts another on the same session file. Its log begins anew. */
@@ -144,7 +167,9 @@ export class Pi implements AsyncDisposable {
       isConfigured = true,
       isEphemeral = false,
       contextWithinMs,
-      parts,
+      optimisation,
+      parts = optimisation === undefined ? undefined : this.partsOf(optimisation),
+      flags = [],
       env,
     } = this.#options;
     const statusKey = `link-${randomUUID()}`;
@@ -155,7 +180,7 @@ export class Pi implements AsyncDisposable {
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
+    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...flags, ...extensions, ...session], {
       cwd: this.cwd,
       env: {
         ...process.env,
