@@ -54,9 +54,11 @@ export class ContextFiles {
     const start = this.#options.start.at(ctx);
     if (!start.contextFiles.enabled) return undefined;
     const change = (section: string): string => this.#textOf(section, start);
-    const changed = withChangedSection(messages, CONTEXT_FILES_SECTION, change, (prompt) =>
-      this.#inPrompt(prompt, change),
-    );
+    const changeText = (prompt: string): string => this.#inPrompt(prompt, change);
+    // What another extension forces on the run takes the head's place behind our stages.
+    const forced = this.#run?.forceSystemPrompt;
+    if (this.#run !== undefined && typeof forced === "string") this.#run.forceSystemPrompt = changeText(forced);
+    const changed = withChangedSection(messages, CONTEXT_FILES_SECTION, change, changeText);
     return changed === messages ? undefined : changed;
   }
 
@@ -76,6 +78,8 @@ export class ContextFiles {
   #textOf(source: string, start: PromptStart): string {
     const known = this.#known.get(source);
     if (known !== undefined) return known;
+    // A prompt that was forced on the run has had it before.
+    if (this.#options.record.isDecided(source)) return source;
     const text = this.#decide(source, start);
     if (this.#known.size < maxKnown) this.#known.set(source, text);
     return text;
@@ -133,6 +137,7 @@ export class ContextFiles {
     }
     const sections = ends.map((end) => prompt.slice(at, end));
     const { record } = this.#options;
+    if (sections.some((one) => record.isDecided(one))) return prompt;
     const section =
       sections.find((one) => record.get(CONTEXT_FILES_SECTION, hashOf(one)) !== undefined) ??
       sections.find((one) => this.#filesOf(one) !== undefined) ??

@@ -18,6 +18,7 @@ export type Decided = string | null;
 export class PromptRecord {
   readonly #bench: Pick<Workbench, "pi" | "memory" | "fault">;
   readonly #decided = new Map<string, Decided>();
+  readonly #texts = new Set<string>();
   #made = 0;
 
   constructor(bench: Pick<Workbench, "pi" | "memory" | "fault">) {
@@ -27,11 +28,12 @@ export class PromptRecord {
   /** Reads what the session's file has. */
   begin({ sessionManager }: Pick<ExtensionContext, "sessionManager">): void {
     this.#decided.clear();
+    this.#texts.clear();
     this.#made = 0;
     for (const entry of sessionManager.getEntries()) {
       if (entry.type !== "custom" || entry.customType !== PROMPT_ENTRY_TYPE) continue;
       for (const [section, hash, text] of decisionsIn(entry.data)) {
-        if (!this.#decided.has(keyOf(section, hash))) this.#decided.set(keyOf(section, hash), text);
+        if (!this.#decided.has(keyOf(section, hash))) this.#take(section, hash, text);
       }
     }
   }
@@ -39,6 +41,11 @@ export class PromptRecord {
   /** `undefined`: nothing was decided for this source. */
   get(section: string, sourceHash: string): Decided | undefined {
     return this.#decided.get(keyOf(section, sourceHash));
+  }
+
+  /** Whether this is what was decided for some source. */
+  isDecided(text: string): boolean {
+    return this.#texts.has(text);
   }
 
   /** Whether more may be decided. */
@@ -49,13 +56,18 @@ export class PromptRecord {
   /** Keeps it for this and all later lives. It holds, though it cannot be written. */
   put(section: string, sourceHash: string, text: Decided): void {
     this.#made += 1;
-    this.#decided.set(keyOf(section, sourceHash), text);
+    this.#take(section, sourceHash, text);
     if (this.#bench.memory.isOnlyAsked) return;
     try {
       this.#bench.pi.appendEntry(PROMPT_ENTRY_TYPE, { v: 1, sections: { [section]: { sourceHash, text } } });
     } catch (thrown) {
       this.#bench.fault(`prompt/${section}`, thrown);
     }
+  }
+
+  #take(section: string, sourceHash: string, text: Decided): void {
+    this.#decided.set(keyOf(section, sourceHash), text);
+    if (text !== null) this.#texts.add(text);
   }
 }
 

@@ -19,7 +19,7 @@ import { type Fits, type PiProcess, RecordLog } from "./record-log.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const helperEntry = join(root, "extension", "index.ts");
-const lean = ["-ne", "-ns", "-np", "--no-themes", "-nc"];
+const lean = ["-ne", "-np", "--no-themes"];
 
 export interface PiOptions {
   readonly provider: ScriptedProvider;
@@ -42,6 +42,10 @@ export interface PiOptions {
   readonly contextWithinMs?: number;
   /** What the parts go by. Default: none is on. */
   readonly parts?: PartsConfig;
+  /** Whether pi looks for context files and skills. Default false. */
+  readonly findsFiles?: boolean;
+  /** Writes files before pi starts. */
+  readonly furnish?: (at: { readonly directory: string; readonly cwd: string; readonly agentDir: string }) => void;
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -107,11 +111,17 @@ export class Pi implements AsyncDisposable {
     this.#sessionFile = this.makeSessionFile(randomUUID(), options.entries);
     this.#agentDir = agentDir;
     this.#options = options;
+    options.furnish?.({ directory, cwd: this.cwd, agentDir: agentDir.path });
     ({ child: this.#child, log: this.#log } = this.#spawn());
   }
 
   get log(): RecordLog {
     return this.#log;
+  }
+
+  /** pi's directory of configuration. */
+  get agentDir(): string {
+    return this.#agentDir.path;
   }
 
   get sessionFile(): string {
@@ -143,6 +153,7 @@ export class Pi implements AsyncDisposable {
       entry = helperEntry,
       isConfigured = true,
       isEphemeral = false,
+      findsFiles = false,
       contextWithinMs,
       parts,
       env,
