@@ -19,15 +19,18 @@ export const maxDetailChars = 50 * 1024;
 
 /** A use that only points to an earlier one costs less than this. */
 const maxPointerTokens = 60;
+const maxShownName = 64;
 
 export function skillText(name: string, description: string, path: string, content: string): SkillText {
   const body = bodyOf(content);
   return { name, description, path, body, block: blockOf({ name, path }, `${references(path)}\n\n${body}`) };
 }
 
+const blockEnd = "\n</skill>";
+
 /** A skill's text in the way in which pi sets it off. */
 function blockOf({ name, path }: Pick<SkillText, "name" | "path">, text: string): string {
-  return `<skill name="${name}" location="${path}">\n${text}\n</skill>`;
+  return `<skill name="${name}" location="${path}">\n${text}${blockEnd}`;
 }
 
 function references(path: string): string {
@@ -50,11 +53,16 @@ export function beginsWithBlock(text: string, block: string): boolean {
 export function pointerTo(skill: SkillText, where: "message" | "prompt", tokensOf: TokensOf): string {
   const text = pointerTexts[where];
   const pointer = blockOf(skill, text);
-  return tokensOf(pointer) < maxPointerTokens ? pointer : `[Skill "${skill.name.slice(0, 64)}": ${text}]`;
+  return tokensOf(pointer) < maxPointerTokens ? pointer : lineOf(skill, text);
+}
+
+/** For little room. */
+function lineOf({ name }: SkillText, text: string): string {
+  return `[Skill "${cutTo(name, maxShownName)}": ${text}]`;
 }
 
 const pointerTexts = {
-  message: "Its text stands above, unchanged: go by it. If it is gone, read the file.",
+  message: "Its text stands above, unchanged; if not, read the file.",
   prompt: "Its text stands in the system prompt: go by it.",
 } as const;
 
@@ -86,7 +94,7 @@ export function digestOf(skill: SkillText, { tokens, tokensOf, tool }: DigestOpt
   };
   const fits = (parts: DigestParts): boolean => tokensOf(written(parts)) <= tokens;
   const none: DigestParts = { description: "", headings: [], lines: [] };
-  if (!fits(none)) return `[Skill "${skill.name.slice(0, 64)}": ${call} first.]`;
+  if (!fits(none)) return lineOf(skill, `${digestStart} First ${call}.`);
   const description = longest(skill.description.length, (length) =>
     fits({ ...none, description: cutTo(skill.description, length) }),
   );
@@ -105,12 +113,26 @@ interface DigestParts {
 
 const digestStart = "This is a digest.";
 
-/** What a message with a skill at its beginning holds of it. */
-export function useOf(text: string): { readonly name: string; readonly kind: "pointer" | "digest" } | undefined {
-  const [, name, rest] = /^(?:<skill name="([^"\n]+)" location="[^\n]*">\n)([^\n]*)/.exec(text) ?? [];
-  if (name === undefined || rest === undefined) return undefined;
-  if (rest.startsWith(digestStart)) return { name, kind: "digest" };
-  return Object.values(pointerTexts).includes(rest as never) ? { name, kind: "pointer" } : undefined;
+const blockAt = /^<skill name="(?<name>[^"\n]+)" location="[^\n]*">\n(?<rest>[^\n]*)/;
+const lineAt = /^\[Skill "(?<name>[^"\n]+)": (?<rest>[^\n]*)\](?:\n|$)/;
+
+/** Something less than a skill's text at the beginning of a message. */
+export interface ShortUse {
+  readonly name: string;
+  readonly kind: "pointer" | "digest";
+  /** Where it ends in the message. */
+  readonly end: number;
+}
+
+/** `undefined`: the message begins with something else, or with a skill's whole text. */
+export function shortUseOf(text: string): ShortUse | undefined {
+  const block = blockAt.exec(text);
+  const { name, rest = "" } = (block ?? lineAt.exec(text))?.groups ?? {};
+  const closing = block === null ? text.indexOf("]") + 1 : text.indexOf(blockEnd) + blockEnd.length;
+  const end = Math.max(0, closing);
+  if (name === undefined) return undefined;
+  if (rest.startsWith(digestStart)) return { name, kind: "digest", end };
+  return Object.values(pointerTexts).includes(rest as never) ? { name, kind: "pointer", end } : undefined;
 }
 
 /** The greatest number up to `most` for which it fits: what fits less fits too. */

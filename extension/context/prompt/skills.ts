@@ -4,7 +4,7 @@ import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Prefetch } from "./prefetch.ts";
 import type { SkillFiles } from "./skill-files.ts";
-import { beginsWithBlock, digestOf, pointerTo, type SkillText, useOf } from "./skill-text.ts";
+import { beginsWithBlock, digestOf, pointerTo, type SkillText, shortUseOf } from "./skill-text.ts";
 import type { StartConfig } from "./start.ts";
 
 export interface SkillsOptions {
@@ -70,11 +70,10 @@ export class Skills {
       if (entry.type !== "message") continue;
       if (entry.message.role === "assistant") answers += 1;
       const text = userText(entry.message as AgentMessage);
-      const use = useOf(text);
+      const use = shortUseOf(text);
       if (use === undefined) continue;
       if (!sizes.has(use.name)) sizes.set(use.name, bench.estimator.text(files.read(use.name)?.block ?? ""));
-      const end = text.indexOf("\n</skill>");
-      const saved = Math.max(0, (sizes.get(use.name) ?? 0) - bench.estimator.text(text.slice(0, end)));
+      const saved = Math.max(0, (sizes.get(use.name) ?? 0) - bench.estimator.text(text.slice(0, use.end)));
       uses.push({ saved, at: answers, kind: use.kind });
     }
     const count = (kind: string): number => uses.filter((use) => use.kind === kind).length;

@@ -23,7 +23,7 @@ const image = {
 } as const;
 
 /** Three levels of context files with a shared paragraph, and two skills. */
-const furnish: PiOptions["furnish"] = ({ directory, cwd, agentDir }) => {
+const furnish: NonNullable<PiOptions["furnish"]> = ({ directory, cwd, agentDir }) => {
   writeFileSync(join(agentDir, "AGENTS.md"), `# Everywhere\n\n${shared}\n\nBe kind.\n`);
   const project = `# Project\n\n${shared}\n\n## Backend\n\nUse the server's own logger.\n\n## Frontend\n\nNo dependencies.\n`;
   writeFileSync(join(directory, "AGENTS.md"), project);
