@@ -9,6 +9,7 @@ import { inspection } from "./inspection.ts";
 import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
+import { addPrompt } from "../prompt/prompt.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -37,6 +38,8 @@ export function optimisation(places: Places): void {
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
   addToolResults(bench);
   addCost(bench);
+  // Makes the sections that the cache's parts look at and rewrite.
+  addPrompt(bench);
   addCache(bench);
   addCompaction(bench);
 }
