@@ -1,5 +1,6 @@
 import type { Places } from "../../engine-port.ts";
 import { createEstimator } from "../estimator/estimator.ts";
+import { addDynamicTools } from "../tools/dynamic-tools.ts";
 import { configOf, PartStates, type Workbench } from "./workbench.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
@@ -18,4 +19,5 @@ export function optimisation(places: Places): void {
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
   };
+  addDynamicTools(bench);
 }
