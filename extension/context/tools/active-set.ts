@@ -8,19 +8,28 @@ const maxNames = 5_000;
 
 type Tools = Pick<ExtensionAPI, "getAllTools" | "getActiveTools" | "setActiveTools">;
 
-/** What an earlier life has taken, by the session's file. `undefined`: the three were not on, or nothing can be read. */
-export function storedTaken({
-  sessionManager,
-}: Pick<ExtensionContext, "sessionManager">): readonly string[] | undefined {
-  let stored: readonly string[] | undefined;
+/** What became of tools in an earlier life. */
+export interface StoredTools {
+  readonly taken: readonly string[];
+  readonly given: readonly string[];
+}
+
+/** By the session's file. `undefined`: the three were not on, or nothing can be read. */
+export function storedTools({ sessionManager }: Pick<ExtensionContext, "sessionManager">): StoredTools | undefined {
+  let stored: StoredTools | undefined;
   for (const entry of sessionManager.getEntries()) {
     if (entry.type !== "custom" || entry.customType !== TOOLS_ENTRY || !isObject(entry.data)) continue;
-    const { v, on, taken } = entry.data;
-    if (v !== 1 || typeof on !== "boolean" || !Array.isArray(taken)) continue;
-    const names = taken.filter((name): name is string => typeof name === "string" && name.length <= 256);
-    stored = on ? names.slice(0, maxNames) : undefined;
+    const { v, on, taken, given } = entry.data;
+    if (v !== 1 || typeof on !== "boolean") continue;
+    stored = on ? { taken: namesIn(taken), given: namesIn(given) } : undefined;
   }
   return stored;
+}
+
+function namesIn(list: unknown): readonly string[] {
+  if (!Array.isArray(list)) return [];
+  const isName = (name: unknown): name is string => typeof name === "string" && name.length <= 256;
+  return list.filter(isName).slice(0, maxNames);
 }
 
 /**
@@ -44,11 +53,17 @@ export class ActiveSet {
     return this.#taken;
   }
 
-  /** Takes all tools but the kept ones. `stored`: what an earlier life has taken; what else is active was asked for. */
-  take(stored: readonly string[] | undefined): void {
+  /** What a later life must know. */
+  get stored(): StoredTools {
+    return { taken: [...this.#taken].slice(0, maxNames), given: [...this.#given].slice(0, maxNames) };
+  }
+
+  /** Takes all tools but the kept ones. What is active beside those that an earlier life has taken was asked for. */
+  take(stored: StoredTools | undefined): void {
     const active = this.#pi.getActiveTools();
     const keep = this.#keep();
-    for (const name of stored ?? []) if (!isKept(name, keep)) this.#taken.add(name);
+    for (const name of stored?.taken ?? []) if (!isKept(name, keep)) this.#taken.add(name);
+    for (const name of stored?.given ?? []) if (!this.#taken.has(name)) this.#given.add(name);
     for (const name of active) {
       if (isKept(name, keep) || this.#taken.has(name)) continue;
       if (stored === undefined) this.#taken.add(name);

@@ -1,7 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
-import { ActiveSet, storedTaken, TOOLS_ENTRY } from "./active-set.ts";
+import { ActiveSet, type StoredTools, storedTools, TOOLS_ENTRY } from "./active-set.ts";
 import { allTools, isKept, isOurs, reachableTools } from "./catalogue.ts";
 import { type Activation, ThreeToolsDesk } from "./desk.ts";
 import { hasExposures, type Loadout, type PiTool } from "./pi-tools.ts";
@@ -76,8 +76,8 @@ class DynamicTools {
       return;
     }
     const { pi } = this.#bench;
-    const stored = storedTaken(ctx);
-    const tools = reachableTools(pi, new Set(stored));
+    const stored = storedTools(ctx);
+    const tools = reachableTools(pi, new Set(stored?.taken));
     // A session that has begun with the three goes on with them.
     if (tools.length < minTools && stored === undefined) return;
     if (this.#refused === this.#config) return;
@@ -111,7 +111,7 @@ class DynamicTools {
   record(): void {
     if (!this.#isUnrecorded) return;
     this.#isUnrecorded = false;
-    this.#bench.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", taken: [...this.#set.taken] });
+    this.#bench.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", ...this.#set.stored });
   }
 
   report(ctx: ExtensionContext) {
@@ -148,7 +148,7 @@ class DynamicTools {
     return true;
   }
 
-  #turnOn(ctx: ExtensionContext, stored: readonly string[] | undefined): void {
+  #turnOn(ctx: ExtensionContext, stored: StoredTools | undefined): void {
     const { pi } = this.#bench;
     const { allowActivation, synonyms } = this.#config;
     const all = allTools(pi);
@@ -184,7 +184,7 @@ class DynamicTools {
       this.#withdraw();
     } else if (this.#state === "off" && !hasExposures(allTools(this.#bench.pi))) {
       // An earlier life may have left its tools inactive.
-      const stored = storedTaken(ctx) ?? [];
+      const stored = storedTools(ctx)?.taken ?? [];
       if (stored.length > 0) {
         this.#set.restore(stored);
         this.#isUnrecorded = true;
