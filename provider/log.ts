@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Violation } from "./dialect.ts";
 import type { JsonObject } from "./json.ts";
 import { countText, type RequestMessage, type TextScope } from "./messages.ts";
+import type { Usage } from "./reply.ts";
 
 export type ApiName = "openai" | "openai-responses" | "anthropic" | "google";
 
@@ -48,6 +49,8 @@ export interface LogEntry extends ReceivedRequest {
   readonly violations: readonly string[];
   /** Asks for the fewest tokens there may be (one, over OpenAI Responses 16), as pi does to keep a prompt cache warm. */
   readonly isWarming: boolean;
+  /** What an answer with status 200 says of tokens; undefined before it begins. */
+  readonly usage: Usage | undefined;
   readonly status: number | undefined;
   readonly headersSentAt: number | undefined;
   readonly clientClosedAt: number | undefined;
@@ -88,6 +91,7 @@ export class RecordedRequest implements LogEntry {
   #sent: { readonly status: number; readonly at: number } | undefined;
   #end: { readonly outcome: Outcome; readonly at: number } | undefined;
   #clientClosedAt: number | undefined;
+  #usage: Usage | undefined;
 
   constructor(received: ReceivedRequest, violations: readonly Violation[]) {
     this.n = received.n;
@@ -112,6 +116,9 @@ export class RecordedRequest implements LogEntry {
   }
   get violations(): readonly string[] {
     return this.#violations;
+  }
+  get usage(): Usage | undefined {
+    return this.#usage;
   }
   get status(): number | undefined {
     return this.#sent?.status;
@@ -145,6 +152,10 @@ export class RecordedRequest implements LogEntry {
 
   recordViolation(violation: string): void {
     this.#violations.push(violation);
+  }
+
+  recordUsage(usage: Usage): void {
+    this.#usage = usage;
   }
 
   recordHeaders(status: number): void {

@@ -1,3 +1,4 @@
+import type { PromptCache } from "./cache/prompt-cache.ts";
 import type { AnswerHead, AnswerPiece, Dialect, StreamEncoder } from "./dialect.ts";
 import type { Exchange } from "./exchange.ts";
 import { countCharacters } from "./messages.ts";
@@ -8,6 +9,8 @@ export interface Scene {
   readonly dialect: Dialect;
   /** For the ids of the answer; no other answer has it. */
   readonly answerId: string;
+  /** Counts tokens; without it they are a quarter of the characters. */
+  readonly cache: PromptCache | undefined;
 }
 
 /** Sends a reply. Rejects when the connection or the provider ends before; otherwise the entry has its outcome. */
@@ -46,7 +49,7 @@ function overflowStatus({ tokens, limitTokens }: OverflowReply, dialect: Dialect
 
 async function playStream(reply: AnswerReply, scene: Scene): Promise<void> {
   const { exchange, dialect } = scene;
-  const encoder = dialect.encoder(headOf(reply, scene), exchange.entry.body);
+  const encoder = dialect.encoder(await headOf(reply, scene), exchange.entry.body);
   exchange.sendHeaders(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
@@ -67,7 +70,7 @@ async function playWhole(reply: AnswerReply, scene: Scene): Promise<void> {
   const { exchange, dialect } = scene;
   const parts = identified(reply.parts, scene);
   const pieces = parts.filter(isPiece);
-  const text = JSON.stringify(dialect.whole({ head: headOf(reply, scene), pieces, stop: stopOf(reply) }));
+  const text = JSON.stringify(dialect.whole({ head: await headOf(reply, scene), pieces, stop: stopOf(reply) }));
   exchange.sendHeaders(200, { "content-type": "application/json", ...reply.headers });
   for (const part of parts) {
     if (isPause(part)) await exchange.pause(part);
@@ -115,27 +118,29 @@ function stopOf(reply: AnswerReply): StopReason {
   return reply.stop ?? (reply.parts.some((part) => part.kind === "toolCall") ? "toolUse" : "stop");
 }
 
-function headOf(reply: AnswerReply, { exchange, answerId }: Scene): AnswerHead {
+async function headOf(reply: AnswerReply, { exchange, answerId, cache }: Scene): Promise<AnswerHead> {
   const { entry } = exchange;
-  return {
-    id: answerId,
-    model: entry.model ?? "",
-    createdAt: Date.now(),
-    usage: usageOf(reply, countCharacters(entry.messages)),
-  };
+  const written = writtenBy(reply);
+  const counted = await (cache?.usageOf(entry, written) ?? quarters(countCharacters(entry.messages), written.length));
+  const usage = { ...counted, ...reply.usage };
+  entry.recordUsage(usage);
+  return { id: answerId, model: entry.model ?? "", createdAt: Date.now(), usage };
 }
 
-function usageOf(reply: AnswerReply, charactersRead: number): Usage {
-  const written = reply.parts.map((part) => {
+function writtenBy({ parts }: AnswerReply): string {
+  const written = parts.map((part) => {
     if (part.kind === "text" || part.kind === "thinking") return part.text;
     return part.kind === "toolCall" ? JSON.stringify(part.arguments ?? {}) : "";
   });
+  return written.join("");
+}
+
+function quarters(charactersRead: number, charactersWritten: number): Usage {
   return {
     inputTokens: Math.ceil(charactersRead / 4),
-    outputTokens: Math.ceil(written.join("").length / 4),
+    outputTokens: Math.ceil(charactersWritten / 4),
     cacheReadTokens: 0,
     cacheWriteTokens: 0,
     reasoningTokens: 0,
-    ...reply.usage,
   };
 }

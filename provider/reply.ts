@@ -54,7 +54,7 @@ export interface AnswerReply extends Waits {
   readonly parts: readonly Part[];
   /** Default: `toolUse` when the parts have a tool call, else `stop`. */
   readonly stop?: StopReason;
-  /** Default: a quarter of the characters read and written, no cache. */
+  /** Default: what the provider's cache says; without one a quarter of the characters read and written. */
   readonly usage?: Partial<Usage>;
   /** Beside the ones that every answer has. */
   readonly headers?: Readonly<Record<string, string>>;

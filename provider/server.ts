@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { orAborted } from "./abortable.ts";
 import { readBody } from "./body.ts";
+import { PromptCache, type PromptCacheOptions } from "./cache/prompt-cache.ts";
 import { echo } from "./echo.ts";
 import { Exchange } from "./exchange.ts";
 import type { LogEntry, RecordedRequest } from "./log.ts";
@@ -38,6 +39,8 @@ export interface ProviderOptions {
    * pi also asks for one token when its context is full. Default `script`.
    */
   readonly warming?: "script" | "aside";
+  /** Counts tokens by a vocabulary and keeps the beginnings of prompts. Default: neither; see `usage` of an answer. */
+  readonly cache?: PromptCacheOptions;
   /** Larger requests get a 413. Default 64 MiB. */
   readonly maxBodyBytes?: number;
   /** The log keeps the newest. Default 10 000. */
@@ -69,6 +72,7 @@ export class ScriptedProvider {
   readonly #script: Script;
   readonly #admission: Admission;
   readonly #answersWarmingAside: boolean;
+  readonly #cache: PromptCache | undefined;
   readonly #answerIdPrefix = randomBytes(4).toString("hex");
   readonly #closing = new AbortController();
   readonly #serving = new Set<Promise<void>>();
@@ -98,6 +102,7 @@ export class ScriptedProvider {
       maxBodyBytes: options.maxBodyBytes ?? 64 * mebibyte,
     };
     this.#answersWarmingAside = options.warming === "aside";
+    this.#cache = options.cache === undefined ? undefined : new PromptCache(options.cache);
     server.on("request", (request, response) => {
       const served = this.#serve(request, response)
         .catch(() => response.destroy())
@@ -180,7 +185,8 @@ export class ScriptedProvider {
       if (body.kind === "cutOff") throw new Error("The request did not come whole");
       signal.throwIfAborted();
       const reply = await orAborted(this.#replyTo(entry), signal);
-      await play(reply, { exchange, dialect: route.dialect, answerId: `${this.#answerIdPrefix}_${entry.n}` });
+      const answerId = `${this.#answerIdPrefix}_${entry.n}`;
+      await play(reply, { exchange, dialect: route.dialect, answerId, cache: this.#cache });
     } catch (error) {
       if (this.#closing.signal.aborted) entry.recordEnd("hung");
       else if (gone.signal.aborted || body.kind === "cutOff" || isDisconnect(error))

@@ -16,6 +16,9 @@ const maxSchemaCharacters = 16 * 1_024;
 const maxDescriptionCharacters = 8 * 1_024;
 const maxLineCharacters = 160;
 const maxGroups = 24;
+const maxQueryCharacters = 2_000;
+const maxDescribed = 8;
+const found = { usual: 8, most: 20 } as const;
 
 export interface DeskOptions {
   readonly pi: Pick<ExtensionAPI, "getAllTools" | "getActiveTools">;
@@ -48,24 +51,30 @@ export class ThreeToolsDesk {
     this.#options = options;
   }
 
-  async search(query: string, limit: number): Promise<ToolResult> {
+  async search(query: string, limit: number = found.usual): Promise<ToolResult> {
     const { synonyms, isDeclared } = this.#options;
+    const most = Math.min(found.most, Math.max(1, Math.trunc(limit) || found.usual));
     const tools = this.#tools().filter((tool) => !isDeclared(tool));
-    const found = new ToolIndex(tools.map(searchable), synonyms()).search(query, limit);
-    if (found.length === 0) return text(`No tool fits. ${groupsOf(tools)}`, { found });
+    const index = new ToolIndex(tools.map(searchable), synonyms());
+    const names = index.search(query.slice(0, maxQueryCharacters), most);
+    if (names.length === 0) return text(`No tool fits. ${groupsOf(tools)}`, { found: names });
     const byName = new Map(tools.map((tool) => [tool.name, tool]));
-    const lines = found.map((name) => `- ${name}: ${firstLine(byName.get(name)?.description)}`);
-    return text(`${lines.join("\n")}\n\n${found.length} of ${tools.length} tools that are not declared.`, { found });
+    const lines = names.map((name) => `- ${name}: ${firstLine(byName.get(name)?.description)}`);
+    return text(`${lines.join("\n")}\n\n${names.length} of ${tools.length} tools that are not declared.`, {
+      found: names,
+    });
   }
 
-  async describe(ids: readonly string[]): Promise<ToolResult> {
+  async describe(given: readonly string[]): Promise<ToolResult> {
     const tools = this.#tools();
+    const ids = given.slice(0, maxDescribed);
     const known = ids.flatMap((name) => tools.filter((tool) => tool.name === name));
     this.#options.described(known.map(({ name }) => name));
     const texts = ids.map((name) => {
       const tool = known.find((one) => one.name === name);
       return tool === undefined ? this.#unknown(name, tools) : described(tool);
     });
+    if (given.length > ids.length) texts.push(`Only ${maxDescribed} are described at a time.`);
     return text(texts.join("\n\n"), { described: known.map(({ name }) => name) });
   }
 

@@ -1,10 +1,8 @@
 import { hiddenNote, type ThreeToolsDesk } from "./desk.ts";
 import type { AnyToolDefinition, Loadout } from "./pi-tools.ts";
 
-// What the model reads of the three never changes within a session: nothing here depends on which tools there are.
-
-const limits = { queryCharacters: 1_000, ids: 8, idCharacters: 256, found: 20 } as const;
-const id = { type: "string", minLength: 1, maxLength: limits.idCharacters } as const;
+// What the model reads of the three never changes within a session: nothing here depends on which tools there are. It is
+// paid for with each request, so that bounds stand in the desk and not in the schemas.
 
 /** The definitions of the three, over the desk that does their work. `hidden`: which declarations are left out. */
 export function threeTools(
@@ -16,46 +14,32 @@ export function threeTools(
       name: "search_tools",
       label: "Search tools",
       description:
-        "Finds tools by what they do. Most tools of this session are not declared: search for one whenever the declared ones cannot do a task.",
+        "Finds tools by what they do. Most are not declared: search whenever the declared ones cannot do a task.",
       promptSnippet: "Find further tools by what they do",
       promptGuidelines: [hiddenNote],
       parameters: {
         type: "object",
         properties: {
-          query: {
-            type: "string",
-            minLength: 1,
-            maxLength: limits.queryCharacters,
-            description: "What is to be done, in plain words",
-          },
-          limit: { type: "integer", minimum: 1, maximum: limits.found, description: "Most tools to name. Default 8" },
+          query: { type: "string", description: "The task in plain words" },
+          limit: { type: "integer", description: "Default 8" },
         },
         required: ["query"],
-        additionalProperties: false,
       },
       exposure: "model-only",
       reachesTools: () => "all",
-      execute: (_callId, { query, limit }: { query: string; limit?: number }) => desk.search(query, limit ?? 8),
+      execute: (_callId, { query, limit }: { query: string; limit?: number }) => desk.search(query, limit),
     },
     {
       name: "describe_tools",
       label: "Describe tools",
-      description:
-        "Gives the full descriptions and the parameters, as JSON Schema, of tools that search_tools has named.",
+      description: "Gives descriptions and parameters (JSON Schema) of tools that search_tools has named.",
       promptSnippet: "Show what tools take, before execute_tool",
       parameters: {
         type: "object",
         properties: {
-          ids: {
-            type: "array",
-            items: id,
-            minItems: 1,
-            maxItems: limits.ids,
-            description: "Names of tools; all that the task may need at once",
-          },
+          ids: { type: "array", items: { type: "string" }, description: "At most 8: all that the task may need" },
         },
         required: ["ids"],
-        additionalProperties: false,
       },
       exposure: "model-only",
       reachesTools: ({ ids }) => (Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : []),
@@ -64,16 +48,15 @@ export function threeTools(
     {
       name: "execute_tool",
       label: "Execute tool",
-      description: "Runs a tool that is not declared, with the params that its schema asks for.",
+      description: "Runs a tool that is not declared.",
       promptSnippet: "Run a tool that was found by search_tools",
       parameters: {
         type: "object",
         properties: {
-          id: { ...id, description: "Name of the tool" },
-          params: { type: "object", description: "By the schema from describe_tools", additionalProperties: true },
+          id: { type: "string" },
+          params: { type: "object", description: "By the schema from describe_tools" },
         },
         required: ["id", "params"],
-        additionalProperties: false,
       },
       prepareArguments: withParsedParams,
       exposure: "model-only",

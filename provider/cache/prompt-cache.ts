@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import type { LogEntry } from "../log.ts";
+import type { Usage } from "../reply.ts";
+import { type ReadBlock, readingOf } from "./reading.ts";
+import { loadVocabulary, type Vocabulary, type VocabularyName } from "./vocabulary.ts";
+
+/** How the provider keeps the beginnings of prompts, as real services do. */
+export interface PromptCacheOptions {
+  /** Milliseconds, on any clock that does not go back. Default: the system's. */
+  readonly now?: () => number;
+  /** How long a beginning is kept behind its last use, in milliseconds. Default 300 000. */
+  readonly lifetimeMs?: number;
+  /** Shorter beginnings are not kept. Tokens. Default 1 024. */
+  readonly leastTokens?: number;
+  /** How many blocks before each mark are looked at for a beginning that is kept. Anthropic only. Default 20. */
+  readonly lookbackBlocks?: number;
+  /** By which tokens are counted. Default `cl100k_base`. */
+  readonly vocabulary?: VocabularyName;
+}
+
+const hourMs = 3_600_000;
+/** OpenAI's services and Google's find beginnings in steps of so many tokens. */
+const stepTokens = 128;
+const imageTokens = 1_200;
+/** Kept beginnings; behind them the ones that were used longest ago are given up. */
+const maxKept = 200_000;
+
+/** The tokens of a request that were read, and how many of its first are kept already or are now. */
+interface Reading {
+  readonly tokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+}
+
+/**
+ * Counts tokens and keeps the beginnings of prompts. Anthropic keeps what lies before a `cache_control` mark and says
+ * what it wrote; OpenAI and Google keep the longest common beginning by themselves, and say only what they read.
+ */
+export class PromptCache {
+  readonly #options: Required<PromptCacheOptions>;
+  readonly #kept = new Map<string, number>();
+  #vocabulary: Promise<Vocabulary> | undefined;
+
+  constructor(options: PromptCacheOptions = {}) {
+    this.#options = {
+      now: Date.now,
+      lifetimeMs: 300_000,
+      leastTokens: 1_024,
+      lookbackBlocks: 20,
+      vocabulary: "cl100k_base",
+      ...options,
+    };
+  }
+
+  /** The usage of an answered request. What of it is kept can be read by the next. */
+  async usageOf(request: LogEntry, written: string): Promise<Usage> {
+    this.#vocabulary ??= loadVocabulary(this.#options.vocabulary);
+    const vocabulary = await this.#vocabulary;
+    const blocks = readingOf(request).map((block) => ({ block, tokens: tokensOf(block, vocabulary) }));
+    const scope = `${request.api} ${request.model ?? ""}`;
+    const { tokens, ...cache } =
+      request.api === "anthropic" ? this.#readToMarks(scope, blocks) : this.#readInSteps(scope, blocks);
+    return {
+      ...cache,
+      inputTokens: tokens - cache.cacheReadTokens - cache.cacheWriteTokens,
+      outputTokens: vocabulary.encode(written).length,
+      reasoningTokens: 0,
+    };
+  }
+
+  #readToMarks(scope: string, blocks: readonly CountedBlock[]): Reading {
+    let key = scope;
+    let tokens = 0;
+    const places = blocks.map(({ block, tokens: counted }) => {
+      key = digest(`${key}\n${block.imageCount}\n${block.text}`);
+      tokens += counted.length;
+      return { key, tokens, mark: block.mark };
+    });
+    const marks = places.flatMap(({ mark }, at) => (mark === undefined ? [] : [at]));
+    const { leastTokens, lookbackBlocks, lifetimeMs } = this.#options;
+    const found = marks.flatMap((mark) =>
+      places.slice(Math.max(0, mark - lookbackBlocks + 1), mark + 1).filter((place) => this.#isKept(place.key)),
+    );
+    const read = found.reduce((longest, place) => (place.tokens > longest.tokens ? place : longest), noPlace);
+    let marked = 0;
+    for (const place of [read, ...marks.flatMap((at) => places[at] ?? [])]) {
+      if (place.tokens < leastTokens) continue;
+      marked = Math.max(marked, place.tokens);
+      this.#keep(place.key, place.mark === "hour" ? hourMs : lifetimeMs);
+    }
+    return { tokens, cacheReadTokens: read.tokens, cacheWriteTokens: marked - read.tokens };
+  }
+
+  #readInSteps(scope: string, blocks: readonly CountedBlock[]): Reading {
+    const all = blocks.flatMap(({ tokens }) => tokens);
+    let key = scope;
+    let cacheReadTokens = 0;
+    let isKnown = true;
+    for (let end = stepTokens; end <= all.length; end += stepTokens) {
+      key = digest(`${key}\n${all.slice(end - stepTokens, end).join()}`);
+      isKnown &&= this.#isKept(key);
+      if (isKnown && end >= this.#options.leastTokens) cacheReadTokens = end;
+      if (all.length >= this.#options.leastTokens) this.#keep(key, this.#options.lifetimeMs);
+    }
+    return { tokens: all.length, cacheReadTokens, cacheWriteTokens: 0 };
+  }
+
+  #isKept(key: string): boolean {
+    return (this.#kept.get(key) ?? 0) > this.#options.now();
+  }
+
+  #keep(key: string, lifetimeMs: number): void {
+    const until = Math.max(this.#kept.get(key) ?? 0, this.#options.now() + lifetimeMs);
+    this.#kept.delete(key);
+    this.#kept.set(key, until);
+    if (this.#kept.size <= maxKept) return;
+    const [oldest] = this.#kept.keys();
+    if (oldest !== undefined) this.#kept.delete(oldest);
+  }
+}
+
+interface CountedBlock {
+  readonly block: ReadBlock;
+  readonly tokens: readonly number[];
+}
+
+const noPlace = { key: "", tokens: 0, mark: undefined } as const;
+
+function tokensOf({ text, imageCount }: ReadBlock, vocabulary: Vocabulary): readonly number[] {
+  const tokens = vocabulary.encode(text);
+  return imageCount === 0 ? tokens : [...tokens, ...Array<number>(imageCount * imageTokens).fill(-1)];
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("base64");
+}
