@@ -10,6 +10,7 @@ import { configOf, type PartName, PartStates, type Workbench } from "./workbench
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
 import { addPrompt } from "../prompt/prompt.ts";
+import { addDynamicTools } from "../tools/dynamic-tools.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -42,4 +43,5 @@ export function optimisation(places: Places): void {
   addPrompt(bench);
   addCache(bench);
   addCompaction(bench);
+  addDynamicTools(bench);
 }
