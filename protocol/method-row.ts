@@ -23,8 +23,9 @@ export interface NoRoute {
   readonly none: string;
 }
 
-/** What a param needs. One that is `false` turns something off, and needs nothing. */
+/** What a param needs. One that is `false` or null turns something off, and needs nothing. */
 export interface ParamNeed {
+  /** One inside others is named with them: `optimisation.contextFiles.sections[].path`. */
   readonly param: string;
   /** Default: any. */
   readonly value?: string;

@@ -144,7 +144,7 @@ const costs: Readonly<Record<Kind, readonly [first: number, further: number]>> =
 };
 
 /** Kinds of the ASCII characters, by their number. */
-const kinds = Uint8Array.from({ length: 128 }, (_, code) => kindNames.indexOf(kindOf(code)));
+export const asciiKinds = Uint8Array.from({ length: 128 }, (_, code) => kindNames.indexOf(kindOf(code)));
 
 function kindOf(code: number): Kind {
   if (code >= 0x41 && code <= 0x5a) return "upper";
@@ -154,8 +154,8 @@ function kindOf(code: number): Kind {
   return code >= 0x09 && code <= 0x0d ? "line" : "mark";
 }
 
-/** Tokens of a character by its kind (the row) and the kind of the one before it. */
-const steps = Float64Array.from(
+/** Tokens of a character by its kind (the row of {@link kindCount}) and the kind of the one before it. */
+export const asciiSteps = Float64Array.from(
   kindNames.flatMap((kind) => kindNames.map((previous) => costs[kind][goesOn(kind, previous) ? 1 : 0])),
 );
 
@@ -165,8 +165,9 @@ function goesOn(kind: Kind, previous: Kind): boolean {
   return kind === previous || (kind === "lower" && previous === "upper");
 }
 
-const kindCount = kindNames.length;
-const mark = kindNames.indexOf("mark");
+export const kindCount = kindNames.length;
+/** The kind of marks, and what a text begins with. */
+export const markKind = kindNames.indexOf("mark");
 
 /**
  * Tokens of a text, in one pass and without a copy of it. Never less than a quarter of its UTF-16 units, which is how pi
@@ -174,23 +175,23 @@ const mark = kindNames.indexOf("mark");
  */
 export function estimateText(text: string): number {
   let tokens = 0;
-  let previous = mark;
+  let previous = markKind;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code < 128) {
-      const kind = kinds[code] as number;
-      tokens += steps[kind * kindCount + previous] as number;
+      const kind = asciiKinds[code] as number;
+      tokens += asciiSteps[kind * kindCount + previous] as number;
       previous = kind;
     } else {
       tokens += beyondAscii(code);
-      previous = mark;
+      previous = markKind;
     }
   }
   return Math.ceil(Math.max(tokens, text.length / 4));
 }
 
 /** Tokens of one UTF-16 unit. */
-function beyondAscii(code: number): number {
+export function beyondAscii(code: number): number {
   // Marks that go on other letters.
   if (code >= 0x300 && code < 0x370) return 1.5;
   if (code < 0x370) return 0.7;

@@ -2,6 +2,8 @@ import type { Static } from "typebox";
 import { Type } from "../json-schema.ts";
 
 const tokens = (description: string) => Type.Integer({ minimum: 0, description });
+/** As reported: some providers say numbers below 0, and pi adds them. */
+const counted = (description: string) => Type.Number({ description });
 const usd = (description: string) => Type.Number({ description: `${description} USD.` });
 const label = Type.String({ minLength: 1, maxLength: 120 });
 const closed = { additionalProperties: false } as const;
@@ -9,14 +11,23 @@ const closed = { additionalProperties: false } as const;
 /** pi's own counts, as an assistant's message has them. */
 export const CostUsage = Type.Object(
   {
-    input: tokens("Neither read from the provider's cache nor written to it."),
-    output: tokens("What the model wrote."),
-    cacheRead: tokens("Read from the cache."),
-    cacheWrite: tokens("Written to it."),
-    totalTokens: tokens("All of them."),
-    cost: usd("What they cost."),
+    input: counted("Neither read from the provider's cache nor written to it."),
+    output: counted("What the model wrote."),
+    cacheRead: counted("Read from the cache."),
+    cacheWrite: counted("Written to it."),
+    totalTokens: counted("The four before together, as pi's own statistics have it."),
+    cost: Type.Object(
+      {
+        input: usd("For input."),
+        output: usd("For output."),
+        cacheRead: usd("For what was read from the cache."),
+        cacheWrite: usd("For what was written to it."),
+        total: usd("What all of it cost; a provider may say another sum than that of the four."),
+      },
+      closed,
+    ),
   },
-  closed,
+  { ...closed, description: "Tokens and USD, in the shape of a message's `usage` in pi." },
 );
 export type CostUsage = Static<typeof CostUsage>;
 
@@ -54,7 +65,7 @@ export const CostCheckpointDetail = Type.Object(
     deltaCost: usd("Since the last checkpoint."),
     byModel: byName("Of the delta, by `provider/id`."),
     bySource: byName("Of the delta, by source."),
-    requests: Type.Integer({ minimum: 0, description: "Requests of the delta." }),
+    requests: Type.Integer({ minimum: 0, description: "Requests of the delta whose usage was reported." }),
     wallMs: Type.Integer({ minimum: 0, description: "Since the last checkpoint." }),
     phasePath: Type.Array(label, { maxItems: 32, description: "The phases that are open, the outermost first." }),
     estimated: Type.Boolean({ description: "A price was missing, so that the USD are too low." }),

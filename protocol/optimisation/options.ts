@@ -8,8 +8,19 @@ const integer = (minimum: number, maximum: number) => Type.Integer({ minimum, ma
 const share = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
 const word = <const W extends string>(words: readonly W[]) => Type.Enum([...words]);
 const flag = Type.Boolean();
-const toolName = Type.String({ pattern: "^[A-Za-z_*][A-Za-z0-9_.*:-]{0,127}$" });
-const path = Type.String({ pattern: "^/[^\\u0000]{0,4095}$" });
+const toolNamePattern = "^[A-Za-z_*][A-Za-z0-9_.*:-]{0,127}$";
+const toolName = Type.String({ pattern: toolNamePattern });
+const modelPattern = "^[^/\\s]{1,128}/[^\\s]{1,256}$";
+const pathPattern = "^/[^\\u0000]{0,4095}$";
+const path = Type.String({ pattern: pathPattern });
+
+/** What texts of these patterns are, for who has written another. */
+export const optimisationWords: Readonly<Record<string, string>> = {
+  [toolNamePattern]: "a tool's name",
+  [modelPattern]: "a model as provider/id",
+  [pathPattern]: "an absolute path",
+};
+
 /** A part is on when this is true, or when it is absent and anything else of the part is given. */
 const enabled = maybe(flag, "Whether the part is on. Default: whether any of its other options is given.");
 
@@ -58,7 +69,7 @@ const ToolResultsOptions = params({
   tools: maybe(
     Type.Record(Type.String(), ToolResultPolicy, {
       maxProperties: 256,
-      propertyNames: { pattern: "^[A-Za-z_*][A-Za-z0-9_.*:-]{0,127}$" },
+      propertyNames: { pattern: toolNamePattern },
     }),
     "By the tool's name; `*` stands for every other one.",
   ),
@@ -94,7 +105,7 @@ const CompactionOptions = params({
   models: maybe(
     Type.Record(Type.String(), params(threshold), {
       maxProperties: 256,
-      propertyNames: { pattern: "^[^/\\s]{1,128}/[^\\s]{1,256}$" },
+      propertyNames: { pattern: modelPattern },
     }),
     "The same for single models, by `provider/id`.",
   ),
@@ -175,3 +186,10 @@ export const OptimisationOptions = params({
   dynamicTools: Type.Optional(DynamicToolsOptions),
 });
 export type OptimisationOptions = Static<typeof OptimisationOptions>;
+
+/** What names files, or asks whether there are some: it needs what reading files needs. */
+export const optimisationPaths = [
+  "optimisation.compaction.prompt",
+  "optimisation.dynamicTools.synonyms",
+  "optimisation.contextFiles.sections[].path",
+] as const;

@@ -18,7 +18,7 @@ function settingsTable(): string {
       const { description = "" } = schema as { readonly description?: string };
       return [
         `\`${name}\``,
-        name === "profiles" ? "object" : text.type(schema),
+        name === "profiles" || name === "optimisation" ? "object" : text.type(schema),
         defaultInWords ?? `\`${JSON.stringify(value)}\``,
         env === undefined ? "" : `\`${env}\``,
         flag === undefined ? "" : `\`--${flag}\``,

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import type { Static, TSchema } from "typebox";
 import { defaultContextLimits, hardContextLimits } from "../../protocol/context/limits.ts";
 import { Type } from "../../protocol/json-schema.ts";
+import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { Profile } from "../../protocol/session-options.ts";
 import { limits } from "../config.ts";
 
@@ -178,6 +179,13 @@ export const settings = {
       propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" },
       description: "Sets of options for sessions, by name.",
     }),
+    {},
+  ),
+  optimisation: row(
+    {
+      ...OptimisationOptions,
+      description: "How sessions spend fewer tokens, below what projects, profiles and calls say.",
+    },
     {},
   ),
 } as const satisfies Readonly<Record<string, SettingRow>>;

@@ -4,6 +4,7 @@ import { isMethodName, type MethodName } from "../../protocol/methods.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import type { Call, Handlers } from "./call.ts";
 import { toWireError } from "./errors.ts";
+import { maxNameLength, wrongParams } from "./wrong-params.ts";
 
 export interface InvocationOptions {
   readonly handlers: Handlers;
@@ -19,9 +20,6 @@ export interface InvocationOptions {
  * reason of the call's signal.
  */
 export type Invoke = (method: string, params: unknown, call: Call) => unknown;
-
-/** What strangers have named is shown only so far: a key, or a method's name, may be of any length. */
-const maxNameLength = 200;
 
 export function createInvoke({ handlers, validator, validateResults, log }: InvocationOptions): Invoke {
   // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
@@ -80,9 +78,7 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
   const value = params ?? {};
   const found = validator.params(method, value);
   if (found.length === 0) return value;
-  const findings = found.map(({ path, message }) => ({ path: path.slice(0, maxNameLength), message }));
-  const list = findings.map(({ path, message }) => `${path === "" ? "params" : path} ${message}`).join("; ");
-  throw new WireError("invalid_params", `The params of ${method} are wrong: ${list}.`, { findings });
+  throw wrongParams(method, value, found);
 }
 
 function checkResult(method: MethodName, result: unknown, validator: Validator): void {

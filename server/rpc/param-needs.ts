@@ -6,10 +6,22 @@ import { type MethodName, methods } from "../../protocol/methods.ts";
 export function paramNeeds(method: MethodName, params: Readonly<Record<string, unknown>>): readonly Capability[] {
   const { needs = [] } = methods[method] as MethodRow;
   return needs
-    .filter(({ param, value }) => isAskedFor(params[param]) && (value === undefined || params[param] === value))
+    .filter(({ param, value }) =>
+      valuesAt(params, param.split(".")).some((given) => isAskedFor(given) && (value === undefined || given === value)),
+    )
     .map((need) => need.capability);
 }
 
+/** What stands at a path of keys; `name[]` stands for each entry of a list. */
+function valuesAt(value: unknown, [key, ...further]: readonly string[]): readonly unknown[] {
+  if (key === undefined) return [value];
+  const name = key.replace(/\[\]$/, "");
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return [];
+  const found = (value as Readonly<Record<string, unknown>>)[name];
+  if (name === key) return valuesAt(found, further);
+  return Array.isArray(found) ? found.flatMap((entry) => valuesAt(entry, further)) : [];
+}
+
 function isAskedFor(value: unknown): boolean {
-  return value !== undefined && value !== false;
+  return value !== undefined && value !== null && value !== false;
 }

@@ -2,9 +2,9 @@ import { access, constants, realpath, stat } from "node:fs/promises";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
-import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
+import { layered, projectOf, shippedProfiles } from "./optimisation-layers.ts";
 import { liesUnder, type Roots, requireRoot } from "./roots.ts";
 
 /** What the daemon's configuration says of sessions. */
@@ -26,6 +26,8 @@ export interface CreateOptions {
   readonly ephemeral: boolean;
   readonly profile?: string;
   readonly labels?: Labels;
+  /** Why the configuration file of the session's project is left out. */
+  readonly projectProblem?: string;
 }
 
 /**
@@ -46,7 +48,8 @@ const neverSet = [
 
 /**
  * Brings a call and its profile together and looks at what the disk has to say to it. Throws `profile_not_found`,
- * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`.
+ * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`. What is wrong in a project's own file is
+ * given as `projectProblem`.
  */
 export async function createOptions(
   params: Params<"session/create">,
@@ -59,8 +62,6 @@ export async function createOptions(
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
   const labels = merged(profile.labels, given.labels);
   const env = merged(profile.env, given.env);
-  const layers = [configured, profile.optimisation, given.optimisation];
-  const optimisation = layers.every((layer) => layer === undefined) ? undefined : mergeOptimisation(...layers);
   const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
   const model = fullModel(provider, options.model);
   await requireRoot(await realpath(cwd).catch(() => cwd), roots);
@@ -74,19 +75,24 @@ export async function createOptions(
   ]);
   const sessionDir = sessionDirs?.[0];
   if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
+  const project = await projectOf(cwd, options.approve === true);
+  const layers = { configured, project, profile: profile.optimisation, given: given.optimisation };
+  const { optimisation, projectProblem } = await layered(layers, options, roots);
   return {
     options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env, optimisation }),
+    ...(projectProblem === undefined ? {} : { projectProblem }),
     ephemeral: ephemeral === true,
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),
   };
 }
 
-function profileOf(profiles: SessionConfiguration["profiles"], name: string): Profile {
+function profileOf(configured: SessionConfiguration["profiles"], name: string): Profile {
+  const profiles = { ...shippedProfiles, ...configured };
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile !== undefined) return profile;
   const known = Object.keys(profiles);
-  const hint = known.length === 0 ? "It has none." : `It has: ${known.slice(0, 16).join(", ")}.`;
+  const hint = `There are: ${known.slice(0, 16).join(", ")}.`;
   throw new WireError("profile_not_found", `The daemon's configuration has no profile "${name}". ${hint}`, {
     profile: name,
     profiles: known.slice(0, 64),

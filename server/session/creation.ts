@@ -7,6 +7,7 @@ import { createWithContext, type WithContext } from "./context/creation.ts";
 import type { ContextCaller } from "./context/read-path.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import { type CreatedFiles, createFile } from "./created-files.ts";
+import { tellProjectProblem } from "./optimisation-layers.ts";
 import type { Session } from "./session.ts";
 import type { SessionScope } from "./session-scope.ts";
 import { admittedDirectory } from "./working-directory.ts";
@@ -52,7 +53,7 @@ export class Creator {
     const { configuration, contexts, env, runDirectory } = this.#options;
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels } = await createOptions(params, configuration);
+    const { options, ephemeral, profile, labels, projectProblem } = await createOptions(params, configuration);
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const stored = (file: string, given: WithContext | undefined): StoredSession => ({
@@ -76,7 +77,7 @@ export class Creator {
     const { begin, created } = this.#options;
     const request = { sessionId, cwd, env, now, directory };
     const order = { sessionId, cwd, ephemeral, options, now };
-    return await createWithContext({
+    const session = await createWithContext({
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
@@ -90,5 +91,7 @@ export class Creator {
         }
       },
     });
+    tellProjectProblem(session, projectProblem);
+    return session;
   }
 }

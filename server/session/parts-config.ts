@@ -20,6 +20,8 @@ export function partsOf(
 export function spawnOptions(options: StoredOptions, parts: PartsConfig | undefined): PiOptions {
   const { name: _name, optimisation: _optimisation, tools, ...rest } = options;
   if (tools === undefined) return rest;
+  // Additions alone leave out nothing, and pi does not take them beside names.
+  if (tools.every((tool) => tool.startsWith("+"))) return { ...rest, tools };
   const added = parts === undefined ? [] : toolsOf(parts.optimisation).filter((tool) => !tools.includes(tool));
   return { ...rest, tools: [...tools, ...added] };
 }

@@ -81,7 +81,8 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
-    this.files = new SessionFiles({ house: this.#house(), env, log });
+    const { optimisation: configured } = options.configuration;
+    this.files = new SessionFiles({ house: this.#house(), env, configured, log });
     this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
@@ -17,6 +18,7 @@ import { findSessionFile } from "../pi/session-search.ts";
 import { readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import { openedOptimisation, tellProjectProblem } from "./optimisation-layers.ts";
 import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
 import type { Covers } from "./session-scope.ts";
@@ -47,6 +49,8 @@ export interface SessionFilesOptions {
   readonly house: SessionHouse;
   /** pi's environment: it says where pi's session directories are. */
   readonly env: NodeJS.ProcessEnv;
+  /** What the daemon's configuration says of all sessions. */
+  readonly configured?: OptimisationOptions | undefined;
   readonly log: Logger;
 }
 
@@ -94,6 +98,7 @@ export class SessionFiles {
     const same = house.find(id);
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
+    const { optimisation, projectProblem } = await openedOptimisation(cwd, approve === true, this.#options.configured);
     const stored: StoredSession = {
       sessionId: id,
       cwd: await workingDirectory(cwd),
@@ -101,13 +106,18 @@ export class SessionFiles {
       isOpened: true,
       generation: 0,
       reservedSeq: 0,
-      options: approve === undefined ? {} : { approve },
+      options: {
+        ...(approve === undefined ? {} : { approve }),
+        ...(optimisation === undefined ? {} : { optimisation }),
+      },
       ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
       ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
       createdAt,
       updatedAt: Date.now(),
     };
-    return await requireSameFile(await house.begin(stored), file);
+    const session = await house.begin(stored);
+    tellProjectProblem(session, projectProblem);
+    return await requireSameFile(session, file);
   }
 
   /** pi's stored sessions that are none of the daemon's: a page of them. */

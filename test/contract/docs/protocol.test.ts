@@ -36,7 +36,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((context|daemon|session|delivery|dialog|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
     );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });

@@ -5,7 +5,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { HELPER_CONFIG_ENV, type HeldPush, LINK_VERSION, type OutwardFrame } from "../../../protocol/link.ts";
+import {
+  HELPER_CONFIG_ENV,
+  type HeldPush,
+  LINK_VERSION,
+  type OutwardFrame,
+  type PartsConfig,
+} from "../../../protocol/link.ts";
 import { type AgentDir, createAgentDir, type ScriptedModel, type ScriptedName } from "../../../provider/agent-dir.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
@@ -34,6 +40,8 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How long its requests wait for a context. Default: they do not. */
   readonly contextWithinMs?: number;
+  /** What the parts go by. Default: none is on. */
+  readonly parts?: PartsConfig;
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -106,6 +114,10 @@ export class Pi implements AsyncDisposable {
     return this.#log;
   }
 
+  get sessionFile(): string {
+    return this.#sessionFile;
+  }
+
   /** Ends pi and starts another on the same session file. Its log begins anew. */
   async restart(): Promise<void> {
     await this.#end();
@@ -132,10 +144,12 @@ export class Pi implements AsyncDisposable {
       isConfigured = true,
       isEphemeral = false,
       contextWithinMs,
+      parts,
       env,
     } = this.#options;
     const statusKey = `link-${randomUUID()}`;
-    writeFileSync(this.configFile, JSON.stringify({ link: LINK_VERSION, statusKey, contextWithinMs }), { mode: 0o600 });
+    const config = { link: LINK_VERSION, statusKey, contextWithinMs, parts };
+    writeFileSync(this.configFile, JSON.stringify(config), { mode: 0o600 });
     const helper = entry === "none" ? [] : [entry];
     const extensions = [...before.map(fixture), ...helper, ...after.map(fixture)].flatMap((path) => ["-e", path]);
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];

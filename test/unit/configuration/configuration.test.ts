@@ -51,6 +51,44 @@ describe("the file", () => {
     expect(origins.maxChildren).toEqual({ kind: "file", path: file, line: 4 });
   });
 
+  test.each<[text: string, words: RegExp]>([
+    [
+      '{\n"optimisation": {\n"compaction": {"thresholdPercent": 0.3}}}',
+      /has mistakes: line 3: optimisation\.compaction\.thresholdPercent: 0\.3 is below 0\.5\.$/,
+    ],
+    ['{"optimisation": {"cost": {"budgetUsd": 0}}}', /line 1: optimisation\.cost\.budgetUsd: 0 is not above 0\.$/],
+    [
+      '{"port": -1,\n"optimisation": {"maskin": {}}}',
+      /line 1: \/port must be >= 0; line 2: optimisation\.maskin: there is no such key; the nearest is masking\.$/,
+    ],
+    [
+      '{"profiles": {"p": {\n"optimisation": {\n"masking": {"afterTurns": 0}}}}}',
+      /line 3: profiles\.p\.optimisation\.masking\.afterTurns: 0 is below 1\.$/,
+    ],
+    [
+      '{"profiles": {"p": {\n"tools": ["read"],\n"optimisation": {"masking": {\n"excludeTools": ["grep"]}}}}}',
+      /line 4: profiles\.p\.optimisation\.masking\.excludeTools\[0\]: the session has no tool "grep": it is not in tools\.$/,
+    ],
+    [
+      '{"optimisation": {"skills": {"enabled": true,\n"mode": "off"}}}',
+      /line 2: optimisation\.skills\.mode: "off" contr/,
+    ],
+    [
+      '{"optimisation": {"compaction": {"prompt": "/nowhere/at/all.md"}}}',
+      /line 1: optimisation\.compaction\.prompt: "\/nowhere\/at\/all\.md" does not exist\.$/,
+    ],
+    ['{"optimisation": {"dynamicTools": {"synonyms": "/dev/null"}}}', /synonyms: "\/dev\/null" is not a file\.$/],
+  ])("of a wrong configuration of sessions names line and key: %j", (text, words) => {
+    expect(() => read({ file: written(text) })).toThrow(words);
+  });
+
+  test("has what sessions go by, and profiles on top of it", () => {
+    const text = '{"optimisation": {"masking": {"afterTurns": 5}}, "profiles": {"p": {"optimisation": {"cost": {}}}}}';
+    const { values, origins } = read({ file: written(text) });
+    expect(values.optimisation).toEqual({ masking: { afterTurns: 5 } });
+    expect(origins.optimisation).toMatchObject({ kind: "file", line: 1 });
+  });
+
   test("has paths that are relative to it", () => {
     expect(read({ file: written('{"pi": "../pi/cli.js"}') }).values.pi).toBe(join(root, "..", "pi", "cli.js"));
   });
@@ -124,7 +162,7 @@ test("the schema for editors knows every setting, with a description", () => {
   };
   // A name with a dot is that of a part of an object.
   const names = Object.entries(properties).flatMap(([name, { properties: parts }]) =>
-    parts === undefined ? [name] : Object.keys(parts).map((part) => `${name}.${part}`),
+    parts === undefined || Object.hasOwn(settings, name) ? [name] : Object.keys(parts).map((part) => `${name}.${part}`),
   );
   expect(names.toSorted()).toEqual(["$schema", ...Object.keys(settings)].toSorted());
   expect(Object.values(properties).filter(({ description }) => description === undefined)).toEqual([]);

@@ -62,6 +62,14 @@ describe("a capability", () => {
     ["session/create", { env: { A: "b" } }],
     ["session/create", { sessionDir: "/x" }],
     ["session/open", { approve: true }],
+    // A path is read, or says whether it is there.
+    ["session/create", { optimisation: { compaction: { prompt: "/x" } } }],
+    ["session/create", { optimisation: { dynamicTools: { synonyms: "/x" } } }],
+    ["optimisation/configure", { sessionId: "s", optimisation: { compaction: { prompt: "/x" } } }],
+    [
+      "optimisation/configure",
+      { sessionId: "s", optimisation: { contextFiles: { sections: [{ heading: "a" }, { heading: "b", path: "x" }] } } },
+    ],
   ] as const)("admin is needed for %s with %j", (method, params) => {
     expect(outcome(method, params, grantOf("observe", "prompt", "bash", "payload"))).toBe("forbidden admin");
     expect(outcome(method, params, grantOf("admin"))).toBe(method);
@@ -70,6 +78,11 @@ describe("a capability", () => {
   test("admin is not needed for what a configured profile brings, nor to turn something off that guards nothing", () => {
     const params = { cwd: "/project", profile: "trusted", approve: false, noExtensions: false, noSkills: true };
     expect(outcome("session/create", params, grantOf("prompt"))).toBe("session/create");
+    const optimisation = {
+      compaction: { prompt: null, thresholdPercent: 0.6 },
+      contextFiles: { sections: [{ heading: "a", label: "b" }] },
+    };
+    expect(outcome("session/create", { optimisation }, grantOf("prompt"))).toBe("session/create");
   });
 
   test("is decided for every option of a session: those that run code need admin, and no option is new here", () => {
@@ -77,7 +90,17 @@ describe("a capability", () => {
       (option) => outcome("session/create", { [option]: true }, grantOf("prompt")) === "forbidden admin",
     );
     // pi's prompt templates are texts with placeholders, and run nothing.
-    const others = ["model", "provider", "thinking", "name", "tools", "excludeTools", "noTools", "promptTemplates"];
+    const others = [
+      "model",
+      "provider",
+      "thinking",
+      "name",
+      "tools",
+      "excludeTools",
+      "noTools",
+      "promptTemplates",
+      "optimisation",
+    ];
     const off = ["noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
     const texts = ["systemPrompt", "appendSystemPrompt"];
     expect(needAdmin.sort()).toEqual(["approve", "env", "extensions", "noExtensions", "sessionDir", "skills"]);

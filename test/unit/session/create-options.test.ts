@@ -143,3 +143,85 @@ describe("the params of session/create", () => {
     expect(findings(params)).toEqual([]);
   });
 });
+
+describe("the optimisation of a session", () => {
+  const optimisationOf = async (
+    params: Omit<Params<"session/create">, "cwd">,
+    configuration: Partial<typeof noConfiguration> = {},
+    cwd = root,
+  ) => await createOptions({ cwd, ...params }, { ...noConfiguration, ...configuration });
+
+  test("is what configuration, project, profile and call say, the later before the earlier", async () => {
+    const project = join(root, "project");
+    mkdirSync(join(project, ".pi"), { recursive: true });
+    const layer = (afterTurns: number) => ({ masking: { afterTurns }, cache: { noiseTokens: afterTurns } });
+    writeFileSync(join(project, ".pi", "pi-rpcd.jsonc"), JSON.stringify({ optimisation: layer(2) }));
+    const profiles = { p: { optimisation: { masking: { afterTurns: 3 } } } };
+    const configuration = { optimisation: layer(1), profiles };
+    const turns = async (params: Omit<Params<"session/create">, "cwd">) => {
+      const { options } = await optimisationOf(params, configuration, project);
+      return [options.optimisation?.masking?.afterTurns, options.optimisation?.cache?.noiseTokens];
+    };
+    expect(await turns({})).toEqual([1, 1]);
+    expect(await turns({ approve: true })).toEqual([2, 2]);
+    expect(await turns({ approve: true, profile: "p" })).toEqual([3, 2]);
+    expect(await turns({ profile: "p", optimisation: { masking: { afterTurns: 4 } } })).toEqual([4, 1]);
+    expect((await optimisationOf({})).options).not.toHaveProperty("optimisation");
+  });
+
+  test("is that of the shipped profile lean, unless the configuration has one of that name", async () => {
+    const { options, profile } = await optimisationOf({ profile: "lean" });
+    expect(profile).toBe("lean");
+    expect(Object.keys(options.optimisation ?? {})).toContain("masking");
+    const own = await optimisationOf({ profile: "lean" }, { profiles: { lean: { thinking: "low" } } });
+    expect(own.options).toEqual({ thinking: "low" });
+  });
+
+  test("is refused in its own words where layers contradict", async () => {
+    const configured = { optimisation: { toolResults: { tools: { bash: { keep: "head" as const, above: 400 } } } } };
+    await expect(optimisationOf({}, configured)).rejects.toMatchObject({
+      kind: "invalid_params",
+      message: "optimisation.toolResults.tools.bash.above: 400 is below the 500 characters that are kept.",
+      data: { findings: [{ path: "/optimisation/toolResults/tools/bash/above" }] },
+    });
+    await expect(
+      optimisationOf({ tools: ["read"], optimisation: { masking: { excludeTools: ["bash"] } } }),
+    ).rejects.toMatchObject({ kind: "invalid_params" });
+  });
+
+  test("has files that are there, below the roots where there are some", async () => {
+    const prompt = join(root, "a.ts");
+    const named = (path: string) => ({ optimisation: { compaction: { prompt: path } } });
+    expect((await optimisationOf(named(prompt))).options.optimisation).toEqual({ compaction: { prompt } });
+    await expect(optimisationOf(named(join(root, "gone")))).rejects.toMatchObject({
+      kind: "path_invalid",
+      data: { option: "optimisation.compaction.prompt", reason: "unusable" },
+    });
+    await expect(optimisationOf(named("/dev/zero"))).rejects.toMatchObject({ kind: "path_invalid" });
+    const roots = [join(root, "sessions")];
+    await expect(optimisationOf(named(prompt), { roots }, join(root, "sessions"))).rejects.toMatchObject({
+      kind: "path_invalid",
+      data: { reason: "outside" },
+    });
+  });
+
+  test("leaves out a project's layer that is wrong, or does not go with the others, and says why", async () => {
+    const project = join(root, "wrong");
+    mkdirSync(join(project, ".pi"), { recursive: true });
+    const file = join(project, ".pi", "pi-rpcd.jsonc");
+    const given = { approve: true, optimisation: { masking: { afterTurns: 4 } } };
+    writeFileSync(file, '{"optimisation": {\n"masking": {"afterTurns": 0}}}');
+    const wrong = await optimisationOf(given, {}, project);
+    expect(wrong.options.optimisation).toEqual(given.optimisation);
+    expect(wrong.projectProblem).toBe(`${file} has mistakes: line 2: optimisation.masking.afterTurns: 0 is below 1.`);
+    const tools = { bash: { keep: "head", head: 5_000, above: 5_000 } };
+    writeFileSync(file, JSON.stringify({ optimisation: { toolResults: { tools } } }));
+    const policy = { keep: "head" as const, above: 3_000 };
+    const both = { ...given, optimisation: { toolResults: { tools: { bash: policy } } } };
+    const torn = await optimisationOf(both, {}, project);
+    expect(torn.options.optimisation).toEqual(both.optimisation);
+    expect(torn.projectProblem).toMatch(/pi-rpcd\.jsonc does not go with what else is configured: optimisation\.toolR/);
+    // Nobody trusts it.
+    expect(await optimisationOf({}, {}, project)).not.toHaveProperty("projectProblem");
+  });
+});

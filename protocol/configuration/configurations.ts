@@ -1,0 +1,46 @@
+import type { ParamsFinding } from "../errors.ts";
+import { OptimisationOptions, optimisationWords } from "../optimisation/options.ts";
+import { type Mistake, type PatternWords, type Place, schemaMistakes } from "./mistakes.ts";
+
+/** What is configured in the same words everywhere: in params, in profiles and in files. By the key that it has there. */
+const configurations: Readonly<Record<string, { readonly schema: object; readonly words: PatternWords }>> = {
+  optimisation: { schema: OptimisationOptions, words: optimisationWords },
+};
+
+/** What is wrong with a value: the findings of its schema, and what of it is a configuration, in words of that. */
+export interface Sorted {
+  readonly findings: readonly ParamsFinding[];
+  /** Their places begin with the configuration's key; `at` is where that lies in the value. */
+  readonly mistakes: readonly { readonly at: Place; readonly mistake: Mistake }[];
+}
+
+/** `at`: where in the value configurations may lie, each with its key as the last word. */
+export function sorted(findings: readonly ParamsFinding[], value: unknown, at: readonly Place[]): Sorted {
+  let left = findings;
+  const mistakes: Sorted["mistakes"][number][] = [];
+  for (const place of at) {
+    const name = String(place.at(-1));
+    const configuration = configurations[name];
+    const given = valueAt(value, place);
+    const pointer = `/${place.map((key) => String(key).replaceAll("~", "~0").replaceAll("/", "~1")).join("/")}`;
+    const isInside = ({ path }: ParamsFinding): boolean => path === pointer || path.startsWith(`${pointer}/`);
+    if (configuration === undefined || given === undefined || !left.some(isInside)) continue;
+    const found = schemaMistakes(configuration.schema, given, [name], configuration.words);
+    if (found.length === 0) continue;
+    mistakes.push(...found.map((mistake) => ({ at: place, mistake })));
+    left = left.filter((finding) => !isInside(finding));
+  }
+  return { findings: left, mistakes };
+}
+
+/** The keys that configurations have. */
+export const configurationKeys: readonly string[] = Object.keys(configurations);
+
+function valueAt(value: unknown, place: Place): unknown {
+  let found = value;
+  for (const key of place) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
+    found = (found as Readonly<Record<string, unknown>>)[key];
+  }
+  return found;
+}

@@ -1,0 +1,203 @@
+import { nearest } from "./nearest.ts";
+
+/** Where something is: keys, and positions in lists. */
+export type Place = readonly (string | number)[];
+
+/** What is wrong with one place of a configuration. */
+export interface Mistake {
+  readonly place: Place;
+  /** Without the place, and without a full stop: `0.3 is below 0.5`. */
+  readonly why: string;
+}
+
+/** As many are looked for. */
+const maxMistakes = 32;
+/** What strangers have written is shown only so far. */
+const maxShown = 64;
+
+/** What our schemas of configurations are made of. */
+interface Schema {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  readonly propertyNames?: { readonly pattern?: string };
+  readonly maxProperties?: number;
+  readonly items?: Schema;
+  readonly maxItems?: number;
+  readonly minItems?: number;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+}
+
+/** What a text of this pattern is: `an absolute path`. */
+export type PatternWords = Readonly<Record<string, string>>;
+
+/** `optimisation.compaction.thresholdPercent: 0.3 is below 0.5.` */
+export function inWords({ place, why }: Mistake): string {
+  return `${placeName(place)}: ${why}.`;
+}
+
+/** `optimisation.contextFiles.sections[2].path`; what is no plain word stands in brackets. */
+export function placeName(place: Place): string {
+  return place
+    .map((key, at) => {
+      if (typeof key === "number") return `[${key}]`;
+      if (/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(key)) return at === 0 ? key : `.${key}`;
+      return `[${shown(key)}]`;
+    })
+    .join("");
+}
+
+/** The same as a JSON pointer. */
+export function pointerTo(place: Place): string {
+  return place.map((key) => `/${String(key).slice(0, 256).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+/**
+ * What is wrong with a configuration, in the words of its keys; at most 32 places. It is for schemas of our own, made of
+ * objects, tables by names, lists, numbers, texts and choices. What a table has too much of is not looked at.
+ */
+export function schemaMistakes(schema: object, value: unknown, place: Place, words: PatternWords = {}): Mistake[] {
+  const found: Mistake[] = [];
+  look(schema, value, place, { found, words });
+  return found;
+}
+
+interface Looking {
+  readonly found: Mistake[];
+  readonly words: PatternWords;
+}
+
+function look(schema: Schema, value: unknown, place: Place, looking: Looking): void {
+  if (looking.found.length >= maxMistakes) return;
+  const say = (why: string): void => void looking.found.push({ place, why });
+  if (schema.anyOf !== undefined) lookAtChoice(schema.anyOf, value, place, looking);
+  else if (schema.enum !== undefined) {
+    if (!schema.enum.includes(value)) say(`${shown(value)} is none of ${schema.enum.map(shown).join(", ")}`);
+  } else if (!hasType(schema, value)) say(`${shown(value)} is not ${typeName(schema)}`);
+  else if (Array.isArray(value)) lookAtList(schema, value, place, looking);
+  else if (isFields(value)) lookAtObject(schema, value, place, looking);
+  else if (typeof value === "number") lookAtNumber(schema, value, say);
+  else if (typeof value === "string") lookAtText(schema, value, say, looking.words);
+}
+
+/** The one that is of the value's type; where there is none, all are named. */
+function lookAtChoice(choices: readonly Schema[], value: unknown, place: Place, looking: Looking): void {
+  if (choices.some((choice) => schemaMistakes(choice, value, place).length === 0)) return;
+  const fitting = choices.find((choice) => choice.enum === undefined && hasType(choice, value));
+  if (fitting !== undefined) look(fitting, value, place, looking);
+  else looking.found.push({ place, why: `${shown(value)} is not ${choices.map(typeName).join(" or ")}` });
+}
+
+function lookAtObject(schema: Schema, value: Readonly<Record<string, unknown>>, place: Place, looking: Looking): void {
+  const { found, words } = looking;
+  const keys = Object.keys(value);
+  const { properties = {}, required = [], maxProperties = Number.POSITIVE_INFINITY } = schema;
+  if (keys.length > maxProperties) {
+    found.push({ place, why: `${keys.length} entries are more than ${maxProperties}` });
+    return;
+  }
+  const table = Object.values(schema.patternProperties ?? {})[0];
+  for (const key of keys) {
+    if (found.length >= maxMistakes) return;
+    const at = [...place, key];
+    const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (known !== undefined) look(known, value[key], at, looking);
+    else if (table === undefined) found.push({ place: at, why: unknownKey(key, properties) });
+    else {
+      const { pattern } = schema.propertyNames ?? {};
+      if (pattern === undefined || new RegExp(pattern, "u").test(key)) look(table, value[key], at, looking);
+      else found.push({ place: at, why: `${shown(key)} is not ${words[pattern] ?? "a name that is allowed"}` });
+    }
+  }
+  for (const key of required)
+    if (!Object.hasOwn(value, key)) found.push({ place: [...place, key], why: "it is missing" });
+}
+
+/** Names the key that may be meant: a near one, or one of that name in another part. */
+function unknownKey(key: string, properties: Readonly<Record<string, Schema>>): string {
+  const parts = Object.entries(properties).filter(([, { properties: inner = {} }]) => Object.hasOwn(inner, key));
+  const [elsewhere] = parts;
+  if (elsewhere !== undefined) return `there is no such key here; the nearest is ${elsewhere[0]}.${key}`;
+  const known = Object.keys(properties);
+  const near = nearest(key, known);
+  return near === undefined
+    ? `there is no such key; there are ${known.join(", ")}`
+    : `there is no such key; the nearest is ${near}`;
+}
+
+function lookAtList(schema: Schema, value: readonly unknown[], place: Place, looking: Looking): void {
+  const { maxItems = Number.POSITIVE_INFINITY, minItems = 0, items } = schema;
+  if (value.length > maxItems || value.length < minItems) {
+    const [bound, word] = value.length > maxItems ? [maxItems, "more"] : [minItems, "fewer"];
+    looking.found.push({ place, why: `${value.length} entries are ${word} than ${bound}` });
+  } else if (items !== undefined) for (const [at, item] of value.entries()) look(items, item, [...place, at], looking);
+}
+
+function lookAtNumber(schema: Schema, value: number, say: (why: string) => void): void {
+  const { minimum, exclusiveMinimum, maximum } = schema;
+  if (minimum !== undefined && value < minimum) say(`${value} is below ${minimum}`);
+  else if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
+    say(`${value} is not above ${exclusiveMinimum}`);
+  else if (maximum !== undefined && value > maximum) say(`${value} is above ${maximum}`);
+}
+
+function lookAtText(schema: Schema, value: string, say: (why: string) => void, words: PatternWords): void {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
+  const length = value.length > maxLength ? [...value].length : value.length;
+  if (length > maxLength) say(`${length} characters are more than ${maxLength}`);
+  else if (length < minLength) say("it is empty");
+  else if (pattern !== undefined && !new RegExp(pattern, "u").test(value))
+    say(`${shown(value)} is not ${words[pattern] ?? "as it must be"}`);
+}
+
+function hasType({ type, enum: words }: Schema, value: unknown): boolean {
+  if (words !== undefined) return words.includes(value);
+  switch (type) {
+    case "object":
+      return isFields(value);
+    case "array":
+      return Array.isArray(value);
+    case "integer":
+      return Number.isInteger(value);
+    case "number":
+      return Number.isFinite(value);
+    case "null":
+      return value === null;
+    default:
+      return typeof value === type;
+  }
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  object: "an object",
+  array: "a list",
+  integer: "a whole number",
+  number: "a number",
+  string: "a text",
+  boolean: "true or false",
+  null: "null",
+};
+
+function typeName({ type = "", enum: words }: Schema): string {
+  return words === undefined ? (typeNames[type] ?? "as it must be") : words.map(shown).join(" or ");
+}
+
+/** A value as JSON, as far as it is short. */
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return "a list";
+  if (isFields(value)) return "an object";
+  const text = JSON.stringify(typeof value === "string" ? value.slice(0, maxShown) : value) ?? "nothing";
+  return typeof value === "string" && value.length > maxShown ? `${text.slice(0, -1)}…"` : text;
+}
+
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,34 @@
+/** Longer words are not compared: what a stranger writes may be of any length. */
+const maxLength = 64;
+
+/** Which of these words is the nearest to one that is none of them. Undefined: there are none, or it is too long. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (word.length > maxLength) return undefined;
+  const asked = word.toLowerCase();
+  let best: { readonly name: string; readonly distance: number } | undefined;
+  for (const name of known) {
+    const distance = distanceOf(asked, name.toLowerCase());
+    if (best === undefined || distance < best.distance) best = { name, distance };
+  }
+  return best?.name;
+}
+
+/** How many letters must be put in, taken out, changed or swapped with their neighbour. What is a beginning is near. */
+function distanceOf(one: string, other: string): number {
+  if (other.startsWith(one) || one.startsWith(other)) return Math.min(2, Math.abs(one.length - other.length));
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const isSame = one[i - 1] === other[j - 1];
+      const changed = (row[j - 1] as number) + (isSame ? 0 : 1);
+      const isSwapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const swapped = isSwapped ? (before[j - 2] as number) + 1 : changed;
+      next.push(Math.min(changed, swapped, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    before = row;
+    row = next;
+  }
+  return row[other.length] as number;
+}

@@ -1,0 +1,48 @@
+import { type Source, type Spending, unnamedModel } from "./tally.ts";
+import { isFields, isNoUsage, isUnpriced, readUsage } from "./usage.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const maxModelChars = 256;
+
+/**
+ * What an entry of a session file adds to what the session has cost: exactly what pi's `get_session_stats` adds for it.
+ * Usage that stands elsewhere in an entry, as that of a delegated session in a tool's `details`, is no second sum, and a
+ * delegated session's own file is not looked into.
+ */
+export function spendingOf(entry: Fields): Spending | undefined {
+  const { type, usage, message } = entry;
+  switch (type) {
+    case "usage":
+      // pi knows one kind of them so far: requests beside the conversation.
+      return spent(usage, "cache_warm", modelOf(entry["provider"], entry["model"]));
+    case "compaction":
+    case "branch_summary":
+      return spent(usage, type, unnamedModel);
+    case "message":
+      return isFields(message) ? messageSpending(message) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function messageSpending(message: Fields): Spending | undefined {
+  const { role, usage, provider, model, responseModel, stopReason } = message;
+  if (role === "toolResult") return spent(usage, "tool", unnamedModel);
+  if (role !== "assistant") return undefined;
+  const name = modelOf(provider, typeof responseModel === "string" ? responseModel : model);
+  return spent(usage, stopReason === "error" || stopReason === "aborted" ? "discarded" : "assistant", name);
+}
+
+function spent(given: unknown, source: Source, model: string): Spending | undefined {
+  const usage = readUsage(given);
+  if (usage === undefined || isNoUsage(usage)) return undefined;
+  // What a tool reports is of any number of requests, made elsewhere.
+  const requests = source === "tool" ? 0 : 1;
+  return { usage, source, model, requests, isUnpriced: isUnpriced(given, usage) };
+}
+
+function modelOf(provider: unknown, model: unknown): string {
+  if (typeof provider !== "string" || typeof model !== "string") return unnamedModel;
+  return `${provider}/${model}`.slice(0, maxModelChars).toWellFormed();
+}

@@ -1,0 +1,136 @@
+import type { Mistake } from "../configuration/mistakes.ts";
+import { DYNAMIC_TOOLS, type OptimisationConfig, RECALL_TOOL, SKILL_TOOL } from "./config.ts";
+import type { OptimisationOptions, ToolResultPolicy } from "./options.ts";
+
+const root = "optimisation";
+
+/** What one layer says against itself. */
+export function contradictionsIn(layer: OptimisationOptions): Mistake[] {
+  const { skills, compaction, dynamicTools } = layer;
+  const switches = [
+    ["skills", "mode", skills],
+    ["compaction", "route", compaction],
+    ["dynamicTools", "mode", dynamicTools],
+  ] as const;
+  return switches
+    .filter(([, key, knobs]) => knobs?.enabled === true && (knobs as Readonly<Record<string, unknown>>)[key] === "off")
+    .map(([part, key]) => ({
+      place: [root, part, key],
+      why: `"off" contradicts ${root}.${part}.enabled, which is true`,
+    }));
+}
+
+/** What all layers together say against themselves. Only parts that are on are looked at. */
+export function contradictionsOf({ toolResults, contextFiles }: OptimisationConfig): Mistake[] {
+  const policies = toolResults.enabled ? Object.entries(toolResults.tools) : [];
+  const sections = contextFiles.enabled ? contextFiles.sections : [];
+  return [
+    ...policies.flatMap(([tool, policy]) => wrongPolicy([root, "toolResults", "tools", tool], policy)),
+    ...sections.flatMap(({ label, path }, at) =>
+      label === undefined && path === undefined
+        ? [{ place: [root, "contextFiles", "sections", at], why: "it has no condition: label or path is missing" }]
+        : [],
+    ),
+  ];
+}
+
+function wrongPolicy(place: Mistake["place"], { keep, head = 0, tail = 0, above }: ToolResultPolicy): Mistake[] {
+  if (keep === "none") return [];
+  const kept = keep === "head" ? head : keep === "tail" ? tail : head + tail;
+  const needed = keep === "headTail" ? (["head", "tail"] as const) : ([keep] as const);
+  const lacking = needed.find((key) => ({ head, tail })[key] === 0);
+  if (lacking !== undefined)
+    return [{ place: [...place, lacking], why: `keep is "${keep}" and ${lacking} is missing` }];
+  if (above === undefined || above >= kept) return [];
+  return [{ place: [...place, "above"], why: `${above} is below the ${kept} characters that are kept` }];
+}
+
+/** Which tools a session may have, as far as it says. */
+export interface GivenTools {
+  readonly tools?: readonly string[] | undefined;
+  readonly excludeTools?: readonly string[] | undefined;
+  readonly noTools?: "all" | "builtin" | undefined;
+}
+
+/**
+ * Tools that a layer has something to say of and that the session cannot have. Only what the layer itself names is looked
+ * at: what the whole daemon is configured with is for sessions of every kind.
+ */
+export function absentTools(layer: OptimisationOptions, given: GivenTools): Mistake[] {
+  const { masking, toolResults, dynamicTools } = layer;
+  const named: readonly (readonly [place: Mistake["place"], tool: string])[] = [
+    ...(masking?.excludeTools ?? []).map((tool, at) => [[root, "masking", "excludeTools", at], tool] as const),
+    ...Object.keys(toolResults?.tools ?? {}).map((tool) => [[root, "toolResults", "tools", tool], tool] as const),
+    ...(dynamicTools?.keep ?? []).map((tool, at) => [[root, "dynamicTools", "keep", at], tool] as const),
+  ];
+  return named.flatMap(([place, tool]) => {
+    if (tool.includes("*") || ours.has(tool)) return [];
+    const why = whyAbsent(tool, given);
+    return why === undefined ? [] : [{ place, why: `the session has no tool "${tool}": ${why}` }];
+  });
+}
+
+/** What leaves the context could not be fetched again. */
+export function lackingRecall(config: OptimisationConfig, { excludeTools = [] }: GivenTools): Mistake[] {
+  const { masking, toolResults, skills, dynamicTools } = config;
+  const needs = [
+    ["masking", RECALL_TOOL, masking.enabled],
+    ["toolResults", RECALL_TOOL, toolResults.enabled],
+    ["skills", SKILL_TOOL, skills.enabled && skills.mode === "digest"],
+    ...DYNAMIC_TOOLS.map(
+      (tool) => ["dynamicTools", tool, dynamicTools.enabled && dynamicTools.mode === "three"] as const,
+    ),
+  ] as const;
+  return needs
+    .filter(([, tool, isNeeded]) => isNeeded && isAmong(tool, excludeTools))
+    .map(([part, tool]) => ({
+      place: [root, part],
+      why: `it needs the tool "${tool}", which excludeTools takes away`,
+    }));
+}
+
+const ours: ReadonlySet<string> = new Set([RECALL_TOOL, SKILL_TOOL, ...DYNAMIC_TOOLS, "compress"]);
+const builtin: ReadonlySet<string> = new Set(["read", "bash", "powershell", "edit", "write", "grep", "find", "ls"]);
+
+function whyAbsent(tool: string, { tools, excludeTools = [], noTools }: GivenTools): string | undefined {
+  if (isAmong(tool, excludeTools)) return "excludeTools takes it away";
+  // A list of additions alone restricts nothing. What MCP servers bring is not restricted by other names.
+  const list = tools?.every((name) => name.startsWith("+")) === true ? undefined : tools;
+  if (
+    isAmong(
+      tool,
+      (tools ?? []).map((name) => name.replace(/^\+/, "")),
+    )
+  )
+    return undefined;
+  if (noTools === "all") return "noTools takes it away";
+  if (noTools === "builtin" && builtin.has(tool)) return "noTools takes it away";
+  if (list !== undefined && !tool.startsWith("mcp__")) return "it is not in tools";
+  return undefined;
+}
+
+function isAmong(tool: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) => (pattern.includes("*") ? matches(pattern, tool) : pattern === tool));
+}
+
+/** As pi does it: `*` stands for any characters. In steps, since a pattern of many stars would keep a regular expression busy. */
+function matches(pattern: string, tool: string): boolean {
+  let at = 0;
+  let star = -1;
+  let resume = 0;
+  for (let i = 0; i < tool.length; ) {
+    if (pattern[at] === "*") {
+      star = at;
+      at += 1;
+      resume = i;
+    } else if (pattern[at] === tool[i]) {
+      at += 1;
+      i += 1;
+    } else if (star >= 0) {
+      at = star + 1;
+      resume += 1;
+      i = resume;
+    } else return false;
+  }
+  return /^\**$/.test(pattern.slice(at));
+}

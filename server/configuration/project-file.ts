@@ -1,0 +1,85 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { isAbsolute, join, resolve } from "node:path";
+import { Type } from "../../protocol/json-schema.ts";
+import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import type { Validator } from "../../protocol/validation.ts";
+import { Jsonc, JsoncError } from "./jsonc.ts";
+import { filesIn, mistakesOfFile, mistakesOfLayers } from "./optimisation.ts";
+
+/** Where a project says how its sessions are configured. */
+export const PROJECT_FILE = join(".pi", "pi-rpcd.jsonc");
+
+/** A larger file is none of ours. */
+const maxProjectFileBytes = 256 * 1024;
+
+/** The file of a project: JSON with comments. */
+export const ProjectFile = Type.Object(
+  {
+    $schema: Type.Optional(Type.String({ description: "For editors." })),
+    optimisation: Type.Optional(OptimisationOptions),
+  },
+  { additionalProperties: false },
+);
+
+export interface FoundProject {
+  readonly file: string;
+  readonly optimisation?: OptimisationOptions;
+  /** Why nothing of it is used: file, line, key. */
+  readonly problem?: string;
+}
+
+/**
+ * Reads the file of a project that is trusted. Undefined: it has none. One that cannot be used says why, and never throws:
+ * what a project has in its tree keeps no session from starting. Relative paths in it are relative to the project.
+ */
+export async function readProjectFile(cwd: string, validator: Validator): Promise<FoundProject | undefined> {
+  const file = join(cwd, PROJECT_FILE);
+  const wrong = (why: string): FoundProject => ({ file, problem: `${file} ${why}`.slice(0, 1_000).toWellFormed() });
+  try {
+    const text = await textOf(file);
+    if (text === undefined) return undefined;
+    const jsonc = Jsonc.parse(text);
+    const value = withWholePaths(jsonc.value, cwd);
+    const places = mistakesOfFile(value, ProjectFile, validator, () => [["optimisation"]], mistakesOfLayers);
+    const [place] = places;
+    if (place !== undefined) return wrong(`has mistakes: line ${jsonc.lineOf(place.place)}: ${place.words}.`);
+    const { optimisation } = value as { readonly optimisation?: OptimisationOptions };
+    return optimisation === undefined ? undefined : { file, optimisation };
+  } catch (error) {
+    if (error instanceof JsoncError) return wrong(`${error.message}.`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    return wrong(`cannot be used: ${code ?? message}.`);
+  }
+}
+
+/** Undefined: there is none. What is no plain file is not waited for. */
+async function textOf(file: string): Promise<string | undefined> {
+  const opened = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+    throw error;
+  });
+  if (opened === undefined) return undefined;
+  try {
+    const found = await opened.stat();
+    if (!found.isFile()) throw new JsoncError("is not a file");
+    if (found.size > maxProjectFileBytes) throw new JsoncError(`is longer than ${maxProjectFileBytes} bytes`);
+    const bytes = Buffer.alloc(maxProjectFileBytes);
+    const { bytesRead } = await opened.read(bytes, 0, bytes.length, 0);
+    return bytes.toString("utf8", 0, bytesRead).replace(/^\ufeff/, "");
+  } finally {
+    await opened.close();
+  }
+}
+
+function withWholePaths(value: unknown, cwd: string): unknown {
+  if (typeof value !== "object" || value === null || !("optimisation" in value)) return value;
+  const given = structuredClone(value) as { optimisation: OptimisationOptions };
+  if (typeof given.optimisation !== "object" || given.optimisation === null) return value;
+  for (const { place, path } of filesIn(given.optimisation)) {
+    const [, part, knob] = place as readonly string[];
+    const knobs = (given.optimisation as Record<string, Record<string, unknown>>)[part as string];
+    if (knobs !== undefined && path !== "" && !isAbsolute(path)) knobs[knob as string] = resolve(cwd, path);
+  }
+  return given;
+}

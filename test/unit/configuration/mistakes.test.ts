@@ -1,0 +1,189 @@
+import { describe, expect, test } from "vitest";
+import { inWords, schemaMistakes } from "../../../protocol/configuration/mistakes.ts";
+import { nearest } from "../../../protocol/configuration/nearest.ts";
+import { checkedOptimisation, MAX_OPTIMISATION_BYTES } from "../../../protocol/optimisation/check.ts";
+import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
+import type { GivenTools } from "../../../protocol/optimisation/contradictions.ts";
+import { OptimisationOptions, optimisationWords } from "../../../protocol/optimisation/options.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import { createValidator } from "../../../protocol/validation.ts";
+
+const wordsOf = (value: unknown): string[] =>
+  schemaMistakes(OptimisationOptions, value, ["optimisation"], optimisationWords).map(inWords);
+const validator = createValidator();
+
+describe("what is wrong with a configuration is told in the words of its keys", () => {
+  test.each<[value: unknown, words: string]>([
+    [{ compaction: { thresholdPercent: 0.3 } }, "optimisation.compaction.thresholdPercent: 0.3 is below 0.5."],
+    [{ compaction: { thresholdPercent: 1 } }, "optimisation.compaction.thresholdPercent: 1 is above 0.95."],
+    [{ cost: { budgetUsd: 0 } }, "optimisation.cost.budgetUsd: 0 is not above 0."],
+    [{ masking: { afterTurns: 1.5 } }, "optimisation.masking.afterTurns: 1.5 is not a whole number."],
+    [{ masking: { afterUserTurns: "2" } }, 'optimisation.masking.afterUserTurns: "2" is not a whole number or null.'],
+    [
+      { masking: { expectedRequests: "many" } },
+      'optimisation.masking.expectedRequests: "many" is not "auto" or a whole number.',
+    ],
+    [{ masking: { expectedRequests: 0 } }, "optimisation.masking.expectedRequests: 0 is below 1."],
+    [{ masking: "on" }, 'optimisation.masking: "on" is not an object.'],
+    [null, "optimisation: null is not an object."],
+    [{ masking: { enabled: 1 } }, "optimisation.masking.enabled: 1 is not true or false."],
+    [{ estimator: { tokenizer: "bytes" } }, 'optimisation.estimator.tokenizer: "bytes" is none of "chars", "bpe".'],
+    [
+      { compaction: { tresholdPercent: 0.7 } },
+      "optimisation.compaction.tresholdPercent: there is no such key; the nearest is thresholdPercent.",
+    ],
+    [{ maskin: {} }, "optimisation.maskin: there is no such key; the nearest is masking."],
+    [
+      { thresholdPercent: 0.7 },
+      "optimisation.thresholdPercent: there is no such key here; the nearest is compaction.thresholdPercent.",
+    ],
+    [{ masking: { excludeTools: ["a b"] } }, 'optimisation.masking.excludeTools[0]: "a b" is not a tool\'s name.'],
+    [
+      { compaction: { models: { gpt: {} } } },
+      'optimisation.compaction.models.gpt: "gpt" is not a model as provider/id.',
+    ],
+    [
+      { compaction: { models: { "a/b-1": { thresholdPercent: 2 } } } },
+      'optimisation.compaction.models["a/b-1"].thresholdPercent: 2 is above 0.95.',
+    ],
+    [{ compaction: { prompt: "x.md" } }, 'optimisation.compaction.prompt: "x.md" is not an absolute path.'],
+    [{ toolResults: { tools: { bash: {} } } }, "optimisation.toolResults.tools.bash.keep: it is missing."],
+    [{ skills: { prefetch: [""] } }, "optimisation.skills.prefetch[0]: it is empty."],
+    [{ contextFiles: { sections: {} } }, "optimisation.contextFiles.sections: an object is not a list."],
+  ])("%j", (value, words) => {
+    expect(wordsOf(value)).toEqual([words]);
+    expect(validator.schema(OptimisationOptions, value)).not.toEqual([]);
+  });
+
+  test("and it has as much against a value as the schema itself, which has nothing against the defaults", () => {
+    expect(wordsOf(defaultOptimisation)).toEqual([]);
+    expect(wordsOf(leanOptimisation)).toEqual([]);
+    expect(validator.schema(OptimisationOptions, defaultOptimisation)).toEqual([]);
+    // Lengths are those of characters, not of their halves.
+    const label = "🙂".repeat(321);
+    expect(wordsOf({ contextFiles: { sections: [{ heading: "a", label }] } })).toEqual([]);
+    expect(validator.schema(OptimisationOptions, { contextFiles: { sections: [{ heading: "a", label }] } })).toEqual(
+      [],
+    );
+  });
+
+  test("a hostile one costs little and is shown only so far", () => {
+    const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key${at}`, {}]));
+    expect(wordsOf(many)).toHaveLength(32);
+    expect(wordsOf({ toolResults: { tools: many } })).toEqual([
+      "optimisation.toolResults.tools: 20000 entries are more than 256.",
+    ]);
+    const [long = ""] = wordsOf({ ["x".repeat(1_000_000)]: 1 });
+    expect(long.length).toBeLessThan(300);
+    expect(wordsOf({ estimator: { tokenizer: "y".repeat(1_000_000) } })[0]?.length).toBeLessThan(300);
+    for (const key of ["constructor", "toString", "__proto__", "hasOwnProperty"]) {
+      const value = JSON.parse(`{"masking": {"${key}": 1}}`);
+      expect(wordsOf(value)[0]).toContain(`optimisation.masking.${key}: there is no such key; the nearest is `);
+    }
+    let deep: unknown = {};
+    for (let level = 0; level < 100_000; level += 1) deep = { masking: deep };
+    expect(wordsOf({ masking: deep })[0]).toContain("optimisation.masking.masking: there is no such key");
+  });
+
+  test("the nearest word is the one with the fewest changes", () => {
+    expect(nearest("afterTruns", ["afterUserTurns", "afterTurns"])).toBe("afterTurns");
+    expect(nearest("THRESHOLD", ["route", "thresholdPercent"])).toBe("thresholdPercent");
+    expect(nearest("x".repeat(65), ["a"])).toBeUndefined();
+    expect(nearest("a", [])).toBeUndefined();
+  });
+});
+
+describe("what contradicts is a mistake though each value is right", () => {
+  const mistakesOf = (own: OptimisationOptions, tools: GivenTools = {}, below: OptimisationOptions = {}) =>
+    checkedOptimisation([below, own], tools, own).mistakes.map(inWords);
+
+  test.each<[own: OptimisationOptions, words: string]>([
+    [
+      { toolResults: { tools: { x: { keep: "head", head: 500, above: 400 } } } },
+      "optimisation.toolResults.tools.x.above: 400 is below the 500 characters that are kept.",
+    ],
+    [
+      { toolResults: { tools: { x: { keep: "headTail", head: 500 } } } },
+      'optimisation.toolResults.tools.x.tail: keep is "headTail" and tail is missing.',
+    ],
+    [
+      { toolResults: { tools: { x: { keep: "tail" } } } },
+      'optimisation.toolResults.tools.x.tail: keep is "tail" and tail is missing.',
+    ],
+    [
+      { contextFiles: { sections: [{ heading: "Rules" }] } },
+      "optimisation.contextFiles.sections[0]: it has no condition: label or path is missing.",
+    ],
+    [
+      { skills: { enabled: true, mode: "off" } },
+      'optimisation.skills.mode: "off" contradicts optimisation.skills.enabled, which is true.',
+    ],
+    [
+      { compaction: { enabled: true, route: "off" } },
+      'optimisation.compaction.route: "off" contradicts optimisation.compaction.enabled, which is true.',
+    ],
+  ])("%j", (own, words) => {
+    expect(mistakesOf(own)).toEqual([words]);
+  });
+
+  test("but not where a later layer turns off what an earlier one has on, nor in a part that is off", () => {
+    expect(mistakesOf({ skills: { mode: "off" } }, {}, { skills: { enabled: true } })).toEqual([]);
+    const tools = { x: { keep: "tail" } } as const;
+    expect(mistakesOf({ toolResults: { enabled: false, tools } })).toEqual([]);
+  });
+
+  test("tables that grow too large with the layers below are refused, and so is what no pi could be started with", () => {
+    const models = (name: string) =>
+      Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`p/${name}${at}`, { thresholdPercent: 0.5 }]));
+    const layers = [{ compaction: { models: models("a") } }, { compaction: { models: models("b") } }] as const;
+    expect(mistakesOf(layers[1], {}, layers[0])).toEqual([
+      "optimisation.compaction.models: 400 entries are more than 256.",
+    ]);
+    const sections = Array.from({ length: 250 }, () => ({ heading: "a", path: "x".repeat(4_000) }));
+    const [large = ""] = mistakesOf({ contextFiles: { sections } });
+    expect(large).toMatch(
+      new RegExp(`^optimisation: its \\d+ bytes of JSON are more than ${MAX_OPTIMISATION_BYTES}\\.$`),
+    );
+  });
+
+  test.each<[tools: GivenTools, words: string[]]>([
+    [{}, []],
+    [{ tools: ["read"] }, ["it is not in tools"]],
+    [{ tools: ["read", "gr*"] }, []],
+    [{ tools: ["+codemode"] }, []],
+    [{ noTools: "builtin" }, ["noTools takes it away"]],
+    [{ noTools: "all" }, ["noTools takes it away"]],
+    [{ noTools: "all", tools: ["grep"] }, []],
+    [{ excludeTools: ["g*p"] }, ["excludeTools takes it away"]],
+  ])("a tool that is named and that a session with %j cannot have", (tools, why) => {
+    for (const [own, place] of [
+      [{ masking: { excludeTools: ["grep"] } }, "optimisation.masking.excludeTools[0]"],
+      [{ toolResults: { tools: { grep: { keep: "none" } } } }, "optimisation.toolResults.tools.grep"],
+      [{ dynamicTools: { keep: ["grep"] } }, "optimisation.dynamicTools.keep[0]"],
+    ] as const) {
+      expect(mistakesOf(own as OptimisationOptions, tools)).toEqual(
+        why.map((words) => `${place}: the session has no tool "grep": ${words}.`),
+      );
+    }
+    // What the whole daemon is configured with is for other sessions, too.
+    expect(mistakesOf({}, tools, { masking: { excludeTools: ["grep"] } })).toEqual([]);
+  });
+
+  test("what leaves the context must be there to be fetched again", () => {
+    expect(mistakesOf({ masking: { enabled: true } }, { excludeTools: ["re*"] })).toEqual([
+      'optimisation.masking: it needs the tool "recall", which excludeTools takes away.',
+    ]);
+  });
+
+  test("a pattern of many stars keeps nothing busy", () => {
+    const tools = { excludeTools: [`${"*a".repeat(60)}b`] };
+    expect(mistakesOf({ masking: { excludeTools: ["a".repeat(128)] } }, tools)).toEqual([]);
+  });
+
+  test("a part is on when it says so, or when something else of it is given", () => {
+    const on = (given: OptimisationOptions) => resolveOptimisation(given).masking.enabled;
+    expect([on({}), on({ masking: {} }), on({ masking: { afterTurns: 5 } })]).toEqual([false, false, true]);
+    expect(on({ masking: { afterTurns: 5, enabled: false } })).toBe(false);
+    expect(Object.values(resolveOptimisation({})).some(({ enabled }) => enabled)).toBe(false);
+  });
+});

@@ -1,0 +1,50 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A session's tree, entry by entry, with what the cache rule and the auditor read of one. */
+export class Branch {
+  readonly #entries: (Fields & { readonly id: string; readonly parentId: string | null })[] = [];
+  #leaf: string | undefined;
+
+  append(type: string, fields: Fields = {}, atMs = Date.now()): string {
+    const id = `e${this.#entries.length + 1}`;
+    const timestamp = new Date(atMs).toISOString();
+    this.#entries.push({ type, id, parentId: this.#leaf ?? null, timestamp, ...fields });
+    this.#leaf = id;
+    return id;
+  }
+
+  prompt(): string {
+    return this.append("message", { message: { role: "user", content: "Go.", timestamp: 1 } });
+  }
+
+  answer(fields: Fields = {}, atMs = Date.now()): string {
+    const usage = { input: 100, output: 1, cacheRead: 10_000, cacheWrite: 0, totalTokens: 10_101 };
+    const message = { role: "assistant", provider: "p", model: "m", stopReason: "stop", usage, ...fields };
+    return this.append("message", { message }, atMs);
+  }
+
+  /** An answer with a call, and its result. */
+  call(): void {
+    this.answer({ stopReason: "toolUse" });
+    this.append("message", { message: { role: "toolResult", content: [], timestamp: 1 } });
+  }
+
+  goTo(id: string): void {
+    this.#leaf = id;
+  }
+
+  context(model: Fields = {}): ExtensionContext {
+    const entryOf = (id: string | undefined) => this.#entries.find((entry) => entry.id === id);
+    const sessionManager = {
+      getLeafEntry: () => entryOf(this.#leaf),
+      getLeafId: () => this.#leaf ?? null,
+      getEntry: entryOf,
+      getEntries: () => [...this.#entries],
+    };
+    const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+    const whole = { provider: "p", id: "m", contextWindow: 1_000_000, cost, ...model };
+    return { sessionManager, model: whole } as unknown as ExtensionContext;
+  }
+}
