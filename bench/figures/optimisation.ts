@@ -61,8 +61,14 @@ export const optimisation: Figure = {
         tables.push(tableOf(`${trace}, ${service}`, off, on));
         for (const { part, bill } of on) {
           const name = `${trace}, ${service}, ${part}`;
-          rows.push({ name: `${name}: tokens sent, on / off`, unit: "x", values: [bill.tokensSent / off.tokensSent] });
-          rows.push({ name: `${name}: USD, on / off`, unit: "x", values: [bill.usd / off.usd] });
+          if (part === "lean") {
+            rows.push({
+              name: `${name}: tokens sent, on / off`,
+              unit: "x",
+              values: [bill.tokensSent / off.tokensSent],
+            });
+            rows.push({ name: `${name}: USD, on / off`, unit: "x", values: [bill.usd / off.usd] });
+          }
           if (bill.usd > off.usd * dearer) {
             notes.unshift(`DEARER: ${name} costs ${(bill.usd / off.usd).toFixed(3)} x what it costs without`);
           }

@@ -1,5 +1,5 @@
 import type { LogEntry } from "../../../provider/log.ts";
-import { answer, call, type Reply, type ToolCall, type Usage } from "../../../provider/reply.ts";
+import { type AnswerReply, answer, call, type Reply, type ToolCall, type Usage } from "../../../provider/reply.ts";
 import { Random } from "../../../test/soak/random.ts";
 import type { Trace, TraceCall, TraceTurn } from "./trace.ts";
 import { prose } from "./words.ts";
@@ -22,6 +22,8 @@ interface Run {
   readonly described: Set<string>;
   /** Calls that the last answer had run by another tool. */
   executed: readonly TraceCall[];
+  /** Calls so far. Their ids are the same in each run, since they are sent too. */
+  calls: number;
   timeMs: number;
 }
 
@@ -33,7 +35,7 @@ export class TraceScript {
   begin(model: string, trace: Trace): void {
     this.#runs.set(model, {
       ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), requests: [], summaries: [], timeMs: 0 },
-      ...{ searched: new Set<string>(), described: new Set<string>(), executed: [] },
+      ...{ searched: new Set<string>(), described: new Set<string>(), executed: [], calls: 0 },
     });
   }
 
@@ -57,7 +59,7 @@ export class TraceScript {
     void request.ended.then(() => {
       if (request.usage !== undefined) (isSummary ? run.summaries : run.requests).push(request.usage);
     });
-    return isSummary ? answer(prose(new Random(5), 2_500)) : next(run, request.toolNames);
+    return isSummary ? answer(prose(new Random(5), 2_500)) : identified(run, next(run, request.toolNames));
   };
 
   #runOf(model: string): Run {
@@ -67,7 +69,16 @@ export class TraceScript {
   }
 }
 
-function next(run: Run, declared: readonly string[]): Reply {
+function identified(run: Run, reply: AnswerReply): AnswerReply {
+  const parts = reply.parts.map((part) => {
+    if (part.kind !== "toolCall") return part;
+    run.calls += 1;
+    return { ...part, id: `toolu_${String(run.calls).padStart(6, "0")}` };
+  });
+  return { ...reply, parts };
+}
+
+function next(run: Run, declared: readonly string[]): AnswerReply {
   // What could not be run for the model was declared instead, and is called by its own name now.
   const again = run.executed.filter(({ tool }) => declared.includes(tool));
   run.executed = [];
@@ -86,7 +97,7 @@ function next(run: Run, declared: readonly string[]): Reply {
 }
 
 /** A model finds a tool that it was not told of, and reads how it is called, before it calls it for the first time. */
-function looksFor(run: Run, hidden: readonly TraceCall[], declared: readonly string[]): Reply | undefined {
+function looksFor(run: Run, hidden: readonly TraceCall[], declared: readonly string[]): AnswerReply | undefined {
   if (hidden.length === 0) return undefined;
   const search = ["search_tools", "tool_search"].find((name) => declared.includes(name));
   if (search === undefined) throw new Error(`The request does not declare ${hidden[0]?.tool}, and has no search.`);
