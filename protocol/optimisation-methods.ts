@@ -35,7 +35,7 @@ export const optimisationMethods = {
             used: count("Estimated tokens of the next request."),
             byKind: Type.Record(Type.String(), count("Estimated tokens."), {
               description:
-                "What fills it: `system`, `tools`, `user`, `assistant`, `toolResults`, `custom`, `summaries`, `bash`.",
+                "What fills it: `system`, `tools`, `context` (a conversation from elsewhere that is kept in memory), `user`, `assistant`, `toolResults`, `custom`, `summaries`, `bash`.",
             }),
             masked: Type.Array(
               Type.Object(

@@ -81,8 +81,7 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
-    const { optimisation: configured } = options.configuration;
-    this.files = new SessionFiles({ house: this.#house(), env, configured, log });
+    this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),
