@@ -16,5 +16,5 @@ export interface PromptCompanion {
 export function leavesRest(error: unknown, { kind }: SessionState): boolean {
   if (!(error instanceof WireError) || error.kind === "child_exited") return false;
   // No pi is started for what waits, where none was for the prompt.
-  return error.kind !== "budget_exceeded" || kind !== "hibernated";
+  return error.kind !== "budget_exceeded" || kind === "idle" || kind === "running";
 }
