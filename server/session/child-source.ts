@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
@@ -23,6 +24,7 @@ import { gaveParts, partsOf, spawnOptions } from "./parts-config.ts";
 import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
+import type { Spill } from "./spill.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface ChildSourceOptions {
@@ -32,6 +34,8 @@ export interface ChildSourceOptions {
   readonly runDirectory: string;
   /** Where the parts inside pi leave texts that went from the transcript. */
   readonly spillDirectory: string;
+  /** Who removes them. Default: nobody. */
+  readonly spill?: Pick<Spill, "note" | "wanted">;
   readonly env: NodeJS.ProcessEnv;
   /** Where sessions may have their working directories. Default: anywhere. */
   readonly roots?: Roots;
@@ -152,6 +156,7 @@ export class ChildSource {
     // A file that has entries has the session's name.
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
     const parts = partsOf(stored, this.#options.spillDirectory);
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
     const options = { ...spawnOptions(stored.options, parts), ...(name === undefined ? {} : { name }) };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
