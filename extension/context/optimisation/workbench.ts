@@ -4,6 +4,7 @@ import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { Places } from "../../engine-port.ts";
 import type { CacheRule } from "../cache/cache-rule.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { Recall } from "../recall/recall.ts";
 
 export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
@@ -14,6 +15,8 @@ export interface Workbench extends Places {
   readonly config: () => OptimisationConfig;
   readonly estimator: TokenEstimator;
   readonly cacheRule: CacheRule;
+  /** The way back to what has left the context. */
+  readonly recall: Recall;
   /** What a part says of itself in `optimisation/inspect`. */
   inspect(part: PartName, report: Reporter): void;
   /** Tells, once for each reason, that a part does less than it should. */
