@@ -5,12 +5,12 @@ import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
-import { inspection } from "./inspection.ts";
-import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
+import { addPrompt } from "../prompt/prompt.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
-import { addPrompt } from "../prompt/prompt.ts";
 import { addDynamicTools } from "../tools/dynamic-tools.ts";
+import { inspection } from "./inspection.ts";
+import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -35,6 +35,7 @@ export function optimisation(places: Places): void {
     estimator,
     report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
+    masked: (ctx: ExtensionContext) => bench.recall.masked(ctx),
   };
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
   addToolResults(bench);
