@@ -273,6 +273,7 @@ export class Registry {
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
+      session.costs.requirePrices();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
