@@ -5,6 +5,7 @@ import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
+import { addFormat } from "../prompt/format.ts";
 import { addPrompt } from "../prompt/prompt.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
@@ -45,4 +46,6 @@ export function optimisation(places: Places): void {
   addCache(bench);
   addCompaction(bench);
   addDynamicTools(bench);
+  // The last of those that write sections: the others look for their tags.
+  addFormat(bench);
 }
