@@ -41,7 +41,10 @@ export class CostOrders {
     const { openPhases } = this.#desk.look(ctx);
     const phase = wanted === undefined ? openPhases.at(-1) : openPhases.findLast(({ label }) => label === wanted);
     if (phase === undefined) {
-      throw new AskRefused("phase_not_open", wanted === undefined ? "No phase is open." : `No phase "${wanted}" is open.`);
+      throw new AskRefused(
+        "phase_not_open",
+        wanted === undefined ? "No phase is open." : `No phase "${wanted}" is open.`,
+      );
     }
     this.#desk.mark({ kind: "phaseEnd", label: phase.label }, ctx);
     return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
@@ -52,7 +55,10 @@ export class CostOrders {
     if (budgetUsd !== undefined) requirePrices(ctx);
     this.#desk.mark({ kind: "budget", usd: budgetUsd ?? null, ...rule }, ctx);
     this.#desk.checkPrices(ctx);
-    const budget = this.#desk.look(ctx).budgets(this.#bench.config().cost).find(({ phase }) => phase === undefined);
+    const budget = this.#desk
+      .look(ctx)
+      .budgets(this.#bench.config().cost)
+      .find(({ phase }) => phase === undefined);
     return { budget: budget === undefined ? null : budgetFacts(budget) };
   }
 }

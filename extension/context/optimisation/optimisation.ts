@@ -3,6 +3,8 @@ import type { Places } from "../../engine-port.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { createEstimator } from "../estimator/estimator.ts";
+import { createRequestEntries } from "../map/request-entries.ts";
+import { addMasking } from "../masking/masking.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
 import { configOf, PartStates, type Workbench } from "./workbench.ts";
@@ -19,6 +21,10 @@ export function optimisation(places: Places): void {
     ...places,
     config: () => configOf(places),
     recall: createRecall(places),
+    entries: createRequestEntries(places, {
+      ambiguous: () => states.degraded("masking", "The messages of a request cannot be told from each other."),
+      clear: () => states.restored("masking"),
+    }),
     estimator,
     cacheRule: createCacheRule(places, estimator),
     inspect: (part, report) => states.inspect(part, report),
@@ -26,6 +32,7 @@ export function optimisation(places: Places): void {
     restored: (part) => states.restored(part),
   };
   addToolResults(bench);
+  addMasking(bench);
   addCost(bench);
   addCache(bench);
 }
