@@ -74,7 +74,7 @@ function download({ name, version, integrity }: Tarball, folder: string): string
     throw new Error(
       `The tests also run against pi 1.5.2, which is downloaded once with "npm pack ${name}@${version}". That failed, ` +
         "so the npm registry of your npm configuration probably cannot be reached. Mend that and run the tests again, " +
-        `or run the others only: npm test -- --project unit --project pi-0.87.1. npm said:\n${packed.error?.message ?? packed.stderr}`,
+        `or run the others only: npm test -- --project unit --project contract --project pi-0.87.1. npm said:\n${packed.error?.message ?? packed.stderr}`,
     );
   }
   const [{ filename }] = JSON.parse(packed.stdout) as [{ readonly filename: string }];

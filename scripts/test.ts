@@ -18,7 +18,7 @@ function needsDownloadedPi(): boolean {
     if (arg === "--project") return args[index + 1] ?? [];
     return arg.startsWith("--project=") ? arg.slice("--project=".length) : [];
   });
-  return projects.length === 0 || projects.some((project) => project !== "unit" && project !== "pi-0.87.1");
+  return projects.length === 0 || projects.some((project) => !["unit", "contract", "pi-0.87.1"].includes(project));
 }
 
 function runVitest(outcomesFile: string): Promise<number> {

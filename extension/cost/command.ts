@@ -4,7 +4,7 @@ import { phaseFacts } from "../../protocol/cost/report.ts";
 import type { Workbench } from "../context/optimisation/workbench.ts";
 import { AskRefused } from "../engine-port.ts";
 import { messageOf } from "../pi-types.ts";
-import type { CostDesk } from "./cost.ts";
+import type { CostDesk } from "./desk.ts";
 import type { CostOrders } from "./orders.ts";
 
 const usage =

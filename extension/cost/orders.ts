@@ -5,7 +5,8 @@ import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "../.
 import { isFields } from "../../protocol/cost/usage.ts";
 import type { Workbench } from "../context/optimisation/workbench.ts";
 import { AskRefused } from "../engine-port.ts";
-import { type CostDesk, hasPrices, unpriced } from "./cost.ts";
+import type { CostDesk } from "./desk.ts";
+import { hasPrices, unpriced } from "./prices.ts";
 
 /** What clients and the command `/cost` can have done. Each writes one entry. */
 export class CostOrders {

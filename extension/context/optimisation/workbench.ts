@@ -7,7 +7,7 @@ import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { RequestEntries } from "../map/request-entries.ts";
 import type { Recall } from "../recall/recall.ts";
 
-type PartName = keyof OptimisationConfig;
+export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
 
 /** What the parts of the optimisation share. */
@@ -63,6 +63,11 @@ export class PartStates {
     if (!enabled) return { enabled, state: "off", ...nothing };
     const state = reason === undefined ? "on" : "degraded";
     return { enabled, state, ...(reason === undefined ? {} : { reason }), ...this.#said(part, ctx) };
+  }
+
+  /** What a part counts, whether it is on or not. */
+  figures(part: PartName, ctx: ExtensionContext): PartReport["figures"] {
+    return this.#said(part, ctx).figures;
   }
 
   #said(part: PartName, ctx: ExtensionContext): ReturnType<Reporter> {

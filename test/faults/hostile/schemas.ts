@@ -22,6 +22,7 @@ interface Schema {
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
   readonly maximum?: number;
 }
 
@@ -130,7 +131,12 @@ function fitting(schema: Schema): fc.Arbitrary<unknown> {
     case "integer":
       return fc.integer({ min: schema.minimum ?? -1_000, max: schema.maximum ?? 2 ** 31 });
     case "number":
-      return fc.double({ min: schema.minimum ?? -1_000, max: schema.maximum ?? 1_000, noNaN: true });
+      return fc.double({
+        min: schema.exclusiveMinimum ?? schema.minimum ?? -1_000,
+        minExcluded: schema.exclusiveMinimum !== undefined,
+        max: schema.maximum ?? 1_000,
+        noNaN: true,
+      });
     case "boolean":
       return fc.boolean();
     case "null":

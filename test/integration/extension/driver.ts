@@ -21,7 +21,7 @@ import { type Fits, type PiProcess, RecordLog } from "./record-log.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const helperEntry = join(root, "extension", "index.ts");
-const lean = ["-ne", "-ns", "-np", "--no-themes", "-nc"];
+const lean = ["-ne", "-np", "--no-themes"];
 
 export interface PiOptions {
   readonly provider: ScriptedProvider;
@@ -48,6 +48,10 @@ export interface PiOptions {
   readonly flags?: readonly string[];
   /** What the parts go by. Default: none is on. */
   readonly parts?: PartsConfig;
+  /** Whether pi looks for context files and skills. Default false. */
+  readonly findsFiles?: boolean;
+  /** Writes files before pi starts. */
+  readonly furnish?: (at: { readonly directory: string; readonly cwd: string; readonly agentDir: string }) => void;
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -113,6 +117,7 @@ export class Pi implements AsyncDisposable {
     this.#sessionFile = this.makeSessionFile(randomUUID(), options.entries);
     this.#agentDir = agentDir;
     this.#options = options;
+    options.furnish?.({ directory, cwd: this.cwd, agentDir: agentDir.path });
     ({ child: this.#child, log: this.#log } = this.#spawn());
   }
 
@@ -127,6 +132,11 @@ export class Pi implements AsyncDisposable {
 
   get spillDirectory(): string {
     return join(this.directory, "spill");
+  }
+
+  /** pi's directory of configuration. */
+  get agentDir(): string {
+    return this.#agentDir.path;
   }
 
   get sessionFile(): string {
@@ -166,6 +176,7 @@ export class Pi implements AsyncDisposable {
       entry = helperEntry,
       isConfigured = true,
       isEphemeral = false,
+      findsFiles = false,
       contextWithinMs,
       optimisation,
       parts = optimisation === undefined ? undefined : this.partsOf(optimisation),
@@ -180,16 +191,20 @@ export class Pi implements AsyncDisposable {
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...flags, ...extensions, ...session], {
-      cwd: this.cwd,
-      env: {
-        ...process.env,
-        ...this.#agentDir.env,
-        ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
-        ...env,
+    const child = spawn(
+      process.execPath,
+      [cli, "--mode", "rpc", ...lean, ...(findsFiles ? [] : ["-ns", "-nc"]), ...flags, ...extensions, ...session],
+      {
+        cwd: this.cwd,
+        env: {
+          ...process.env,
+          ...this.#agentDir.env,
+          ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
+          ...env,
+        },
+        stdio: ["pipe", "pipe", "pipe"],
       },
-      stdio: ["pipe", "pipe", "pipe"],
-    });
+    );
     return { child, log: new RecordLog(child, statusKey) };
   }
 

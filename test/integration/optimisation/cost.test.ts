@@ -37,7 +37,14 @@ class RandomRun {
       const act = all[Math.floor(this.#random() * (all.length + 2))] ?? (at % 2 === 0 ? this.#branched : this.#marked);
       await act.call(this);
     }
-    for (const act of [this.#retried, this.#aborted, this.#truncated, this.#compacted, this.#branched]) {
+    for (const act of [
+      this.#delegated,
+      this.#retried,
+      this.#aborted,
+      this.#truncated,
+      this.#compacted,
+      this.#branched,
+    ]) {
       await act.call(this);
     }
   }
@@ -158,19 +165,45 @@ test.for(seeds)(
     expect(Math.abs(usd - stats.cost)).toBeLessThan(1e-9);
     expect(told.at(-1)?.event).toMatchObject({ label: "the end", cumulativeCost: stats.cost });
 
+    const entries = readFileSync(pi.sessionFile, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as FileEntry);
     const fold = new CostFold();
-    for (const line of readFileSync(pi.sessionFile, "utf8").split("\n")) if (line !== "") fold.add(JSON.parse(line));
+    for (const entry of entries) fold.add(entry);
     expect(fold.whole.total.cost.total).toBe(stats.cost);
-    expect(Object.keys(fold.whole.bySource()).sort()).toEqual([
-      "assistant",
-      "branch_summary",
-      "cache_warm",
-      "compaction",
-      "discarded",
-      "tool",
-    ]);
+    const bySource = fold.whole.bySource();
+    const sources = ["assistant", "branch_summary", "cache_warm", "compaction", "discarded", "tool"];
+    expect(Object.keys(bySource).sort()).toEqual(sources);
+    // What pi tries again it takes out, whether it failed or was cut off.
+    const takenOut = new Set(
+      entries.flatMap(({ type, targetId, replacement }) =>
+        type === "context_edit" && replacement === null ? [targetId] : [],
+      ),
+    );
+    const attempts = entries.filter(({ message }) => message?.role === "assistant");
+    const lost = attempts.filter(
+      ({ id, message }) => takenOut.has(id) || message?.stopReason === "error" || message?.stopReason === "aborted",
+    );
+    expect(lost.map(({ message }) => message?.stopReason)).toEqual(
+      expect.arrayContaining(["error", "aborted", "length"]),
+    );
+    const output = lost.reduce((sum, { message }) => sum + (message?.usage.output ?? 0), 0);
+    expect(bySource["discarded"]?.output).toBe(output);
   },
 );
+
+interface FileEntry {
+  readonly type: string;
+  readonly id?: string;
+  readonly targetId?: string;
+  readonly replacement?: unknown;
+  readonly message?: {
+    readonly role: string;
+    readonly stopReason?: string;
+    readonly usage: { readonly output: number };
+  };
+}
 
 function sumOf(checkpoints: readonly Checkpoint[]): Stats["tokens"] {
   const sum = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };

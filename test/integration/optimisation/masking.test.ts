@@ -66,7 +66,7 @@ test("counting user turns never masks an autonomous run: one message and 60 call
   expect(provider.requests.slice(-1).some(hasImage)).toBe(true);
   const prompt = entriesOf(pi).findLast(({ message }) => message?.role === "user");
   await pi.rpc({ type: "fork", entryId: prompt?.id });
-  expect(await model.recall("r001")).toContain(output("picture"));
+  expect(await model.recall("r009")).toBe(output("n8"));
   expect(await model.recall("r099")).toBe("r099 is not available here.");
 });
 
