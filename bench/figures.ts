@@ -12,6 +12,7 @@ import { httpRequests } from "./figures/http-requests.ts";
 import { manySessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
+import { optimisation } from "./figures/optimisation.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
@@ -54,6 +55,7 @@ export const figures = {
   replay,
   "command-start": commandStart,
   context: contextCost,
+  optimisation,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

@@ -8,11 +8,12 @@ import { run } from "./lib/run.ts";
 
 const usage = `Measures the built daemon against plain readers of the same children, in ratios within one run.
 
-usage: npm run bench -- [NAME…] [--json] [--repetitions N] [--dist DIRECTORY]
+usage: npm run bench -- [NAME…] [--json] [--repetitions N] [--dist DIRECTORY] [--pi VERSION]
 
   --json             print one JSON document
   --repetitions N    values for each row (default: as each figure says)
   --dist DIRECTORY   measure this build, and build nothing
+  --pi VERSION       for figures of one pi: another than the newest
 
 ${Object.entries(figures)
   .map(([name, { title }]) => `  ${name.padEnd(16)} ${title}`)
@@ -30,6 +31,7 @@ function argumentsOf() {
         help: { type: "boolean" },
         repetitions: { type: "string" },
         dist: { type: "string" },
+        pi: { type: "string" },
       },
     });
   } catch (error) {
@@ -80,6 +82,7 @@ if (values.help === true) {
 }
 if (values.repetitions !== undefined && !/^[1-9]\d{0,3}$/.test(values.repetitions))
   fail("--repetitions takes a number from 1 on.");
+if (values.pi !== undefined) process.env["PI_RPCD_BENCH_PI"] = values.pi;
 const unknown = positionals.find((name) => !isFigureName(name));
 if (unknown !== undefined) fail(`There is no figure "${unknown}".\n\n${usage}`);
 const wanted = positionals.length > 0 ? positionals : Object.keys(figures);

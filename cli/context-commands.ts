@@ -4,15 +4,15 @@ import { help, noStart, stateDir } from "./common-options.ts";
 /** The commands about conversations that come from elsewhere, or are given away. */
 export const contextCommands = {
   context: {
-    summary: "Gives a new session a past, shows what one comes to, and takes one out of a session.",
+    summary: "Gives a new session a past, takes one out of a session, and shows what one is made of.",
     description:
-      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or another session with any of its options; without them, what the session itself was given. `export` prints a session, or a session file of pi's, as a document.",
+      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or another session with any of its options; without them, what the session itself was given. `export` prints a session, or a session file of pi's, as a document. `show` says what a session's next request is made of, what parts of the optimisation have saved and masked, and what has broken the provider's cache.",
     arguments: [
-      { name: "ACTION", choices: ["inspect", "export", "import"], description: "What to do." },
+      { name: "ACTION", choices: ["inspect", "export", "import", "show"], description: "What to do." },
       {
         name: "SOURCE",
         description:
-          "A session (an id, 4 or more characters of its start or its end, or `last`) or a file: with inspect and import a document, - is stdin; with export a session file of pi's.",
+          "A session (an id, 4 or more characters of its start or its end, or `last`) or a file: with inspect and import a document, - is stdin; with export a session file of pi's. show takes sessions only.",
       },
     ],
     options: {
@@ -91,7 +91,7 @@ export const contextCommands = {
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: what inspect has found; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}.",
+          "Prints one JSON document: what inspect has found; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show what `optimisation/inspect` says, with sessionId and cache (what `cache/report` says, or null).",
       },
       help,
     },
@@ -100,6 +100,7 @@ export const contextCommands = {
       "pi-rpcd context import conversation.json --cwd ~/project --max-tokens 50000",
       "pi-rpcd context export last --output conversation.json",
       "pi-rpcd context import last --model openai/gpt-6",
+      "pi-rpcd context show last",
     ],
     exitCodes: [0, 1, 2, 3, 130],
   },

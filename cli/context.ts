@@ -4,6 +4,7 @@ import type { Params, Result } from "../protocol/methods.ts";
 import type { Invocation } from "./command-spec.ts";
 import { type ContextDaemon, openDaemon, sourceOf } from "./context-daemon.ts";
 import { writeDocument } from "./context-file.ts";
+import { showContext } from "./context-show.ts";
 import { exportLines, importLines, inspectLines } from "./context-text.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -11,7 +12,7 @@ import { wholeNumber } from "./values.ts";
 
 type Context = Invocation<"context">;
 type Options = Context["options"];
-type Action = "inspect" | "export" | "import";
+type Action = "inspect" | "export" | "import" | "show";
 
 /** Which option is for what; the others are for all. */
 const actionsOf: ReadonlyMap<keyof Options, readonly Action[]> = new Map([
@@ -28,7 +29,7 @@ function forDocuments(option: keyof Options): readonly [keyof Options, readonly 
   return [option, ["inspect", "import"]];
 }
 
-/** Inspects a context, makes a session of one, or exports one. */
+/** Inspects a context, makes a session of one, exports one, or shows what a session's is made of. */
 export async function context(invocation: Context): Promise<number> {
   const { options } = invocation;
   const [action = "inspect", word = ""] = invocation.arguments as readonly [Action?, string?];
@@ -36,6 +37,7 @@ export async function context(invocation: Context): Promise<number> {
     if (options[option] === undefined || actions.includes(action)) continue;
     throw new UsageError(`--${option} is for ${actions.join(" and ")}.`, "context");
   }
+  if (action === "show") return await showContext(await openDaemon(invocation), word, invocation.output);
   const act = { inspect, export: exportContext, import: importContext }[action];
   const make = action === "export" ? undefined : contextOf(options);
   return await act(await openDaemon(invocation), { invocation, word, context: make ?? {} });

@@ -28,8 +28,16 @@ export interface Row {
   readonly goal?: Goal;
 }
 
+/** Numbers that are read side by side. Texts stand left, numbers right. */
+export interface Table {
+  readonly title: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | number)[])[];
+}
+
 export interface Measured {
   readonly rows: readonly Row[];
+  readonly tables?: readonly Table[];
   /** What the reader has to know beside the numbers. */
   readonly notes: readonly string[];
 }

@@ -24,6 +24,14 @@ export function realPis(): readonly RealPi[] {
   return known.filter(({ path }) => existsSync(path));
 }
 
+/** The pi of the option `--pi`, else the newest. */
+export function chosenPi(): RealPi {
+  const wanted = process.env["PI_RPCD_BENCH_PI"];
+  const chosen = wanted === undefined ? realPis().at(-1) : realPis().find(({ version }) => version === wanted);
+  if (chosen === undefined) throw new Error(`There is no pi ${wanted ?? ""} here; "npm test" gets the newest once.`);
+  return chosen;
+}
+
 /** A model that answers as the script says, and pi's environment that leads to it and to nothing else. */
 export interface ScriptedModel {
   readonly provider: ScriptedProvider;

@@ -1,4 +1,4 @@
-import type { Goal, Measured, Row, Unit } from "./figure.ts";
+import type { Goal, Measured, Row, Table, Unit } from "./figure.ts";
 import { median } from "./statistics.ts";
 
 export type Verdict = "stretch reached" | "reached" | "missed";
@@ -15,11 +15,12 @@ export interface ReportedFigure {
   readonly name: string;
   readonly title: string;
   readonly rows: readonly ReportedRow[];
+  readonly tables: readonly Table[];
   readonly notes: readonly string[];
 }
 
-export function report(name: string, title: string, { rows, notes }: Measured): ReportedFigure {
-  return { name, title, rows: rows.map(reportRow), notes };
+export function report(name: string, title: string, { rows, tables = [], notes }: Measured): ReportedFigure {
+  return { name, title, rows: rows.map(reportRow), tables, notes };
 }
 
 function reportRow(row: Row): ReportedRow {
@@ -40,14 +41,29 @@ function verdict(value: number, { sense, target, stretch }: Goal): Verdict {
 }
 
 /** A figure as text: a line for each row, with minimum, median and maximum of its repetitions. */
-export function format({ name, title, rows, notes }: ReportedFigure): string {
+export function format({ name, title, rows, tables, notes }: ReportedFigure): string {
   const width = Math.max(...rows.map((row) => row.name.length));
   const lines = rows.map((row) => {
     const values = [row.min, row.median, row.max].map((value) => number(value, row.unit).padStart(9)).join(" ");
     return `  ${row.name.padEnd(width)} ${values} ${row.unit.padEnd(5)} ${goalText(row)}`.trimEnd();
   });
   const head = `  ${"".padEnd(width)} ${["min", "median", "max"].map((word) => word.padStart(9)).join(" ")}`;
-  return [`${name}: ${title}`, head, ...lines, ...notes.map((note) => `  (${note})`), ""].join("\n");
+  const values = rows.length === 0 ? [] : [head, ...lines];
+  const said = notes.map((note) => `  (${note})`);
+  return [`${name}: ${title}`, ...values, ...tables.flatMap(tableLines), ...said, ""].join("\n");
+}
+
+function tableLines({ title, columns, rows }: Table): readonly string[] {
+  const digits = columns.map((_, at) => (rows.every((row) => Number.isInteger(row[at])) ? 0 : 3));
+  const cell = (value: string | number, at: number): string =>
+    typeof value === "string" ? value : value.toFixed(digits[at] ?? 0);
+  const cells = [columns, ...rows.map((row) => row.map(cell))];
+  const widths = columns.map((_, at) => Math.max(...cells.map((row) => row[at]?.length ?? 0)));
+  const isText = columns.map((_, at) => typeof rows[0]?.[at] === "string");
+  const lines = cells.map((row) =>
+    row.map((cell, at) => (isText[at] ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join("  "),
+  );
+  return [`  ${title}`, ...lines.map((line) => `    ${line}`.trimEnd())];
 }
 
 function goalText({ goal, unit, verdict: outcome }: ReportedRow): string {

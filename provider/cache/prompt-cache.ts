@@ -6,8 +6,8 @@ import { loadVocabulary, type Vocabulary, type VocabularyName } from "./vocabula
 
 /** How the provider keeps the beginnings of prompts, as real services do. */
 export interface PromptCacheOptions {
-  /** Milliseconds, on any clock that does not go back. Default: the system's. */
-  readonly now?: () => number;
+  /** When a request came, in milliseconds, on any clock that does not go back for a model. Default: the system's now. */
+  readonly now?: (request: LogEntry) => number;
   /** How long a beginning is kept behind its last use, in milliseconds. Default 300 000. */
   readonly lifetimeMs?: number;
   /** Shorter beginnings are not kept. Tokens. Default 1 024. */
@@ -24,6 +24,12 @@ const stepTokens = 128;
 const imageTokens = 1_200;
 /** Kept beginnings; behind them the ones that were used longest ago are given up. */
 const maxKept = 200_000;
+
+interface Arrival {
+  /** Whose beginnings: of one model. */
+  readonly scope: string;
+  readonly nowMs: number;
+}
 
 /** The tokens of a request that were read, and how many of its first are kept already or are now. */
 interface Reading {
@@ -57,9 +63,9 @@ export class PromptCache {
     this.#vocabulary ??= loadVocabulary(this.#options.vocabulary);
     const vocabulary = await this.#vocabulary;
     const blocks = readingOf(request).map((block) => ({ block, tokens: tokensOf(block, vocabulary) }));
-    const scope = `${request.api} ${request.model ?? ""}`;
+    const at = { scope: `${request.api} ${request.model ?? ""}`, nowMs: this.#options.now(request) };
     const { tokens, ...cache } =
-      request.api === "anthropic" ? this.#readToMarks(scope, blocks) : this.#readInSteps(scope, blocks);
+      request.api === "anthropic" ? this.#readToMarks(at, blocks) : this.#readInSteps(at, blocks);
     return {
       ...cache,
       inputTokens: tokens - cache.cacheReadTokens - cache.cacheWriteTokens,
@@ -68,7 +74,7 @@ export class PromptCache {
     };
   }
 
-  #readToMarks(scope: string, blocks: readonly CountedBlock[]): Reading {
+  #readToMarks({ scope, nowMs }: Arrival, blocks: readonly CountedBlock[]): Reading {
     let key = scope;
     let tokens = 0;
     const places = blocks.map(({ block, tokens: counted }) => {
@@ -79,40 +85,40 @@ export class PromptCache {
     const marks = places.flatMap(({ mark }, at) => (mark === undefined ? [] : [at]));
     const { leastTokens, lookbackBlocks, lifetimeMs } = this.#options;
     const found = marks.flatMap((mark) =>
-      places.slice(Math.max(0, mark - lookbackBlocks + 1), mark + 1).filter((place) => this.#isKept(place.key)),
+      places.slice(Math.max(0, mark - lookbackBlocks + 1), mark + 1).filter((place) => this.#isKept(place.key, nowMs)),
     );
     const read = found.reduce((longest, place) => (place.tokens > longest.tokens ? place : longest), noPlace);
     let marked = 0;
     for (const place of [read, ...marks.flatMap((at) => places[at] ?? [])]) {
       if (place.tokens < leastTokens) continue;
       marked = Math.max(marked, place.tokens);
-      this.#keep(place.key, place.mark === "hour" ? hourMs : lifetimeMs);
+      this.#keep(place.key, nowMs + (place.mark === "hour" ? hourMs : lifetimeMs));
     }
     return { tokens, cacheReadTokens: read.tokens, cacheWriteTokens: marked - read.tokens };
   }
 
-  #readInSteps(scope: string, blocks: readonly CountedBlock[]): Reading {
+  #readInSteps({ scope, nowMs }: Arrival, blocks: readonly CountedBlock[]): Reading {
     const all = blocks.flatMap(({ tokens }) => tokens);
     let key = scope;
     let cacheReadTokens = 0;
     let isKnown = true;
     for (let end = stepTokens; end <= all.length; end += stepTokens) {
       key = digest(`${key}\n${all.slice(end - stepTokens, end).join()}`);
-      isKnown &&= this.#isKept(key);
+      isKnown &&= this.#isKept(key, nowMs);
       if (isKnown && end >= this.#options.leastTokens) cacheReadTokens = end;
-      if (all.length >= this.#options.leastTokens) this.#keep(key, this.#options.lifetimeMs);
+      if (all.length >= this.#options.leastTokens) this.#keep(key, nowMs + this.#options.lifetimeMs);
     }
     return { tokens: all.length, cacheReadTokens, cacheWriteTokens: 0 };
   }
 
-  #isKept(key: string): boolean {
-    return (this.#kept.get(key) ?? 0) > this.#options.now();
+  #isKept(key: string, nowMs: number): boolean {
+    return (this.#kept.get(key) ?? 0) > nowMs;
   }
 
-  #keep(key: string, lifetimeMs: number): void {
-    const until = Math.max(this.#kept.get(key) ?? 0, this.#options.now() + lifetimeMs);
+  #keep(key: string, untilMs: number): void {
+    const longest = Math.max(this.#kept.get(key) ?? 0, untilMs);
     this.#kept.delete(key);
-    this.#kept.set(key, until);
+    this.#kept.set(key, longest);
     if (this.#kept.size <= maxKept) return;
     const [oldest] = this.#kept.keys();
     if (oldest !== undefined) this.#kept.delete(oldest);

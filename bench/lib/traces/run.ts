@@ -1,0 +1,73 @@
+import { join } from "node:path";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import type { ScriptedName } from "../../../provider/agent-dir.ts";
+import { startDaemonUnderTest } from "../daemon-under-test.ts";
+import type { Resources, Setting } from "../figure.ts";
+import { RawClient } from "../raw-client.ts";
+import { type RealPi, scriptModel } from "../real-pi.ts";
+import { makeTrace } from "./make.ts";
+import { traceExtension, writeTraceProject, writeTraceSkills } from "./project.ts";
+import { type Spending, TraceScript } from "./script.ts";
+import type { Prices } from "./spending.ts";
+import type { Trace, TraceName } from "./trace.ts";
+
+export interface TraceRun {
+  readonly trace: TraceName;
+  /** The model's id. No other run of the stage has it. */
+  readonly id: string;
+  readonly provider: ScriptedName;
+  readonly optimisation: OptimisationOptions | undefined;
+}
+
+export interface TraceStage {
+  /** Leads a new session through the trace. Throws when the conversation did not go as the trace says. */
+  run(run: TraceRun): Promise<Spending>;
+}
+
+/** A daemon, and a model for each run, so that none reads what another has left in the provider's cache. */
+export async function startTraceStage(
+  pi: RealPi,
+  models: ReadonlyMap<string, Prices>,
+  setting: Setting,
+  resources: Resources,
+): Promise<TraceStage> {
+  const script = new TraceScript();
+  const { env } = await scriptModel(
+    setting,
+    resources,
+    // Nobody looks at requests that have ended, and they are long.
+    { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
+    { models: [...models].map(([id, cost]) => ({ id, cost })), defaultProvider: "scripted-anthropic" },
+  );
+  writeTraceSkills(String(env["PI_CODING_AGENT_DIR"]));
+  const daemon = await startDaemonUnderTest(setting, resources, { pi: pi.path, env });
+  const client = await RawClient.open(daemon, "unix", resources);
+  const projects = new Map<TraceName, { trace: Trace; cwd: string }>();
+  const projectOf = (name: TraceName): { trace: Trace; cwd: string } => {
+    const made = projects.get(name);
+    if (made !== undefined) return made;
+    const trace = makeTrace(name);
+    const project = { trace, cwd: writeTraceProject(trace, join(setting.directory, `${pi.version}-${name}`)) };
+    projects.set(name, project);
+    return project;
+  };
+  return {
+    run: async ({ trace: name, id, provider, optimisation }) => {
+      const { trace, cwd } = projectOf(name);
+      script.begin(id, trace);
+      const { sessionId } = await client.request("session/create", {
+        ...{ cwd, model: `${provider}/${id}`, extensions: [traceExtension] },
+        ...(optimisation !== undefined && { optimisation }),
+      });
+      for (const { text } of trace.prompts) {
+        await client.request("session/prompt", { sessionId, text });
+        await client.request("session/waitForIdle", { sessionId });
+      }
+      await client.request("session/close", { sessionId });
+      const spending = script.spending(id);
+      if (spending.leftOver > 0)
+        throw new Error(`${id}: ${spending.leftOver} answers of the trace were not asked for.`);
+      return spending;
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import type { LogEntry } from "../../../provider/log.ts";
+import { type AnswerReply, answer, call, type Reply, type ToolCall, type Usage } from "../../../provider/reply.ts";
+import { Random } from "../../../test/soak/random.ts";
+import type { Trace, TraceCall, TraceTurn } from "./trace.ts";
+import { prose } from "./words.ts";
+
+/** What was sent in the requests of one run. */
+export interface Spending {
+  readonly requests: readonly Usage[];
+  /** Summaries, which pi or a part of ours asked for. */
+  readonly summaries: readonly Usage[];
+  /** Answers of the trace that were never asked for. */
+  readonly leftOver: number;
+}
+
+interface Run {
+  readonly trace: Trace;
+  readonly turns: TraceTurn[];
+  readonly requests: Usage[];
+  readonly summaries: Usage[];
+  readonly searched: Set<string>;
+  readonly described: Set<string>;
+  /** Calls that the last answer had run by another tool. */
+  executed: readonly TraceCall[];
+  /** Calls so far. Their ids are the same in each run, since they are sent too. */
+  calls: number;
+  timeMs: number;
+}
+
+/** The model of all traces: it knows by a request's model which run it belongs to. */
+export class TraceScript {
+  readonly #runs = new Map<string, Run>();
+
+  /** The requests to this model are those of the trace from now on. */
+  begin(model: string, trace: Trace): void {
+    this.#runs.set(model, {
+      ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), requests: [], summaries: [], timeMs: 0 },
+      ...{ searched: new Set<string>(), described: new Set<string>(), executed: [], calls: 0 },
+    });
+  }
+
+  spending(model: string): Spending {
+    const { requests, summaries, turns } = this.#runOf(model);
+    return { requests, summaries, leftOver: turns.length };
+  }
+
+  /** For the provider: when a request was sent by the trace's own clock. */
+  readonly now = ({ headers, model = "" }: LogEntry): number => {
+    const run = this.#runOf(model);
+    // Requests that an extension makes by itself say nothing of time.
+    run.timeMs = Math.max(run.timeMs, Number(headers["x-trace-time"] ?? 0));
+    return run.timeMs;
+  };
+
+  /** For the provider: what the model answers. */
+  readonly answer = (request: LogEntry): Reply => {
+    const run = this.#runOf(request.model ?? "");
+    const isSummary = request.toolNames.length === 0;
+    void request.ended.then(() => {
+      if (request.usage !== undefined) (isSummary ? run.summaries : run.requests).push(request.usage);
+    });
+    return isSummary ? answer(prose(new Random(5), 2_500)) : identified(run, next(run, request.toolNames));
+  };
+
+  #runOf(model: string): Run {
+    const run = this.#runs.get(model);
+    if (run === undefined) throw new Error(`No run has the model "${model}".`);
+    return run;
+  }
+}
+
+function identified(run: Run, reply: AnswerReply): AnswerReply {
+  const parts = reply.parts.map((part) => {
+    if (part.kind !== "toolCall") return part;
+    run.calls += 1;
+    return { ...part, id: `toolu_${String(run.calls).padStart(6, "0")}` };
+  });
+  return { ...reply, parts };
+}
+
+function next(run: Run, declared: readonly string[]): AnswerReply {
+  // What could not be run for the model was declared instead, and is called by its own name now.
+  const again = run.executed.filter(({ tool }) => declared.includes(tool));
+  run.executed = [];
+  if (again.length > 0) return answer("It is declared now.", ...again.map(({ tool, args }) => call(tool, args)));
+  const [turn] = run.turns;
+  if (turn === undefined) return answer("There is nothing left of the trace.");
+  const hidden = turn.calls.filter(({ tool }) => !declared.includes(tool));
+  const found = looksFor(run, hidden, declared);
+  if (found !== undefined) return found;
+  run.turns.shift();
+  run.executed = hidden;
+  const calls = turn.calls.map((one) =>
+    hidden.includes(one) ? call("execute_tool", { id: one.tool, params: one.args }) : call(one.tool, one.args),
+  );
+  return answer(turn.text, ...calls);
+}
+
+/** A model finds a tool that it was not told of, and reads how it is called, before it calls it for the first time. */
+function looksFor(run: Run, hidden: readonly TraceCall[], declared: readonly string[]): AnswerReply | undefined {
+  if (hidden.length === 0) return undefined;
+  const search = ["search_tools", "tool_search"].find((name) => declared.includes(name));
+  if (search === undefined) throw new Error(`The request does not declare ${hidden[0]?.tool}, and has no search.`);
+  const unknown = hidden.filter(({ tool }) => !run.searched.has(tool));
+  if (unknown.length > 0) {
+    for (const { tool } of unknown) run.searched.add(tool);
+    return answer("Is there a tool for it?", ...unknown.map((one) => searchFor(search, one, run.trace)));
+  }
+  const ids = hidden.map(({ tool }) => tool).filter((tool) => !run.described.has(tool));
+  if (ids.length === 0 || !declared.includes("describe_tools")) return undefined;
+  for (const id of ids) run.described.add(id);
+  return answer("How is it called?", call("describe_tools", { ids }));
+}
+
+function searchFor(search: string, { tool }: TraceCall, trace: Trace): ToolCall {
+  const described = trace.tools.find(({ name }) => name === tool)?.description ?? tool;
+  return call(search, { query: described.split(" ").slice(0, 12).join(" ") });
+}

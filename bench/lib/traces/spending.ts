@@ -1,0 +1,68 @@
+import type { Usage } from "../../../provider/reply.ts";
+import type { Spending } from "./script.ts";
+
+/** USD for a million tokens. */
+export interface Prices {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
+/** What a run has cost, with the summaries that were made in it. */
+export interface Bill {
+  readonly requests: number;
+  readonly summaries: number;
+  /** Of all requests: read, written to the cache, or neither. */
+  readonly tokensSent: number;
+  readonly usd: number;
+  /** Of that, for what was written to the cache. */
+  readonly writeUsd: number;
+  /** Read from the cache, of all that was sent. */
+  readonly hitRate: number;
+  /** Requests that read less than the one before had left in the cache. */
+  readonly breaks: number;
+  readonly missedTokens: number;
+}
+
+/** Smaller losses are a service's own steps. */
+const noiseTokens = 1_024;
+
+export function billOf({ requests, summaries }: Spending, prices: Prices): Bill {
+  const all = [...requests, ...summaries];
+  const sum = (of: (usage: Usage) => number): number => all.reduce((total, usage) => total + of(usage), 0);
+  const price = (tokens: number, each: number): number => (tokens * each) / 1_000_000;
+  const tokensSent = sum(sentIn);
+  const written = sum(({ cacheWriteTokens }) => cacheWriteTokens);
+  const writeUsd = price(written, prices.cacheWrite);
+  const read = sum(({ cacheReadTokens }) => cacheReadTokens);
+  const missed = requests.flatMap((usage, at) => {
+    const before = requests[at - 1];
+    const kept = before === undefined ? 0 : Math.min(sentIn(before), sentIn(usage));
+    return kept - usage.cacheReadTokens > noiseTokens ? [kept - usage.cacheReadTokens] : [];
+  });
+  return {
+    requests: requests.length,
+    summaries: summaries.length,
+    tokensSent,
+    writeUsd,
+    usd:
+      writeUsd +
+      price(read, prices.cacheRead) +
+      price(
+        sum(({ inputTokens }) => inputTokens),
+        prices.input,
+      ) +
+      price(
+        sum(({ outputTokens }) => outputTokens),
+        prices.output,
+      ),
+    hitRate: read / tokensSent,
+    breaks: missed.length,
+    missedTokens: missed.reduce((total, tokens) => total + tokens, 0),
+  };
+}
+
+function sentIn({ inputTokens, cacheReadTokens, cacheWriteTokens }: Usage): number {
+  return inputTokens + cacheReadTokens + cacheWriteTokens;
+}

@@ -1,0 +1,170 @@
+import { WireError } from "../protocol/errors.ts";
+import type { Result } from "../protocol/methods.ts";
+import type { ContextDaemon } from "./context-daemon.ts";
+import { exitCodes } from "./exit-codes.ts";
+import type { Output, Style } from "./output.ts";
+import { chooseSession } from "./session-argument.ts";
+import { oneLine, table } from "./text.ts";
+
+type Inspected = Result<"optimisation/inspect">;
+type CacheReport = Result<"cache/report">;
+
+/** Shows what fills a session's window, what has left it, and what has broken the provider's cache. */
+export async function showContext(daemon: ContextDaemon, word: string, output: Output): Promise<number> {
+  const { sessions } = await daemon.call("session/list", {});
+  const sessionId = chooseSession(sessions, word);
+  const found = await daemon.call("optimisation/inspect", { sessionId });
+  const cache = await cacheOf(daemon, sessionId, found);
+  if (output.json) {
+    output.document({ sessionId, ...found, cache: cache ?? null });
+    return exitCodes.done;
+  }
+  for (const line of showLines(found, cache, output)) output.print(line);
+  return exitCodes.done;
+}
+
+/** Where the part is off, nobody has looked. */
+async function cacheOf(
+  daemon: ContextDaemon,
+  sessionId: string,
+  { parts }: Inspected,
+): Promise<CacheReport | undefined> {
+  if (parts["cache"]?.enabled !== true) return undefined;
+  try {
+    return await daemon.call("cache/report", { sessionId });
+  } catch (error) {
+    if (error instanceof WireError && error.kind === "unsupported_by_pi") return undefined;
+    throw error;
+  }
+}
+
+type Painter = Pick<Output, "paint" | "columns">;
+
+/** The same for a person: a bar for each kind of content where a terminal is wide enough, then a paragraph for each question. */
+export function showLines(found: Inspected, cache: CacheReport | undefined, painter: Painter): readonly string[] {
+  return [
+    ...windowLines(found.window, painter),
+    "",
+    ...partLines(found, painter),
+    "",
+    ...maskedLines(found, painter),
+    "",
+    ...cacheLines(cache, painter),
+  ];
+}
+
+const colours: Readonly<Record<string, Style>> = {
+  system: "magenta",
+  tools: "magenta",
+  user: "green",
+  assistant: "cyan",
+  toolResults: "yellow",
+  bash: "yellow",
+};
+
+function windowLines({ tokens, used, byKind }: Inspected["window"], painter: Painter): readonly string[] {
+  const size = tokens === null ? `${count(used)} tokens` : `${count(used)} of ${count(tokens)} tokens`;
+  const share = tokens === null ? "" : ` (${percent(used / tokens)})`;
+  const kinds = Object.entries(byKind)
+    .filter(([, part]) => part > 0)
+    .sort(([, a], [, b]) => b - a);
+  const greatest = kinds[0]?.[1] ?? 1;
+  const all = kinds.reduce((sum, [, part]) => sum + part, 0);
+  const rows = table(
+    kinds.map(([kind, part]) => ["", oneLine(kind), count(part).padStart(9), percent(part / all).padStart(5), ""]),
+  );
+  const room = barRoom(painter.columns, Math.max(0, ...rows.map((row) => row.length)));
+  const lines = rows.map((row, at) => {
+    const [kind = "", part = 0] = kinds[at] ?? [];
+    const bar =
+      room === 0 ? "" : `  ${painter.paint(colours[kind] ?? "dim", "█".repeat(barLength(part, greatest, room)))}`;
+    return row + bar;
+  });
+  return [painter.paint("bold", `The next request has about ${size}${share}:`), ...lines];
+}
+
+/** Columns for bars: none in a pipe, or where they could say nothing. */
+function barRoom(columns: number | undefined, taken: number): number {
+  const room = Math.min(48, (columns ?? 0) - taken - 2);
+  return room < 8 ? 0 : room;
+}
+
+function barLength(size: number, greatest: number, room: number): number {
+  return Math.max(1, Math.round((size / greatest) * room));
+}
+
+function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
+  const on = Object.entries(parts).filter(([, { enabled }]) => enabled);
+  if (on.length === 0) {
+    return [
+      "No part of the optimisation is on. A session created with the profile lean, or the method",
+      'optimisation/configure with the part\'s name, as {"masking": {"enabled": true}}, turns parts on.',
+    ];
+  }
+  const rows = on.map(([name, { state, savedTokens, savedUsd, spentTokens, spentUsd, reason }]) => [
+    ...["", name, state],
+    `saved ${count(savedTokens)} tokens${usd(savedUsd)}`,
+    `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${usd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
+  ]);
+  return [
+    painter.paint("bold", "Parts that are on, and tokens that later requests had less for them:"),
+    ...table(rows),
+  ];
+}
+
+const shownMasked = 10;
+
+function maskedLines({ window: { masked }, parts }: Inspected, painter: Painter): readonly string[] {
+  if (masked.length === 0) {
+    const isOn = parts["masking"]?.enabled === true || parts["toolResults"]?.enabled === true;
+    return [
+      isOn
+        ? "Nothing was masked or cut yet."
+        : "Nothing is masked or cut: the parts masking and toolResults, which do that, are off.",
+    ];
+  }
+  const tokens = masked.reduce((sum, one) => sum + one.tokens, 0);
+  const rows = masked
+    .slice(-shownMasked)
+    .map((one) => ["", one.recallId, one.tool, count(one.tokens).padStart(9), one.part].map(oneLineOr));
+  const head = `Masked or cut: ${masked.length} ${masked.length === 1 ? "result" : "results"}, about ${count(tokens)} tokens. The newest:`;
+  return [painter.paint("bold", head), ...table(rows, painter.columns)];
+}
+
+/** The spaces of a number that stands right stay. */
+function oneLineOr(text: string): string {
+  return /^ *[\d,]+$/.test(text) ? text : oneLine(text);
+}
+
+function cacheLines(report: CacheReport | undefined, painter: Painter): readonly string[] {
+  if (report === undefined) {
+    return ["What breaks the provider's cache is not looked at: the part cache is off."];
+  }
+  const { requests, hitRate, causes, volatile } = report;
+  if (hitRate === null) return ["The provider has not said yet what it reads from its cache."];
+  const head = `The provider read ${percent(hitRate)} of all input from its cache, in ${count(requests)} ${requests === 1 ? "request" : "requests"}.`;
+  const broken = Object.entries(causes).sort(
+    ([, a], [, b]) => b.missedUsd - a.missedUsd || b.missedTokens - a.missedTokens,
+  );
+  const rows = broken.map(([cause, { count: times, missedTokens, missedUsd }]) => [
+    ...["", oneLine(cause), `${count(times)} x`.padStart(6), `${count(missedTokens)} tokens`.padStart(16)],
+    usd(missedUsd, "").trim(),
+  ]);
+  return [
+    painter.paint("bold", rows.length === 0 ? `${head} Nothing has broken it.` : `${head} What has broken it:`),
+    ...table(rows, painter.columns),
+    ...volatile.map((section) => oneLine(`The text of ${section} varies from request to request.`)),
+  ];
+}
+
+function count(number: number): string {
+  return Math.round(number).toLocaleString("en-US");
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+function usd(amount: number, before = ", "): string {
+  return amount > 0 ? `${before}${amount.toFixed(amount < 1 ? 4 : 2)} USD` : "";
+}

@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import type { ContextDaemon } from "../../../cli/context-daemon.ts";
+import { showContext, showLines } from "../../../cli/context-show.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { MethodName, Result } from "../../../protocol/methods.ts";
+import { memoryOutput } from "./memory-output.ts";
+
+type Inspected = Result<"optimisation/inspect">;
+type Cache = Result<"cache/report">;
+
+const sessionId = "0199c2a4-7c1e-7f6b-8a55-0d6f2f1b9c11";
+const figures = { figures: {}, savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0 };
+const off = { enabled: false, state: "off", ...figures } as const;
+const on = { enabled: true, state: "on", ...figures } as const;
+
+const inspected: Inspected = {
+  configuration: {},
+  parts: {
+    cache: on,
+    masking: { ...on, savedTokens: 41_000, savedUsd: 0.0123, spentTokens: 9_000, spentUsd: 0.034 },
+    toolResults: { ...on, state: "degraded", reason: "The disk\nis full." },
+    skills: off,
+  },
+  window: {
+    tokens: 200_000,
+    used: 61_234,
+    byKind: { system: 6_000, tools: 4_000, user: 1_234, toolResults: 50_000, bash: 0 },
+    masked: [
+      { recallId: "r001", tool: "read", tokens: 12_000, part: "masking" },
+      { recallId: "r002", tool: "bash\u001b[2J", tokens: 900, part: "toolResults" },
+    ],
+  },
+};
+
+const report: Cache = {
+  ...{ requests: 40, hitRate: 0.934, input: 0, cacheRead: 93_400, cacheWrite: 6_600 },
+  causes: {
+    tool_set: { count: 2, missedTokens: 12_000, missedUsd: 0.0414 },
+    "edit:masking": { count: 1, missedTokens: 80_000, missedUsd: 0.276 },
+  },
+  recent: [],
+  volatile: ["rules"],
+};
+
+const empty: Inspected = {
+  configuration: {},
+  parts: { cache: off, masking: off },
+  window: { tokens: null, used: 10, byKind: { system: 10 }, masked: [] },
+};
+
+test("on a terminal the window is bars, the longest kind first, and never wider than the terminal", () => {
+  const { output } = memoryOutput({ isTerminal: true, columns: 60, env: { NO_COLOR: "1" } });
+  const lines = showLines(inspected, report, output);
+  expect(lines.slice(0, 5)).toEqual([
+    "The next request has about 61,234 of 200,000 tokens (31 %):",
+    `  toolResults     50,000   82 %  ${"█".repeat(27)}`,
+    "  system           6,000   10 %  ███",
+    "  tools            4,000    7 %  ██",
+    "  user             1,234    2 %  █",
+  ]);
+  for (const line of lines.slice(0, 5)) expect([...line].length).toBeLessThanOrEqual(60);
+});
+
+test("in a pipe it says what fills the window, what parts saved, what is masked, and what broke the cache and what it cost", () => {
+  const { output } = memoryOutput();
+  expect(showLines(inspected, report, output)).toEqual([
+    "The next request has about 61,234 of 200,000 tokens (31 %):",
+    "  toolResults     50,000   82 %",
+    "  system           6,000   10 %",
+    "  tools            4,000    7 %",
+    "  user             1,234    2 %",
+    "",
+    "Parts that are on, and tokens that later requests had less for them:",
+    "  cache        on        saved 0 tokens",
+    "  masking      on        saved 41,000 tokens, 0.0123 USD  spent 9,000 tokens, 0.0340 USD",
+    "  toolResults  degraded  saved 0 tokens                     The disk | is full.",
+    "",
+    "Masked or cut: 2 results, about 12,900 tokens. The newest:",
+    "  r001  read        12,000  masking",
+    "  r002  bash[2J        900  toolResults",
+    "",
+    "The provider read 93 % of all input from its cache, in 40 requests. What has broken it:",
+    "  edit:masking     1 x     80,000 tokens  0.2760 USD",
+    "  tool_set         2 x     12,000 tokens  0.0414 USD",
+    "The text of rules varies from request to request.",
+  ]);
+});
+
+test("a session with no part on shows its window, and says what to turn on", () => {
+  const text = showLines(empty, undefined, memoryOutput().output).join("\n");
+  expect(text).toContain("The next request has about 10 tokens:\n  system         10  100 %\n");
+  expect(text).toContain("profile lean");
+  expect(text).toContain("the parts masking and toolResults, which do that, are off");
+  expect(text).toContain("the part cache is off");
+});
+
+test("parts that have done nothing yet say so", () => {
+  const fresh = { ...inspected, window: { ...inspected.window, masked: [] } };
+  const silent = { ...report, requests: 0, hitRate: null, causes: {}, volatile: [] };
+  const text = showLines(fresh, silent, memoryOutput().output).join("\n");
+  expect(text).toContain("Nothing was masked or cut yet.");
+  expect(text).toContain("The provider has not said yet");
+  const whole = showLines(fresh, { ...silent, requests: 1, hitRate: 1 }, memoryOutput().output).join("\n");
+  expect(whole).toContain("The provider read 100 % of all input from its cache, in 1 request. Nothing has broken it.");
+});
+
+function daemon(answers: Readonly<Record<string, () => unknown>>): ContextDaemon {
+  const calls = { "session/list": () => ({ sessions: [{ sessionId }] }), ...answers };
+  return { call: async (method: MethodName) => calls[method as keyof typeof calls]?.() } as unknown as ContextDaemon;
+}
+
+test("for programs it is what both methods say, in one document", async () => {
+  const { output, stdout } = memoryOutput({ json: true });
+  const both = daemon({ "optimisation/inspect": () => inspected, "cache/report": () => report });
+  expect(await showContext(both, "last", output)).toBe(0);
+  expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report });
+});
+
+test("where the part cache is off, or its pi has none, nobody is asked or the answer is null", async () => {
+  const { output, stdout } = memoryOutput({ json: true });
+  await showContext(daemon({ "optimisation/inspect": () => empty }), "last", output);
+  expect(JSON.parse(stdout()).cache).toBeNull();
+  const refuses = (kind: "unsupported_by_pi" | "session_not_found") =>
+    daemon({
+      "optimisation/inspect": () => inspected,
+      "cache/report": () => {
+        throw new WireError(kind, "No.");
+      },
+    });
+  expect(await showContext(refuses("unsupported_by_pi"), "last", memoryOutput().output)).toBe(0);
+  await expect(showContext(refuses("session_not_found"), "last", memoryOutput().output)).rejects.toThrow("No.");
+});
