@@ -6,6 +6,7 @@ import { contextCost } from "./figures/context.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { extensionTime } from "./figures/extension-time.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { hibernation } from "./figures/hibernation.ts";
 import { httpRequests } from "./figures/http-requests.ts";
@@ -56,6 +57,7 @@ export const figures = {
   "command-start": commandStart,
   context: contextCost,
   optimisation,
+  "extension-time": extensionTime,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;
