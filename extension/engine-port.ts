@@ -18,6 +18,7 @@ import type {
   ToolCallEvent,
   ToolCallEventResult,
   ToolExecutionEndEvent,
+  TurnStartEvent,
 } from "@earendil-works/pi-coding-agent";
 import type { ErrorName } from "../protocol/errors.ts";
 import type { AskRefusal, HeldPush } from "../protocol/link.ts";
@@ -75,6 +76,7 @@ interface PartEventTypes {
   session_before_compact: [SessionBeforeCompactEvent, SessionBeforeCompactResult | undefined | void];
   before_agent_start: [BeforeAgentStartEvent, BeforeAgentStartEventResult | undefined | void];
   agent_start: [AgentStartEvent, void];
+  turn_start: [TurnStartEvent, void];
   agent_settled: [AgentSettledEvent, void];
   session_shutdown: [SessionShutdownEvent, void];
 }

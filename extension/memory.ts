@@ -1,5 +1,6 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { PartsConfig } from "../protocol/link.ts";
+import type { AuditMemory } from "./context/cache/auditor.ts";
 import type { HeldContext } from "./context/structured/held-context.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
@@ -59,6 +60,8 @@ export interface Memory {
   isOnlyAsked: boolean;
   /** What the parts go by. `undefined`: none is on. */
   parts: PartsConfig | undefined;
+  /** What is known of the session's requests and of the provider's cache. */
+  audit: AuditMemory | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -77,6 +80,7 @@ export function emptyMemory(): Memory {
     contextDueBy: undefined,
     isOnlyAsked: false,
     parts: undefined,
+    audit: undefined,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

@@ -4,6 +4,7 @@ import type { HelperConfig } from "../protocol/link.ts";
 import { findOrStartEngine } from "./engine.ts";
 import type { Engine, Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
+import { inspecting } from "./inspecting.ts";
 import { takeHelperConfig } from "./link/config.ts";
 import { isLinkKept } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
@@ -32,6 +33,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   const { link } = engine.memory;
   if (link?.owner !== entry) return undefined;
   for (const part of parts) engine.add(part);
+  engine.add(inspecting);
   const contextParts = contextPartsOf(engine);
   linkToDaemon(pi, engine, link, contextParts);
   return contextParts();

@@ -161,7 +161,9 @@ export class RequestPipeline {
         const made = this.run("tool_result", event, ctx);
         if (made === event) return undefined;
         const { content, details, isError, usage } = made;
-        return { content, details, isError, ...(usage === undefined ? {} : { usage }) };
+        // pi drops it, since 0.99, where content is given without it.
+        const structured = "structuredContent" in made ? { structuredContent: made.structuredContent } : {};
+        return { content, details, isError, ...(usage === undefined ? {} : { usage }), ...structured };
       }),
     cache_warming_decision: (pi) =>
       void pi.on("cache_warming_decision", (event, ctx): CacheWarmingDecisionEventResult | undefined => {

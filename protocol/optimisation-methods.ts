@@ -35,7 +35,7 @@ export const optimisationMethods = {
             used: count("Estimated tokens of the next request."),
             byKind: Type.Record(Type.String(), count("Estimated tokens."), {
               description:
-                "What fills it: `system`, `tools`, `user`, `assistant`, `toolResults`, `custom`, `summaries`, `bash`.",
+                "What fills it: `system`, `tools`, `context` (a conversation from elsewhere that is kept in memory), `user`, `assistant`, `toolResults`, `custom`, `summaries`, `bash`.",
             }),
             masked: Type.Array(
               Type.Object(
@@ -63,10 +63,16 @@ export const optimisationMethods = {
   },
   "optimisation/configure": {
     summary:
-      "Changes the session's configuration, from its next request on and in all its later children. What the prompt is made of stays as it was decided when the session began.",
+      "Changes the session's configuration, by a layer on top of what it has. No pi is started for it. What the prompt is made of stays as it was decided when the session began.",
     params: params({ sessionId: SessionId, optimisation: OptimisationOptions }),
     result: Type.Object(
-      { configuration: { ...OptimisationOptions, description: "Every part with all its options, as they hold now." } },
+      {
+        configuration: { ...OptimisationOptions, description: "Every part with all its options, as they hold now." },
+        from: Type.Enum(["nextRequest", "nextPi"], {
+          description:
+            "From when on it holds. `nextPi`: the session has none now, or the one that it has was started with a list of `tools` that lacks those of a part.",
+        }),
+      },
       { additionalProperties: false },
     ),
     scope: "none",
@@ -74,7 +80,7 @@ export const optimisationMethods = {
     needs: optimisationPaths.map((param) => ({ param, capability: "admin" })),
     since: "0.1.0",
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/optimisation" },
-    errors: [...commandErrors, "path_invalid", "session_busy"],
+    errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "store_failed", "overloaded"],
   },
   "cache/report": {
     summary: "How well the provider's cache is used, and what has broken it. Needs the part `cache`.",

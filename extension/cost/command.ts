@@ -4,7 +4,7 @@ import { phaseFacts } from "../../protocol/cost/report.ts";
 import type { Workbench } from "../context/optimisation/workbench.ts";
 import { AskRefused } from "../engine-port.ts";
 import { messageOf } from "../pi-types.ts";
-import type { CostDesk } from "./cost.ts";
+import type { CostDesk } from "./desk.ts";
 import type { CostOrders } from "./orders.ts";
 
 const usage =
@@ -84,7 +84,8 @@ function overview(fold: CostFold, bench: Workbench): string {
   const rules = bench.config().cost;
   const { totalTokens, cost } = whole.total;
   const lines = [`${usd(cost.total)}${whole.isEstimated ? " or more" : ""} for ${totalTokens} tokens.`];
-  for (const [source, { cost: spent }] of Object.entries(whole.bySource())) lines.push(`${source}: ${usd(spent.total)}`);
+  for (const [source, { cost: spent }] of Object.entries(whole.bySource()))
+    lines.push(`${source}: ${usd(spent.total)}`);
   for (const phase of openPhases) {
     const { path, usage: spent } = phaseFacts(phase, rules, Date.now());
     lines.push(`Phase ${path.join(" › ")}: ${usd(spent.cost.total)}`);

@@ -5,7 +5,8 @@ import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "../.
 import { isFields } from "../../protocol/cost/usage.ts";
 import type { Workbench } from "../context/optimisation/workbench.ts";
 import { AskRefused } from "../engine-port.ts";
-import { type CostDesk, hasPrices, unpriced } from "./cost.ts";
+import type { CostDesk } from "./desk.ts";
+import { hasPrices, unpriced } from "./prices.ts";
 
 /** What clients and the command `/cost` can have done. Each writes one entry. */
 export class CostOrders {
@@ -41,7 +42,10 @@ export class CostOrders {
     const { openPhases } = this.#desk.look(ctx);
     const phase = wanted === undefined ? openPhases.at(-1) : openPhases.findLast(({ label }) => label === wanted);
     if (phase === undefined) {
-      throw new AskRefused("phase_not_open", wanted === undefined ? "No phase is open." : `No phase "${wanted}" is open.`);
+      throw new AskRefused(
+        "phase_not_open",
+        wanted === undefined ? "No phase is open." : `No phase "${wanted}" is open.`,
+      );
     }
     this.#desk.mark({ kind: "phaseEnd", label: phase.label }, ctx);
     return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
@@ -52,7 +56,10 @@ export class CostOrders {
     if (budgetUsd !== undefined) requirePrices(ctx);
     this.#desk.mark({ kind: "budget", usd: budgetUsd ?? null, ...rule }, ctx);
     this.#desk.checkPrices(ctx);
-    const budget = this.#desk.look(ctx).budgets(this.#bench.config().cost).find(({ phase }) => phase === undefined);
+    const budget = this.#desk
+      .look(ctx)
+      .budgets(this.#bench.config().cost)
+      .find(({ phase }) => phase === undefined);
     return { budget: budget === undefined ? null : budgetFacts(budget) };
   }
 }

@@ -49,8 +49,8 @@ export class CostFold {
   #delta = new Tally();
   /** The outermost first. */
   #open: Phase[] = [];
-  #phases: Phase[] = [];
-  #checkpoints: Checkpoint[] = [];
+  readonly #phases: Phase[] = [];
+  readonly #checkpoints: Checkpoint[] = [];
   /** How many there have been. */
   #checkpointCount = 0;
   #attempt: Attempt | undefined;
@@ -62,7 +62,7 @@ export class CostFold {
   /** Takes the file's next entry, which may be anything. Gives the checkpoint that it makes. */
   add(entry: unknown): Checkpoint | undefined {
     if (!isFields(entry) || entry["type"] === "session") return undefined;
-    this.#tick(entry["timestamp"]);
+    this.pass(entry["timestamp"]);
     if (entry["type"] === "custom") {
       const mark = entry["customType"] === COST_MARK_TYPE ? readMark(entry["data"]) : undefined;
       return mark === undefined ? undefined : this.#mark(mark);
@@ -197,8 +197,8 @@ export class CostFold {
     for (const tally of attempt.tallies) tally.discard(attempt.usage);
   }
 
-  /** Times in a file may be anything; none goes back. */
-  #tick(timestamp: unknown): void {
+  /** Takes the time of an entry that says nothing of costs. Times in a file may be anything; none goes back. */
+  pass(timestamp: unknown): void {
     const at = typeof timestamp === "string" ? Date.parse(timestamp) : Number.NaN;
     if (at > this.#now) this.#now = at;
     this.#checkpointAt ??= Number.isNaN(at) ? undefined : at;

@@ -35,40 +35,39 @@ export function markData(mark: CostMark): Readonly<Record<string, unknown>> {
   return { v: 1, ...mark };
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
 /** What an entry's data says. `undefined`: nothing that we would have written; other extensions and people can write anything. */
 export function readMark(data: unknown): CostMark | undefined {
   if (!isFields(data) || data["v"] !== 1) return undefined;
-  const { kind, label } = data;
-  switch (kind) {
-    case "checkpoint":
-    case "phaseEnd":
-      return isLabel(label) ? { kind, label } : undefined;
-    case "phaseStart": {
-      if (!isLabel(label)) return undefined;
-      const budget = isFields(data["budget"]) ? data["budget"] : undefined;
-      return isUsd(budget?.["usd"])
-        ? { kind, label, budget: { usd: budget["usd"] as number, ...onBudgetOf(budget) } }
-        : { kind, label };
-    }
-    case "budget": {
-      const { usd } = data;
-      return usd === null || isUsd(usd) ? { kind, usd, ...onBudgetOf(data) } : undefined;
-    }
-    case "reached": {
-      const { usd, level } = data;
-      if (!isUsd(usd) || (level !== "warning" && level !== "spent")) return undefined;
-      if (label === undefined) return { kind, usd, level };
-      return isLabel(label) ? { kind, label, usd, level } : undefined;
-    }
-    case "failedSummary": {
-      const usage = readUsage(data["usage"]);
-      const { model } = data;
-      return usage === undefined ? undefined : { kind, usage, ...(typeof model === "string" ? { model } : {}) };
-    }
-    default:
-      return undefined;
-  }
+  const kind = data["kind"] as CostMark["kind"];
+  return Object.hasOwn(readers, kind) ? readers[kind](data) : undefined;
 }
+
+const readers: Readonly<Record<CostMark["kind"], (data: Fields) => CostMark | undefined>> = {
+  checkpoint: ({ label }) => (isLabel(label) ? { kind: "checkpoint", label } : undefined),
+  phaseEnd: ({ label }) => (isLabel(label) ? { kind: "phaseEnd", label } : undefined),
+  phaseStart: ({ label, budget }) => {
+    if (!isLabel(label)) return undefined;
+    const kind = "phaseStart";
+    if (!isFields(budget) || !isUsd(budget["usd"])) return { kind, label };
+    return { kind, label, budget: { usd: budget["usd"], ...onBudgetOf(budget) } };
+  },
+  budget: (data) => {
+    const { usd } = data;
+    return usd === null || isUsd(usd) ? { kind: "budget", usd, ...onBudgetOf(data) } : undefined;
+  },
+  reached: ({ label, usd, level }) => {
+    if (!isUsd(usd) || (level !== "warning" && level !== "spent")) return undefined;
+    if (label === undefined) return { kind: "reached", usd, level };
+    return isLabel(label) ? { kind: "reached", label, usd, level } : undefined;
+  },
+  failedSummary: ({ usage: given, model }) => {
+    const usage = readUsage(given);
+    if (usage === undefined) return undefined;
+    return { kind: "failedSummary", usage, ...(typeof model === "string" ? { model } : {}) };
+  },
+};
 
 /** Whether something can be the label of a phase or checkpoint. */
 export function isLabel(value: unknown): value is string {
@@ -79,7 +78,7 @@ function isUsd(value: unknown): value is number {
   return typeof value === "number" && value > 0 && value <= 1_000_000;
 }
 
-function onBudgetOf(fields: Readonly<Record<string, unknown>>): { readonly onBudget?: OnBudget } {
+function onBudgetOf(fields: Fields): { readonly onBudget?: OnBudget } {
   const { onBudget } = fields;
   return onBudget === "warn" || onBudget === "stop" ? { onBudget } : {};
 }

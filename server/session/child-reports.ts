@@ -6,6 +6,7 @@ import type { Hello } from "../pi/link.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { RecordDiagnostic } from "../pi/router.ts";
 import type { ChildLife } from "./child-life.ts";
+import type { SessionCosts } from "./cost/session-costs.ts";
 import type { Custody } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
 import type { Journal } from "./journal.ts";
@@ -29,6 +30,7 @@ export interface ChildReportsParts {
   readonly tracker: DeliveryTracker;
   /** What the parts inside pi report. */
   readonly parts: Pick<PartCalls, "failed" | "noticed">;
+  readonly costs: Pick<SessionCosts, "entryAppended">;
   /** A run of pi's has begun. */
   readonly runStarted: () => void;
   /** The session has changed, and is told. */
@@ -57,6 +59,7 @@ export class ChildReports {
       agentEnded: () => prompts.runs.agentIs("done"),
       runSettled: (event) => prompts.settled(life.child, event, (aborted) => this.#runSettled(aborted)),
       compacting: (isOn) => prompts.compacting(isOn),
+      entryAppended: (event) => parts.costs.entryAppended(event),
       messageEnded: (event) => prompts.messageEnded(event),
       learned: (said) => {
         record.take(said);

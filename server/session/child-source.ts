@@ -19,7 +19,7 @@ import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
-import { partsOf, spawnOptions } from "./parts-config.ts";
+import { gaveParts, partsOf, spawnOptions } from "./parts-config.ts";
 import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
@@ -155,8 +155,10 @@ export class ChildSource {
     const options = { ...spawnOptions(stored.options, parts), ...(name === undefined ? {} : { name }) };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
-    if (stored.ephemeral === true) return await cold();
-    const started = (await this.#adopted(kind, stored.file, sinks, parts)) ?? (await cold());
+    const warm = stored.ephemeral === true ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
+    const started = warm ?? (await cold());
+    gaveParts(started.child, parts);
+    if (stored.ephemeral === true) return started;
     this.#pool.wanted(kind);
     return started;
   }

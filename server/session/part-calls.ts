@@ -4,10 +4,12 @@ import type { OutwardFrame } from "../../protocol/link.ts";
 import type { MethodName, Result } from "../../protocol/methods.ts";
 import { createValidator, type Validator } from "../../protocol/validation.ts";
 import { unlessAborted } from "../lib/deadline.ts";
+import type { Child } from "../pi/child.ts";
 import type { Journal } from "./journal.ts";
+import { PartsConfiguring, type PartsConfiguringOptions } from "./parts-configuring.ts";
 import type { SessionCore } from "./session-core.ts";
 
-export interface PartCallsOptions {
+export interface PartCallsOptions extends PartsConfiguringOptions {
   readonly journal: Journal;
   readonly log: Logger;
 }
@@ -19,12 +21,21 @@ type Fault = Extract<OutwardFrame, { kind: "fault" }>;
 export class PartCalls {
   readonly #core: SessionCore;
   readonly #options: PartCallsOptions;
+  readonly configuring: PartsConfiguring;
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
     this.#options = options;
+    this.configuring = new PartsConfiguring(core, options);
+  }
+
+  /** A child has come from another session: it is told what this one's parts go by. */
+  took(child: Child): void {
+    this.configuring.took(child).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, "a pi that came from another session was not configured");
+    });
   }
 
   /**

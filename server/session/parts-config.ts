@@ -1,6 +1,7 @@
 import type { PartsConfig } from "../../protocol/link.ts";
 import { DYNAMIC_TOOLS, type OptimisationConfig, RECALL_TOOL, SKILL_TOOL } from "../../protocol/optimisation/config.ts";
 import { isAnyOn, resolveOptimisation } from "../../protocol/optimisation/resolve.ts";
+import type { Child } from "../pi/child.ts";
 import type { PiOptions } from "../pi/spawn-options.ts";
 import type { StoredOptions, StoredSession } from "../store/sessions.ts";
 
@@ -33,4 +34,16 @@ function toolsOf({ masking, toolResults, skills, dynamicTools }: OptimisationCon
     ...(skills.enabled && skills.mode === "digest" ? [SKILL_TOOL] : []),
     ...(dynamicTools.enabled && dynamicTools.mode !== "off" ? DYNAMIC_TOOLS : []),
   ];
+}
+
+const given = new WeakMap<Child, string>();
+
+/** Notes what a child goes by. */
+export function gaveParts(child: Child, parts: PartsConfig | undefined): void {
+  given.set(child, JSON.stringify(parts ?? null));
+}
+
+/** Whether a child goes by this already. */
+export function hasParts(child: Child, parts: PartsConfig | undefined): boolean {
+  return (given.get(child) ?? "null") === JSON.stringify(parts ?? null);
 }

@@ -11,6 +11,8 @@ export interface EventReaders {
   messageEnded(event: PiEvent): void;
   /** pi says something of itself. */
   learned(said: Partial<ReadyState>): void;
+  /** pi has written an entry that is no message's end. */
+  entryAppended(event: PiEvent): void;
   /** An extension shows something, or asks. */
   asked(event: PiEvent): void;
 }
@@ -30,6 +32,9 @@ export function lookAt(event: PiEvent, readers: EventReaders): void {
       break;
     case "message_end":
       readers.messageEnded(event);
+      break;
+    case "entry_appended":
+      readers.entryAppended(event);
       break;
     case "agent_settled":
       readers.runSettled(event);

@@ -8,6 +8,7 @@ import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
+import type { PromptCompanion } from "./prompt-companion.ts";
 import type { PromptLedger } from "./prompt-ledger.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 
@@ -24,14 +25,6 @@ export interface PromptRequest {
   readonly ifRunning: IfRunning;
   /** A prompt of a caller that has gone before its turn is not written. */
   readonly signal?: AbortSignal | undefined;
-}
-
-/** What pushes have to do with prompts. */
-export interface PromptCompanion {
-  /** Puts into the transcript whatever waits for a prompt. */
-  beforePrompt(child: Child): Promise<void>;
-  /** No run came of the prompt: what waits gets its moment otherwise. */
-  handOver(): Promise<void>;
 }
 
 /** How long an abort that is under way keeps the session's turn. */
@@ -182,9 +175,12 @@ export class Prompting {
   /** Writes the prompt, and holds the session's turn until another prompt can follow. */
   async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
     const { promptId, hash, text, by, reserved, group } = request;
+    const mayBeCommand = text.startsWith("/");
+    if (!mayBeCommand) await this.#companion.admitPrompt();
     const child = await this.#core.awake("prompt");
     this.#refuseControlText(child, text);
     const isCommand = child.isExtensionCommand(text);
+    if (mayBeCommand && !isCommand) await this.#companion.admitPrompt();
     if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     request.signal?.throwIfAborted();

@@ -318,6 +318,7 @@ export class Registry {
       },
       logs,
       dialogs,
+      parts: { spillDirectory: this.#options.spillDirectory, roots: this.#options.roots },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,

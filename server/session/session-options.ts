@@ -8,6 +8,7 @@ import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
+import type { PartsConfiguringOptions } from "./parts-configuring.ts";
 import type { PiCallsOptions } from "./pi-calls.ts";
 import type { ResponsivenessLimits } from "./responsiveness.ts";
 import type { Session } from "./session.ts";
@@ -55,6 +56,7 @@ export interface SessionOptions {
   /** Calls that may wait for their turn. */
   readonly maxWaitingCalls: number;
   readonly calls: Omit<PiCallsOptions, "refresh">;
+  readonly parts: Omit<PartsConfiguringOptions, "record">;
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;
   readonly child: Pick<ChildLimits, "startTimeoutMs">;

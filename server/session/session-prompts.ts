@@ -4,6 +4,7 @@ import { limits } from "../config.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
 import type { PromptStore } from "../store/prompts.ts";
+import type { SessionCosts } from "./cost/session-costs.ts";
 import { Idleness } from "./idleness.ts";
 import type { Journal } from "./journal.ts";
 import { PromptLedger } from "./prompt-ledger.ts";
@@ -21,6 +22,7 @@ export interface SessionPromptsOptions {
   readonly journal: Journal;
   readonly store: PromptStore;
   readonly pushing: Pushing;
+  readonly costs: Pick<SessionCosts, "admitPrompt">;
   readonly onLost: (lost: readonly LostPrompt[]) => void;
 }
 
@@ -34,7 +36,7 @@ export class SessionPrompts {
   readonly #receipts = new Receipts();
   #isCompacting = false;
 
-  constructor({ core, journal, store, pushing, onLost }: SessionPromptsOptions) {
+  constructor({ core, journal, store, pushing, costs, onLost }: SessionPromptsOptions) {
     this.#core = core;
     const { sessionId } = core;
     const receipts = this.#receipts;
@@ -62,7 +64,11 @@ export class SessionPrompts {
       sayEnded: ({ by, text: _text, textTruncated: _truncated, ...end }) =>
         journal.say("run/ended", { ...signed(by), ...end }),
     });
-    this.prompting = new Prompting(core, this.ledger, pushing);
+    this.prompting = new Prompting(core, this.ledger, {
+      admitPrompt: () => costs.admitPrompt(),
+      beforePrompt: (child) => pushing.beforePrompt(child),
+      handOver: () => pushing.handOver(),
+    });
   }
 
   /** The prompt for which a run begins now, and whose it is. */

@@ -111,6 +111,16 @@ export class SessionRecord {
     void this.#save(this.#stored);
   }
 
+  /** What its parts go by. {@link saved} says when it is on disk. */
+  optimisedBy(optimisation: StoredSession["options"]["optimisation"]): void {
+    const { optimisation: _former, ...options } = this.#stored.options;
+    this.#stored = {
+      ...this.#stored,
+      options: optimisation === undefined ? options : { ...options, optimisation },
+      updatedAt: Date.now(),
+    };
+  }
+
   /** Takes what pi says of itself, as far as it is given. */
   take(said: Partial<ReadyState>): void {
     if ("model" in said) this.#model = said.model;

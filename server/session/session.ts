@@ -11,6 +11,7 @@ import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { ChildReports } from "./child-reports.ts";
 import type { SessionContext } from "./context/session-context.ts";
 import type { Control } from "./control.ts";
+import { SessionCosts } from "./cost/session-costs.ts";
 import { type Custody, custodyOf } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
 import { lossOf } from "./ephemeral.ts";
@@ -44,6 +45,7 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly calls: PiCalls;
   readonly parts: PartCalls;
+  readonly costs: SessionCosts;
   readonly prompts: SessionPrompts;
   readonly upkeep: Upkeep;
   readonly control: Control;
@@ -91,9 +93,10 @@ export class Session implements SessionCore {
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
-    this.parts = new PartCalls(this, { journal: this.#journal, log });
+    this.parts = new PartCalls(this, { ...options.parts, record: this.#record, journal: this.#journal, log });
+    this.costs = new SessionCosts(this, { record: this.#record, parts: this.parts, log });
     this.prompts = new SessionPrompts({
-      ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing },
+      ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing, costs: this.costs },
       onLost: (lostPrompts) => this.#publish({ lostPrompts }),
     });
     this.#life = new ChildLife({
@@ -128,6 +131,7 @@ export class Session implements SessionCore {
     this.#reports = new ChildReports({
       ...parts,
       parts: this.parts,
+      costs: this.costs,
       refill: this.#refill,
       provider: this.#provider,
       runStarted: () => void this.runStarted(),
@@ -141,7 +145,10 @@ export class Session implements SessionCore {
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),
-      resume: (child) => resumeIn(this, child, log),
+      resume: (child) => {
+        this.parts.took(child);
+        resumeIn(this, child, log);
+      },
       wake: () => void (this.pushing.wantsChild && this.pushing.handOver()),
     });
   }

@@ -3,12 +3,21 @@ import type { SessionEntry } from "../../pi-types.ts";
 
 type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry" | "getEntries">;
 
+/** What an answer says of its request. */
+export interface AnswerUse {
+  readonly entryId: string;
+  readonly provider: string;
+  readonly model: string;
+  /** Of the whole prompt. */
+  readonly inputTokens: number;
+  /** Of these, what the service has in its cache, as it says. */
+  readonly cachedTokens: number;
+}
+
 /** What a branch says of the requests that were made for it. */
 export interface BranchUse {
   /** The newest answer that reported its usage. */
-  readonly last:
-    | { readonly provider: string; readonly model: string; readonly inputTokens: number; readonly entryId: string }
-    | undefined;
+  readonly last: AnswerUse | undefined;
   /** When its cache was used last, by it or by a request that only kept it warm. Milliseconds since the epoch. */
   readonly usedAt: number;
   /** Behind it the transcript was compacted, or another branch was the session's. */
@@ -77,12 +86,13 @@ function stepOf(entry: SessionEntry, isAnswered: boolean): Step | undefined {
 }
 
 /** What an assistant's entry says of its request, if that was answered. */
-function answerIn(entry: SessionEntry): BranchUse["last"] {
+function answerIn(entry: SessionEntry): AnswerUse | undefined {
   if (entry.type !== "message" || entry.message.role !== "assistant") return undefined;
   const { provider, model, usage } = entry.message;
   // A hand-written file need not have it.
-  const inputTokens = countOf(usage?.input) + countOf(usage?.cacheRead) + countOf(usage?.cacheWrite);
-  return inputTokens > 0 ? { provider, model, inputTokens, entryId: entry.id } : undefined;
+  const cachedTokens = countOf(usage?.cacheRead) + countOf(usage?.cacheWrite);
+  const inputTokens = countOf(usage?.input) + cachedTokens;
+  return inputTokens > 0 ? { entryId: entry.id, provider, model, inputTokens, cachedTokens } : undefined;
 }
 
 function countOf(value: unknown): number {

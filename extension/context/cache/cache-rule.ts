@@ -1,6 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Places } from "../../engine-port.ts";
-import type { TokenEstimator } from "../estimator/estimator.ts";
 import { configOf } from "../optimisation/workbench.ts";
 import { type BranchUse, branchUse } from "./branch-use.ts";
 import { ChangeLog } from "./change-log.ts";
@@ -41,6 +40,10 @@ export interface CacheRule {
   expectedRequests(ctx: ExtensionContext): number;
   /** The entries that a part has changed, so that the loss of the cache is put down to it. */
   changed(part: string, entryIds: readonly string[]): void;
+  /** Text at the end of the request in the making that no later one has: no mark is to rest on it. */
+  passing(text: string): void;
+  /** What a part's changes have cost so far: tokens that were written anew for them, and USD. */
+  spent(part: string): { readonly tokens: number; readonly usd: number };
   readonly changes: ChangeLog;
 }
 
@@ -82,11 +85,8 @@ export function decideByRule(change: ProposedChange, facts: RuleFacts): CacheDec
   return decided(saves, saves ? "saves" : "too_dear");
 }
 
-/**
- * The rule for one session. What it goes by stands in the session, so that it survives the session's pi. `estimator` is
- * what the callers count by; what was reported last decides about the tier of a price.
- */
-export function createCacheRule(places: Pick<Places, "memory">, _estimator: TokenEstimator): CacheRule {
+/** The rule for one session. What it goes by stands in the session, so that it survives the session's pi. */
+export function createCacheRule(places: Pick<Places, "memory">): CacheRule {
   const config = () => configOf(places);
   const changes = new ChangeLog();
   const minBatchTokens = ({ model }: ExtensionContext): number => {
@@ -103,6 +103,8 @@ export function createCacheRule(places: Pick<Places, "memory">, _estimator: Toke
     isCold: (ctx) => isColdFor(branchUse(ctx.sessionManager), ctx),
     expectedRequests: (ctx) => expected(branchUse(ctx.sessionManager)),
     changed: (part, entryIds) => changes.add(part, entryIds),
+    passing: (text) => changes.passing(text),
+    spent: (part) => places.memory.audit?.ledger.lost(`edit:${part}`) ?? { tokens: 0, usd: 0 },
     decide: (change, ctx) => {
       const use = branchUse(ctx.sessionManager);
       return decideByRule(change, {

@@ -45,16 +45,10 @@ export function addCounts(to: Counts, from: Counts, times = 1): void {
 export class Counter {
   readonly #byHash: LRUCache<string, Counts>;
   #byMessage = new WeakMap<object, Counted & { readonly of: unknown }>();
-  #knownExactly = 0;
 
   /** `entries`: texts that are remembered. */
   constructor(entries: number) {
     this.#byHash = new LRUCache({ max: entries });
-  }
-
-  /** How many texts a tokenizer has counted: sums from before it has grown are of another measure. */
-  get knownExactly(): number {
-    return this.#knownExactly;
   }
 
   get remembered(): number {
@@ -92,7 +86,6 @@ export class Counter {
     counts[exactAt] = tokens;
     this.#byHash.set(hash, counts);
     this.#byMessage = new WeakMap();
-    this.#knownExactly += 1;
   }
 
   #long(text: string, hash: string): Counts {

@@ -5,6 +5,7 @@ import { type AgentMessage, isObject } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { reportOf, reportsOf, tailOf } from "./branch.ts";
 import { addCounts, Counter, type Counts, noCounts } from "./counts.ts";
+import { ExactCounter } from "./exact-counter.ts";
 import { dot, Factors, namedFactors } from "./factors.ts";
 
 /** Counts tokens for every decision of every part. */
@@ -29,16 +30,11 @@ export interface TokenEstimator {
 /** What a request had, as far as it can be counted here. */
 interface Sent {
   readonly model: string;
-  /** By the messages' keys. */
-  readonly messages: ReadonlyMap<string, { readonly message: AgentMessage; readonly times: number }>;
-  readonly counts: Counts;
-  readonly images: number;
-  /** Tokens without those of the role `system`. */
-  readonly withoutSystem: Counts;
-  /** Their JSON's length: other tools make two requests incomparable. */
+  readonly messages: readonly AgentMessage[];
+  /** The length of their JSON: with other tools two requests cannot be compared. */
   readonly toolsLength: number;
-  readonly knownExactly: number;
-  readonly expected: number;
+  /** What was estimated before it was made. */
+  readonly expected: number | undefined;
 }
 
 type Anchor = Sent & { readonly reported: number };
@@ -50,7 +46,15 @@ interface EstimatorOptions {
   readonly places: Places;
   readonly config: () => OptimisationConfig["estimator"];
   readonly inspect: Workbench["inspect"];
+  readonly degraded: Workbench["degraded"];
+  /** The module that counts in a thread. */
+  readonly tokenizer?: URL;
 }
+
+/** The tokenizer is asked when the context is so near a threshold, as a share of it. */
+const nearShare = 0.1;
+/** What it is given at once. UTF-16 units. */
+const mostExact = 2 * 1_024 * 1_024;
 
 export function createEstimator(options: EstimatorOptions): TokenEstimator {
   const estimator = new Estimator(options);
@@ -59,6 +63,7 @@ export function createEstimator(options: EstimatorOptions): TokenEstimator {
   places.pipeline.use("before_provider_request", "audit", (payload) => estimator.payload(payload), "estimator");
   places.pipeline.use("message_end", "learn", (message) => estimator.learn(message), "estimator");
   places.onSession(() => estimator.sessionStarted(), "estimator");
+  places.on("estimator", "session_shutdown", () => estimator.close());
   options.inspect("estimator", () => estimator.report());
   return estimator;
 }
@@ -66,6 +71,7 @@ export function createEstimator(options: EstimatorOptions): TokenEstimator {
 class Estimator implements TokenEstimator {
   readonly #places: Places;
   readonly #config: EstimatorOptions["config"];
+  readonly #exact: ExactCounter;
   readonly #counter: Counter;
   readonly #factors = new Factors(() => this.#config().window);
   readonly #errors: number[] = [];
@@ -77,9 +83,13 @@ class Estimator implements TokenEstimator {
   /** The models for which the branch was read. */
   readonly #read = new Set<string>();
 
-  constructor({ places, config }: EstimatorOptions) {
+  constructor({ places, config, degraded, tokenizer }: EstimatorOptions) {
     this.#places = places;
     this.#config = config;
+    this.#exact = new ExactCounter({
+      ...(tokenizer === undefined ? {} : { entry: tokenizer }),
+      failed: (why) => degraded("estimator", `The tokenizer does not count, so characters are: ${why}`),
+    });
     this.#counter = new Counter(config().cacheEntries);
   }
 
@@ -100,26 +110,7 @@ class Estimator implements TokenEstimator {
       const tokens = this.#sum(messages, factors);
       return Math.ceil(tokens + (hasSystem ? 0 : this.#around(ctx, factors)));
     }
-    const counts = noCounts();
-    let images = 0;
-    const left = new Map([...anchor.messages].map(([key, { times }]) => [key, times]));
-    for (const message of messages) {
-      const { key, ...counted } = this.#counter.message(message);
-      const times = left.get(key) ?? 0;
-      if (times > 0) {
-        left.set(key, times - 1);
-        continue;
-      }
-      addCounts(counts, counted.counts);
-      images += counted.images;
-    }
-    for (const [key, times] of left) {
-      const message = anchor.messages.get(key)?.message;
-      if (times === 0 || message === undefined || (!hasSystem && message.role === "system")) continue;
-      const counted = this.#counter.message(message);
-      addCounts(counts, counted.counts, -times);
-      images -= counted.images * times;
-    }
+    const { counts, images } = this.#difference(anchor.messages, messages, hasSystem);
     return Math.max(0, Math.ceil(anchor.reported + this.#tokens(counts, images, factors)));
   }
 
@@ -147,8 +138,37 @@ class Estimator implements TokenEstimator {
     this.#thresholds.push(threshold);
   }
 
-  refined(_ctx: ExtensionContext): Promise<void> | undefined {
-    return undefined;
+  refined(ctx: ExtensionContext): Promise<void> | undefined {
+    if (this.#config().tokenizer !== "bpe" || !this.#isNear(this.context(ctx), ctx)) return undefined;
+    const { reported, added } = tailOf(ctx.sessionManager);
+    return this.#refine(reported === undefined ? ctx.sessionManager.buildSessionProjection().messages : added);
+  }
+
+  close(): void {
+    this.#exact.close();
+  }
+
+  #isNear(tokens: number, ctx: ExtensionContext): boolean {
+    return this.#thresholds.some((threshold) => {
+      const at = threshold(ctx);
+      return at !== undefined && tokens >= (1 - nearShare) * at;
+    });
+  }
+
+  async #refine(messages: readonly AgentMessage[]): Promise<void> {
+    const texts: { readonly hash: string; readonly text: string }[] = [];
+    let size = 0;
+    for (const one of this.#counter.uncounted(messages)) {
+      size += one.text.length;
+      if (size > mostExact) break;
+      texts.push(one);
+    }
+    if (texts.length === 0) return;
+    const counts = await this.#exact.count(texts.map(({ text }) => text));
+    for (const [at, tokens] of counts?.entries() ?? []) {
+      const hash = texts[at]?.hash;
+      if (hash !== undefined && Number.isSafeInteger(tokens)) this.#counter.learn(hash, tokens);
+    }
   }
 
   sessionStarted(): void {
@@ -159,29 +179,9 @@ class Estimator implements TokenEstimator {
 
   /** A request is about to be made of these messages. */
   sending(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
-    const expected = this.#anchor === undefined ? Number.NaN : this.request(messages, ctx);
     this.#of(ctx);
-    const byKey = new Map<string, { readonly message: AgentMessage; readonly times: number }>();
-    const counts = noCounts();
-    const withoutSystem = noCounts();
-    let images = 0;
-    for (const message of messages) {
-      const counted = this.#counter.message(message);
-      byKey.set(counted.key, { message, times: (byKey.get(counted.key)?.times ?? 0) + 1 });
-      addCounts(counts, counted.counts);
-      if (message.role !== "system") addCounts(withoutSystem, counted.counts);
-      images += counted.images;
-    }
-    this.#sending = {
-      model: this.#model,
-      messages: byKey,
-      counts,
-      images,
-      withoutSystem,
-      toolsLength: this.#toolsLength,
-      knownExactly: this.#counter.knownExactly,
-      expected,
-    };
+    const expected = this.#anchor?.model === this.#model ? this.request(messages, ctx) : undefined;
+    this.#sending = { model: this.#model, messages: [...messages], toolsLength: this.#toolsLength, expected };
   }
 
   /** Requests that only keep the cache warm come here too, with the tools of the others. */
@@ -197,16 +197,15 @@ class Estimator implements TokenEstimator {
     const report = reportOf(message);
     if (sent === undefined || report === undefined || report.model !== sent.model) return;
     const before = this.#anchor;
-    if (Number.isFinite(sent.expected)) {
+    if (sent.expected !== undefined) {
       this.#errors.push(Math.abs(sent.expected - report.input) / report.input);
       if (this.#errors.length > maxErrors) this.#errors.shift();
     }
     this.#anchor = { ...sent, reported: report.input };
-    if (before === undefined || before.model !== sent.model || before.images !== sent.images) return;
-    if (before.toolsLength !== sent.toolsLength || before.knownExactly !== this.#counter.knownExactly) return;
-    const counts = Float64Array.from(sent.counts);
-    addCounts(counts, before.counts, -1);
-    this.#factors.learn(sent.model, counts, report.input - before.reported);
+    if (before === undefined || before.model !== sent.model || before.toolsLength !== sent.toolsLength) return;
+    const { counts, images } = this.#difference(before.messages, sent.messages, true);
+    // What an image costs depends on its size, which is not known here.
+    if (images === 0) this.#factors.learn(sent.model, counts, report.input - before.reported);
   }
 
   report(): ReturnType<Parameters<Workbench["inspect"]>[1]> {
@@ -262,6 +261,35 @@ class Estimator implements TokenEstimator {
     for (const { counts, tokens } of found.reverse()) this.#factors.learn(this.#model, counts, tokens);
   }
 
+  /** What has come less what has gone. `hasSystem`: messages of the role `system` are among both. */
+  #difference(
+    before: readonly AgentMessage[],
+    after: readonly AgentMessage[],
+    hasSystem: boolean,
+  ): { readonly counts: Counts; readonly images: number } {
+    const counts = noCounts();
+    let images = 0;
+    const left = new Map<string, AgentMessage[]>();
+    for (const message of hasSystem ? before : withoutSystem(before)) {
+      const { key } = this.#counter.message(message);
+      const same = left.get(key);
+      if (same === undefined) left.set(key, [message]);
+      else same.push(message);
+    }
+    for (const message of after) {
+      const counted = this.#counter.message(message);
+      if (left.get(counted.key)?.pop() !== undefined) continue;
+      addCounts(counts, counted.counts);
+      images += counted.images;
+    }
+    for (const message of [...left.values()].flat()) {
+      const counted = this.#counter.message(message);
+      addCounts(counts, counted.counts, -1);
+      images -= counted.images;
+    }
+    return { counts, images };
+  }
+
   #sum(messages: readonly AgentMessage[], factors: Counts): number {
     return messages.reduce((sum, message) => sum + this.#one(message, factors), 0);
   }
@@ -279,10 +307,14 @@ class Estimator implements TokenEstimator {
   #around(ctx: ExtensionContext, factors: Counts): number {
     const anchor = this.#anchor;
     if (anchor !== undefined && anchor.model === this.#model) {
-      return Math.max(0, anchor.reported - this.#tokens(anchor.withoutSystem, anchor.images, factors));
+      return Math.max(0, anchor.reported - this.#sum(withoutSystem(anchor.messages), factors));
     }
     return dot(this.#counter.text(ctx.getSystemPrompt()), factors) + this.#toolsLength / 4;
   }
+}
+
+function withoutSystem(messages: readonly AgentMessage[]): readonly AgentMessage[] {
+  return messages.filter(({ role }) => role !== "system");
 }
 
 /** The length of the tools' JSON in a payload of any of the services' dialects. */

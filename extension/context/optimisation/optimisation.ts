@@ -1,9 +1,16 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { addCost } from "../../cost/cost.ts";
 import type { Places } from "../../engine-port.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
+import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
-import { configOf, PartStates, type Workbench } from "./workbench.ts";
+import { inspection } from "./inspection.ts";
+import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
+import { createRecall } from "../recall/recall.ts";
+import { addToolResults } from "../tool-results/tool-results.ts";
+import { addPrompt } from "../prompt/prompt.ts";
+import { addDynamicTools } from "../tools/dynamic-tools.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -12,16 +19,29 @@ export function optimisation(places: Places): void {
     places,
     config: () => configOf(places).estimator,
     inspect: (part, report) => states.inspect(part, report),
+    degraded: (part, reason) => states.degraded(part, reason),
   });
   const bench: Workbench = {
     ...places,
     config: () => configOf(places),
+    recall: createRecall(places),
     estimator,
-    cacheRule: createCacheRule(places, estimator),
+    cacheRule: createCacheRule(places),
     inspect: (part, report) => states.inspect(part, report),
     degraded: (part, reason, figures) => states.degraded(part, reason, figures),
     restored: (part) => states.restored(part),
   };
+  const inspected = {
+    estimator,
+    report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
+    figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
+  };
+  places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
+  addToolResults(bench);
   addCost(bench);
+  // Makes the sections that the cache's parts look at and rewrite.
+  addPrompt(bench);
   addCache(bench);
+  addCompaction(bench);
+  addDynamicTools(bench);
 }

@@ -4,8 +4,9 @@ import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { Places } from "../../engine-port.ts";
 import type { CacheRule } from "../cache/cache-rule.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { Recall } from "../recall/recall.ts";
 
-type PartName = keyof OptimisationConfig;
+export type PartName = keyof OptimisationConfig;
 type Reporter = (ctx: ExtensionContext) => Omit<PartReport, "enabled" | "state" | "reason">;
 
 /** What the parts of the optimisation share. */
@@ -14,6 +15,8 @@ export interface Workbench extends Places {
   readonly config: () => OptimisationConfig;
   readonly estimator: TokenEstimator;
   readonly cacheRule: CacheRule;
+  /** The way back to what has left the context. */
+  readonly recall: Recall;
   /** What a part says of itself in `optimisation/inspect`. */
   inspect(part: PartName, report: Reporter): void;
   /** Tells, once for each reason, that a part does less than it should. */
@@ -57,6 +60,11 @@ export class PartStates {
     if (!enabled) return { enabled, state: "off", ...nothing };
     const state = reason === undefined ? "on" : "degraded";
     return { enabled, state, ...(reason === undefined ? {} : { reason }), ...this.#said(part, ctx) };
+  }
+
+  /** What a part counts, whether it is on or not. */
+  figures(part: PartName, ctx: ExtensionContext): PartReport["figures"] {
+    return this.#said(part, ctx).figures;
   }
 
   #said(part: PartName, ctx: ExtensionContext): ReturnType<Reporter> {

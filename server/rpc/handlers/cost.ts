@@ -1,18 +1,14 @@
 import type { costMethods } from "../../../protocol/cost-methods.ts";
-import type { MethodName, Params, Result } from "../../../protocol/methods.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { Call, HandlersOf } from "../call.ts";
+import type { HandlersOf } from "../call.ts";
 
 export function costHandlers(registry: Registry): HandlersOf<typeof costMethods> {
-  const asked =
-    <M extends keyof typeof costMethods & MethodName>(about: M) =>
-    ({ sessionId, ...params }: Params<M> & { readonly sessionId: string }, { signal }: Call): Promise<Result<M>> =>
-      registry.get(sessionId).parts.ask(about, params, signal);
+  const of = (sessionId: string) => registry.get(sessionId).costs;
   return {
-    "cost/report": asked("cost/report"),
-    "cost/checkpoint": asked("cost/checkpoint"),
-    "cost/startPhase": asked("cost/startPhase"),
-    "cost/endPhase": asked("cost/endPhase"),
-    "cost/setBudget": asked("cost/setBudget"),
+    "cost/report": ({ sessionId }, { signal }) => of(sessionId).report(signal),
+    "cost/checkpoint": (params, { signal }) => of(params.sessionId).order("cost/checkpoint", params, signal),
+    "cost/startPhase": (params, { signal }) => of(params.sessionId).order("cost/startPhase", params, signal),
+    "cost/endPhase": (params, { signal }) => of(params.sessionId).order("cost/endPhase", params, signal),
+    "cost/setBudget": (params, { signal }) => of(params.sessionId).order("cost/setBudget", params, signal),
   };
 }

@@ -7,7 +7,7 @@ export function optimisationHandlers(registry: Registry): HandlersOf<typeof opti
   return {
     "optimisation/inspect": ({ sessionId }, { signal }) => partsOf(sessionId).ask("optimisation/inspect", {}, signal),
     "optimisation/configure": ({ sessionId, optimisation }, { signal }) =>
-      partsOf(sessionId).ask("optimisation/configure", { optimisation }, signal),
+      partsOf(sessionId).configuring.configure(optimisation, signal),
     "cache/report": ({ sessionId }, { signal }) => partsOf(sessionId).ask("cache/report", {}, signal),
   };
 }

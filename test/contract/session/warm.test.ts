@@ -25,7 +25,13 @@ test("a warm pi that falls silent while it takes a session is ended, and the ses
   };
   const source = new ChildSource({
     locate: () => locatePi({ option: fakePi, env: {} }),
-    ...{ helper: "unused", runDirectory: root, spillDirectory: root, env: { ...process.env, FAKE_PI: "silent-switch" }, log },
+    ...{
+      helper: "unused",
+      runDirectory: root,
+      spillDirectory: root,
+      env: { ...process.env, FAKE_PI: "silent-switch" },
+      log,
+    },
     limits: {
       ...{ ...limits, ...lifeLimits({}), child },
       warm: { perKind: 1, maxWarm: 1, recentMs: 1_000_000, minFreeBytes: 0 },

@@ -12,6 +12,8 @@ import {
   type OutwardFrame,
   type PartsConfig,
 } from "../../../protocol/link.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { type AgentDir, createAgentDir, type ScriptedModel, type ScriptedName } from "../../../provider/agent-dir.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
@@ -19,7 +21,7 @@ import { type Fits, type PiProcess, RecordLog } from "./record-log.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const helperEntry = join(root, "extension", "index.ts");
-const lean = ["-ne", "-ns", "-np", "--no-themes", "-nc"];
+const lean = ["-ne", "-np", "--no-themes"];
 
 export interface PiOptions {
   readonly provider: ScriptedProvider;
@@ -40,8 +42,16 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** How long its requests wait for a context. Default: they do not. */
   readonly contextWithinMs?: number;
+  /** The parts that are on, where `parts` does not say more. Default: none. */
+  readonly optimisation?: OptimisationOptions;
+  /** Further flags of pi's. */
+  readonly flags?: readonly string[];
   /** What the parts go by. Default: none is on. */
   readonly parts?: PartsConfig;
+  /** Whether pi looks for context files and skills. Default false. */
+  readonly findsFiles?: boolean;
+  /** Writes files before pi starts. */
+  readonly furnish?: (at: { readonly directory: string; readonly cwd: string; readonly agentDir: string }) => void;
   /** Whether its sessions are in memory alone. Default false. */
   readonly isEphemeral?: boolean;
   /** The lines of the session's file behind its header. Default: none. */
@@ -107,6 +117,7 @@ export class Pi implements AsyncDisposable {
     this.#sessionFile = this.makeSessionFile(randomUUID(), options.entries);
     this.#agentDir = agentDir;
     this.#options = options;
+    options.furnish?.({ directory, cwd: this.cwd, agentDir: agentDir.path });
     ({ child: this.#child, log: this.#log } = this.#spawn());
   }
 
@@ -114,8 +125,31 @@ export class Pi implements AsyncDisposable {
     return this.#log;
   }
 
+<<<<<<< HEAD
+  /** What the helper goes by with these options. */
+  partsOf(optimisation: OptimisationOptions): PartsConfig {
+    return { optimisation: resolveOptimisation(optimisation), spillDirectory: this.spillDirectory, labels: {} };
+  }
+
+  get spillDirectory(): string {
+    return join(this.directory, "spill");
+=======
+  /** pi's directory of configuration. */
+  get agentDir(): string {
+    return this.#agentDir.path;
+>>>>>>> w-prompt
+  }
+
   get sessionFile(): string {
     return this.#sessionFile;
+  }
+
+  /** Kills pi without a warning and starts another on the same session file. Its log begins anew. */
+  async revive(): Promise<void> {
+    const gone = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await gone;
+    await this.restart();
   }
 
   /** Ends pi and starts another on the same session file. Its log begins anew. */
@@ -143,8 +177,11 @@ export class Pi implements AsyncDisposable {
       entry = helperEntry,
       isConfigured = true,
       isEphemeral = false,
+      findsFiles = false,
       contextWithinMs,
-      parts,
+      optimisation,
+      parts = optimisation === undefined ? undefined : this.partsOf(optimisation),
+      flags = [],
       env,
     } = this.#options;
     const statusKey = `link-${randomUUID()}`;
@@ -155,16 +192,30 @@ export class Pi implements AsyncDisposable {
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...extensions, ...session], {
+<<<<<<< HEAD
+    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...flags, ...extensions, ...session], {
       cwd: this.cwd,
       env: {
         ...process.env,
         ...this.#agentDir.env,
         ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
         ...env,
+=======
+    const child = spawn(
+      process.execPath,
+      [cli, "--mode", "rpc", ...lean, ...(findsFiles ? [] : ["-ns", "-nc"]), ...extensions, ...session],
+      {
+        cwd: this.cwd,
+        env: {
+          ...process.env,
+          ...this.#agentDir.env,
+          ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
+          ...env,
+        },
+        stdio: ["pipe", "pipe", "pipe"],
+>>>>>>> w-prompt
       },
-      stdio: ["pipe", "pipe", "pipe"],
-    });
+    );
     return { child, log: new RecordLog(child, statusKey) };
   }
 

@@ -37,7 +37,14 @@ class RandomRun {
       const act = all[Math.floor(this.#random() * (all.length + 2))] ?? (at % 2 === 0 ? this.#branched : this.#marked);
       await act.call(this);
     }
-    for (const act of [this.#retried, this.#aborted, this.#truncated, this.#compacted, this.#branched]) {
+    for (const act of [
+      this.#delegated,
+      this.#retried,
+      this.#aborted,
+      this.#truncated,
+      this.#compacted,
+      this.#branched,
+    ]) {
       await act.call(this);
     }
   }
@@ -136,7 +143,13 @@ test.for(seeds)(
     await using pi = await startPi({
       provider,
       api: "scripted-anthropic",
-      models: [{ id: "model-1", promptCache: { short: 11, long: 11 }, cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } }],
+      models: [
+        {
+          id: "model-1",
+          promptCache: { short: 11, long: 11 },
+          cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 },
+        },
+      ],
       settings,
       parts,
       after: ["spending", "always-warm"],
@@ -144,20 +157,53 @@ test.for(seeds)(
     await new RandomRun(pi, provider, seed).run();
     await pi.send({ kind: "ask", about: "cost/checkpoint", params: { label: "the end" } });
     const stats = (await pi.rpc({ type: "get_session_stats" }))["data"] as Stats;
-    const told = pi.frames("notice").flatMap(({ name, data }) => (name === "cost/checkpointed" ? [data as Checkpoint] : []));
+    const told = pi
+      .frames("notice")
+      .flatMap(({ name, data }) => (name === "cost/checkpointed" ? [data as Checkpoint] : []));
     expect(sumOf(told)).toEqual(stats.tokens);
     const usd = told.reduce((sum, { event }) => sum + event.deltaTokens.cost.total, 0);
     expect(Math.abs(usd - stats.cost)).toBeLessThan(1e-9);
     expect(told.at(-1)?.event).toMatchObject({ label: "the end", cumulativeCost: stats.cost });
 
+    const entries = readFileSync(pi.sessionFile, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as FileEntry);
     const fold = new CostFold();
-    for (const line of readFileSync(pi.sessionFile, "utf8").split("\n")) if (line !== "") fold.add(JSON.parse(line));
+    for (const entry of entries) fold.add(entry);
     expect(fold.whole.total.cost.total).toBe(stats.cost);
-    expect(Object.keys(fold.whole.bySource()).sort()).toEqual(
-      ["assistant", "branch_summary", "cache_warm", "compaction", "discarded", "tool"],
+    const bySource = fold.whole.bySource();
+    const sources = ["assistant", "branch_summary", "cache_warm", "compaction", "discarded", "tool"];
+    expect(Object.keys(bySource).sort()).toEqual(sources);
+    // What pi tries again it takes out, whether it failed or was cut off.
+    const takenOut = new Set(
+      entries.flatMap(({ type, targetId, replacement }) =>
+        type === "context_edit" && replacement === null ? [targetId] : [],
+      ),
     );
+    const attempts = entries.filter(({ message }) => message?.role === "assistant");
+    const lost = attempts.filter(
+      ({ id, message }) => takenOut.has(id) || message?.stopReason === "error" || message?.stopReason === "aborted",
+    );
+    expect(lost.map(({ message }) => message?.stopReason)).toEqual(
+      expect.arrayContaining(["error", "aborted", "length"]),
+    );
+    const output = lost.reduce((sum, { message }) => sum + (message?.usage.output ?? 0), 0);
+    expect(bySource["discarded"]?.output).toBe(output);
   },
 );
+
+interface FileEntry {
+  readonly type: string;
+  readonly id?: string;
+  readonly targetId?: string;
+  readonly replacement?: unknown;
+  readonly message?: {
+    readonly role: string;
+    readonly stopReason?: string;
+    readonly usage: { readonly output: number };
+  };
+}
 
 function sumOf(checkpoints: readonly Checkpoint[]): Stats["tokens"] {
   const sum = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createCacheRule, decideByRule, type RuleFacts } from "../../../../../extension/context/cache/cache-rule.ts";
 import { cacheLifetimeMs, cachePrices, missCost } from "../../../../../extension/context/cache/prices.ts";
-import { createEstimator } from "../../../../../extension/context/estimator/estimator.ts";
 import { emptyMemory } from "../../../../../extension/memory.ts";
 import { defaultOptimisation } from "../../../../../protocol/optimisation/config.ts";
 import { Branch } from "./branch.ts";
@@ -68,7 +67,7 @@ test("a cache lives as long as pi has it kept", () => {
 function rule(masking: Partial<typeof defaultOptimisation.masking> = {}) {
   const optimisation = { ...defaultOptimisation, masking: { ...defaultOptimisation.masking, ...masking } };
   const memory = { ...emptyMemory(), parts: { optimisation, spillDirectory: "/spill", labels: {} } };
-  return createCacheRule({ memory }, createEstimator());
+  return createCacheRule({ memory });
 }
 
 test("the cache is warm behind an answer, and cold for another model, behind its lifetime, a compaction or on another branch", () => {

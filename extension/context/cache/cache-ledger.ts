@@ -1,0 +1,78 @@
+import type { Result } from "../../../protocol/methods.ts";
+import type { CacheBroken } from "../../../protocol/optimisation/notices.ts";
+
+interface Loss {
+  readonly count: number;
+  readonly missedTokens: number;
+  readonly missedUsd: number;
+}
+
+/** What a service has reported of one request. Tokens. */
+export interface Reported {
+  readonly input: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
+const maxRecent = 100;
+/** Causes by name: sections are an extension's to invent. */
+const maxCauses = 256;
+const maxVolatile = 64;
+const other = "section:others";
+
+/** What has become of the cache in one session. */
+export class CacheLedger {
+  #requests = 0;
+  #input = 0;
+  #cacheRead = 0;
+  #cacheWrite = 0;
+  readonly #causes = new Map<string, Loss>();
+  readonly #recent: CacheBroken[] = [];
+  readonly #volatile = new Set<string>();
+
+  answered({ input, cacheRead, cacheWrite }: Reported): void {
+    this.#requests += 1;
+    this.#input += input;
+    this.#cacheRead += cacheRead;
+    this.#cacheWrite += cacheWrite;
+  }
+
+  broken(broken: CacheBroken): void {
+    const cause = this.#causes.has(broken.cause) || this.#causes.size < maxCauses ? broken.cause : other;
+    const before = this.#causes.get(cause) ?? { count: 0, missedTokens: 0, missedUsd: 0 };
+    this.#causes.set(cause, {
+      count: before.count + 1,
+      missedTokens: before.missedTokens + broken.missedTokens,
+      missedUsd: before.missedUsd + broken.missedUsd,
+    });
+    this.#recent.push(broken);
+    if (this.#recent.length > maxRecent) this.#recent.shift();
+  }
+
+  /** Whether that is new. */
+  varies(section: string): boolean {
+    if (this.#volatile.has(section) || this.#volatile.size >= maxVolatile) return false;
+    this.#volatile.add(section);
+    return true;
+  }
+
+  /** What was lost by one cause. */
+  lost(cause: string): { readonly tokens: number; readonly usd: number } {
+    const { missedTokens = 0, missedUsd = 0 } = this.#causes.get(cause) ?? {};
+    return { tokens: missedTokens, usd: missedUsd };
+  }
+
+  report(): Result<"cache/report"> {
+    const all = this.#input + this.#cacheRead + this.#cacheWrite;
+    return {
+      requests: this.#requests,
+      hitRate: this.#cacheRead + this.#cacheWrite === 0 ? null : this.#cacheRead / all,
+      input: this.#input,
+      cacheRead: this.#cacheRead,
+      cacheWrite: this.#cacheWrite,
+      causes: Object.fromEntries(this.#causes),
+      recent: [...this.#recent],
+      volatile: [...this.#volatile],
+    };
+  }
+}

@@ -1,0 +1,104 @@
+import type { AgentMessage } from "../../pi-types.ts";
+
+/** What an entry of the session contributes to a request. */
+export interface ProjectedEntry {
+  readonly sourceEntry: { readonly id: string };
+  readonly messages: readonly AgentMessage[];
+}
+
+interface Owned {
+  readonly entryId: string;
+  readonly message: AgentMessage;
+}
+
+/**
+ * Which entry each message of a request comes from, looked up when pi shows the request first. Messages that other
+ * extensions have put there have none. Copies that other extensions make later are known by role, timestamp and call.
+ */
+export class EntryMap {
+  #byMessage = new WeakMap<object, string>();
+  #byKey: ReadonlyMap<string, string> = new Map();
+  #isAmbiguous = false;
+
+  /** No message of this request is known: it could be of one entry or of another. */
+  get isAmbiguous(): boolean {
+    return this.#isAmbiguous;
+  }
+
+  /** A request begins. `projection` is the session's, in its order. */
+  take(messages: readonly AgentMessage[], projection: readonly ProjectedEntry[]): void {
+    const owned: Owned[] = [];
+    for (const { sourceEntry, messages: projected } of projection) {
+      for (const message of projected) if (message.role !== "system") owned.push({ entryId: sourceEntry.id, message });
+    }
+    const pairs = aligned(messages, owned);
+    this.#isAmbiguous = pairs === undefined;
+    this.#byMessage = new WeakMap(pairs ?? []);
+    this.#byKey = pairs === undefined ? new Map() : unique(pairs);
+  }
+
+  /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
+  entryOf(message: AgentMessage): string | undefined {
+    return this.#byMessage.get(message) ?? this.#byKey.get(keyOf(message));
+  }
+}
+
+type Pair = readonly [message: AgentMessage, entryId: string];
+
+/** `undefined`: ambiguous. */
+function aligned(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
+  if (
+    messages.length === owned.length &&
+    messages.every((message, at) => keyOf(message) === keyOf((owned[at] as Owned).message))
+  ) {
+    return messages.map((message, at) => [message, (owned[at] as Owned).entryId]);
+  }
+  const pairs: Pair[] = [];
+  const entries = Map.groupBy(owned, ({ message }) => keyOf(message));
+  for (const [key, alike] of Map.groupBy(messages, keyOf)) {
+    const there = entries.get(key) ?? [];
+    const paired = there.length === alike.length ? inOrder(alike, there) : byContent(alike, there);
+    if (paired === undefined) return undefined;
+    pairs.push(...paired);
+  }
+  return pairs;
+}
+
+function inOrder(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] {
+  return messages.map((message, at) => [message, (owned[at] as Owned).entryId]);
+}
+
+/** Some of these messages were left out or put there by others: what says the same is the same. */
+function byContent(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
+  const left = Map.groupBy(owned, ({ message }) => said(message));
+  const pairs: Pair[] = [];
+  let hasStrangers = false;
+  for (const [content, alike] of Map.groupBy(messages, said)) {
+    const there = left.get(content);
+    left.delete(content);
+    if (there === undefined) hasStrangers = true;
+    else if (there.length === alike.length) pairs.push(...inOrder(alike, there));
+    else return undefined;
+  }
+  // A stranger may be one of those that are left, changed by another extension.
+  return hasStrangers && left.size > 0 ? undefined : pairs;
+}
+
+function said(message: AgentMessage): string {
+  return JSON.stringify(message);
+}
+
+function keyOf(message: AgentMessage): string {
+  const callId = message.role === "toolResult" ? message.toolCallId : "";
+  return `${message.role} ${message.timestamp} ${callId}`;
+}
+
+/** The keys that one message alone has. */
+function unique(pairs: readonly Pair[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string | undefined>();
+  for (const [message, entryId] of pairs) {
+    const key = keyOf(message);
+    found.set(key, found.has(key) ? undefined : entryId);
+  }
+  return new Map([...found].filter((one): one is [string, string] => one[1] !== undefined));
+}

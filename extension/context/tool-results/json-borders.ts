@@ -1,0 +1,78 @@
+import type { Kept } from "./cut.ts";
+
+/** Where JSON is cut: between two elements of the same depth. */
+export interface JsonCut {
+  /** Behind the comma of the last element of the head. */
+  readonly headEnd: number;
+  /** Behind the comma before the first element of the tail. */
+  readonly tailStart: number;
+  readonly leftOut: number;
+  /** At this depth. */
+  readonly elements: number;
+}
+
+/** A larger text is cut as text: reading it costs more than its borders are worth. */
+const maxChars = 4 * 1_024 * 1_024;
+const maxDepth = 4;
+
+/** `undefined`: this is no JSON, or has no borders near the places where it would be cut. */
+export function borders(text: string, kept: Kept): JsonCut | undefined {
+  const first = /^\s*([[{])/u.exec(text.slice(0, 64))?.[1];
+  if (first === undefined || text.length > maxChars || !isJson(text)) return undefined;
+  for (const depth of elementsByDepth(text)) {
+    const cut = at(depth, text.length, kept);
+    if (cut !== undefined) return cut;
+  }
+  return undefined;
+}
+
+/** What there is at a depth, over all lists and objects of this depth. */
+interface Depth {
+  /** Where the commas between elements stand. */
+  readonly commas: number[];
+  /** Behind which character each element begins: a comma or a bracket. */
+  readonly starts: number[];
+}
+
+/** Half of what may stay has to be there, or the cut goes deeper. */
+function at({ commas, starts }: Depth, length: number, { head, tail }: Kept): JsonCut | undefined {
+  const headEnd = head === 0 ? 0 : (commas.findLast((comma) => comma < head) ?? -1) + 1;
+  const tailStart = tail === 0 ? length : (commas.find((comma) => comma + 1 >= length - tail) ?? length) + 1;
+  if (headEnd < head / 2 || length - tailStart < tail / 2 || headEnd >= tailStart) return undefined;
+  const leftOut = starts.filter((start) => start + 1 >= headEnd && start + 1 < tailStart).length;
+  return { headEnd, tailStart, leftOut, elements: starts.length };
+}
+
+/** The outermost depth first. The text is JSON. */
+function elementsByDepth(text: string): Depth[] {
+  const found = Array.from({ length: maxDepth }, (): Depth => ({ commas: [], starts: [] }));
+  let depth = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === 0x22) index = endOfString(text, index);
+    else if (code === 0x5b || code === 0x7b) {
+      depth += 1;
+      if (!/^\s*[\]}]/u.test(text.slice(index + 1, index + 65))) found[depth - 1]?.starts.push(index);
+    } else if (code === 0x5d || code === 0x7d) depth -= 1;
+    else if (code === 0x2c) {
+      found[depth - 1]?.commas.push(index);
+      found[depth - 1]?.starts.push(index);
+    }
+  }
+  return found;
+}
+
+function endOfString(text: string, start: number): number {
+  let index = start + 1;
+  while (index < text.length && text.charCodeAt(index) !== 0x22) index += text.charCodeAt(index) === 0x5c ? 2 : 1;
+  return index;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

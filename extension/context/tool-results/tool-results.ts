@@ -1,0 +1,170 @@
+import type { ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
+import {
+  defaultOptimisation,
+  type OptimisationConfig,
+  RECALL_TOOL,
+  SKILL_TOOL,
+} from "../../../protocol/optimisation/config.ts";
+import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts";
+import { isObject, messageOf } from "../../pi-types.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { fromBlocks } from "../recall/content.ts";
+import { RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
+import { readLog, spill, sumOf } from "../recall/spill.ts";
+import { cutText, type Kept } from "./cut.ts";
+
+type ToolResults = OptimisationConfig["toolResults"];
+
+/** What the model asks for whole, and what carries state. */
+const neverCut: ReadonlySet<string> = new Set(["compress", RECALL_TOOL, SKILL_TOOL]);
+const usual = { head: 1_000, tail: 2_000, above: 12_000 } as const;
+const mebibyte = 1_048_576;
+
+/** Cuts results of tools before they are stored, so that what is stored is what is sent. */
+export function addToolResults(bench: Workbench): void {
+  const part = "toolResults";
+  const counts = { cut: 0, charactersIn: 0, charactersOut: 0 };
+  bench.recall.need(() => bench.config().toolResults.enabled);
+  bench.pipeline.use(
+    "tool_result",
+    "cap",
+    (event, ctx) => {
+      const config = bench.config().toolResults;
+      if (!config.enabled || neverCut.has(event.toolName) || isNested(event)) return undefined;
+      const { text, images } = fromBlocks(event.content);
+      const kept = keptOf(config, event, text.length);
+      if (kept === undefined) return undefined;
+      const made = cap(bench, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte }, ctx);
+      if (made === undefined) return undefined;
+      counts.cut += 1;
+      counts.charactersIn += text.length;
+      counts.charactersOut += made.text.length;
+      return {
+        ...event,
+        content: [{ type: "text", text: made.text }, ...images],
+        details: made.details,
+      } as ToolResultEvent;
+    },
+    part,
+  );
+  bench.inspect(part, (ctx) => {
+    const cut = bench.recall.masked(ctx).filter((one) => one.part === part);
+    return {
+      savedTokens: cut.reduce((sum, { tokens, requests }) => sum + tokens * requests, 0),
+      savedUsd: 0,
+      spentTokens: 0,
+      spentUsd: 0,
+      figures: {
+        ...counts,
+        inContext: cut.length,
+        spilledBytes: bench.recall.registry.spilledBytes(ctx.sessionManager),
+        recalls: countRecalls(ctx),
+      },
+    };
+  });
+}
+
+interface Wanted {
+  readonly text: string;
+  readonly kept: Kept;
+  readonly maxBytes: number;
+}
+
+/** The original is in its file before anything is cut. `undefined`: the result stays as it is. */
+function cap(bench: Workbench, event: ToolResultEvent, { text, kept, maxBytes }: Wanted, ctx: ExtensionContext) {
+  const { recall, memory, estimator } = bench;
+  const directory = memory.parts?.spillDirectory;
+  const why = directory === undefined ? "There is no spill directory." : recall.missing();
+  if (directory === undefined || why !== undefined) {
+    bench.degraded("toolResults", why ?? "");
+    return undefined;
+  }
+  const merged = event.details ?? {};
+  if (!isObject(merged) || Object.hasOwn(merged, RECALL_MARK)) return undefined;
+  const log = logOf(event, text);
+  const whole = log?.toString("utf8");
+  const bytes = log ?? Buffer.from(text.toWellFormed());
+  const sum = sumOf(bytes);
+  const used = recall.registry.spilledBytes(ctx.sessionManager);
+  const isNew = !recall.registry.isSpilled(sum.sha256);
+  if (isNew && used + sum.bytes > maxBytes) {
+    bench.degraded("toolResults", "The session has no room left for the originals of what would be cut.", {
+      usedBytes: used,
+      neededBytes: sum.bytes,
+      maxBytes,
+    });
+    return undefined;
+  }
+  const number = recall.registry.reserve(ctx.sessionManager);
+  if (number === undefined) return undefined;
+  const made = cutText(whole === undefined ? { text } : { text, whole }, kept, recallIdOf(number));
+  if (made === undefined) return undefined;
+  try {
+    spill(directory, bytes, sum);
+  } catch (thrown) {
+    bench.degraded("toolResults", `The original of a result could not be kept: ${messageOf(thrown)}`.slice(0, 1_024));
+    return undefined;
+  }
+  if (isNew) recall.registry.spilled(sum.sha256, sum.bytes);
+  bench.restored("toolResults");
+  const record: RecallRecord = {
+    number,
+    part: "toolResults",
+    tool: event.toolName,
+    tokens: Math.max(0, estimator.text(text) - estimator.text(made)),
+    place: { kind: "spill", ...sum },
+  };
+  return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
+}
+
+/** What stays of this result. `undefined`: all. */
+function keptOf(
+  { tools, errorTail }: ToolResults,
+  { toolName, isError }: ToolResultEvent,
+  length: number,
+): Kept | undefined {
+  const policy = policyOf(tools, toolName);
+  const { keep, head = usual.head, tail = usual.tail, above = usual.above } = policy;
+  if (keep === "none" || length <= above) return undefined;
+  // What went wrong stands at the end.
+  if (isError) return { head: 0, tail: errorTail };
+  return { head: keep === "tail" ? 0 : head, tail: keep === "head" ? 0 : tail };
+}
+
+function policyOf(tools: ToolResults["tools"], name: string): ToolResultPolicy {
+  if (Object.hasOwn(tools, name)) return tools[name] as ToolResultPolicy;
+  const otherwise = Object.hasOwn(tools, "*") ? tools["*"] : defaultOptimisation.toolResults.tools["*"];
+  return otherwise as ToolResultPolicy;
+}
+
+/** The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. */
+function logOf({ toolName, details }: ToolResultEvent, text: string): Buffer | undefined {
+  if (toolName !== "bash" && toolName !== "powershell") return undefined;
+  const named = isObject(details) ? details["fullOutputPath"] : undefined;
+  const path =
+    typeof named === "string"
+      ? named
+      : /Full output: ([^\]\n]{1,4096})\]\s[^[\]]{0,128}$/u.exec(text.slice(-4_400))?.[1];
+  return path === undefined ? undefined : readLog(path);
+}
+
+/** pi's tools keep a copy of what they give: it would be stored as well. */
+function withoutCopy(details: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { truncation } = details;
+  if (!isObject(truncation) || typeof truncation["content"] !== "string") return details;
+  return { ...details, truncation: { ...truncation, content: "" } };
+}
+
+/** Scripts get the output of nested calls, and need it whole. */
+function isNested(event: ToolResultEvent): boolean {
+  return "parentToolCallId" in event && event.parentToolCallId !== undefined;
+}
+
+function countRecalls({ sessionManager }: ExtensionContext): number {
+  let recalls = 0;
+  for (const entry of sessionManager.getEntries()) {
+    if (entry.type === "message" && entry.message.role === "toolResult" && entry.message.toolName === RECALL_TOOL)
+      recalls += 1;
+  }
+  return recalls;
+}

@@ -1,0 +1,268 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { ActiveSet, type StoredTools, storedTools, TOOLS_ENTRY } from "./active-set.ts";
+import { allTools, isKept, isOurs, reachableTools } from "./catalogue.ts";
+import { type Activation, ThreeToolsDesk } from "./desk.ts";
+import { hasExposures, type Loadout, type PiTool } from "./pi-tools.ts";
+import { builtInSynonyms, type Synonyms } from "./synonyms.ts";
+import { readSynonyms } from "./synonyms-file.ts";
+import { threeTools } from "./three-tools.ts";
+
+const PART = "dynamicTools";
+/** pi's own search, which declares what it finds. */
+const NATIVE_SEARCH = "tool_search";
+
+/** Few tools that find, describe and run all others, whose declarations are left out of requests. */
+export function addDynamicTools(bench: Workbench): void {
+  const part = new DynamicTools(bench);
+  bench.onSession((ctx) => part.settle(ctx), PART);
+  // Extensions that are loaded behind ours register tools at the start of a session, too.
+  bench.on(PART, "before_agent_start", (_event, ctx) => part.settle(ctx));
+  bench.on(PART, "agent_start", () => part.record());
+  bench.on(PART, "turn_start", () => part.turnStarts());
+  bench.on(PART, "tool_execution_end", () => part.follow());
+  bench.on(PART, "agent_settled", (_event, ctx) => part.runEnds(ctx));
+  bench.inspect(PART, (ctx) => part.report(ctx));
+}
+
+/** How tools are kept from the model. `native`: by pi itself. `hiding`: their declarations. `taking`: they are not active. */
+type State = "off" | "native" | "hiding" | "taking";
+
+class DynamicTools {
+  readonly #bench: Workbench;
+  readonly #set: ActiveSet;
+  readonly #desk: ThreeToolsDesk;
+  #state: State = "off";
+  #isRegistered = false;
+  #synonyms: Synonyms = builtInSynonyms;
+  /** The configuration with which it cannot be on. */
+  #refused: object | undefined;
+  /** Whether the session's file does not say yet what was taken. */
+  #isUnrecorded = false;
+  /** Of the active set, in this run. `open`: no request has gone out since. */
+  #change: "none" | "open" | "made" = "none";
+  readonly #wanted = new Set<string>();
+  readonly #queued = new Set<string>();
+
+  constructor(bench: Workbench) {
+    this.#bench = bench;
+    this.#set = new ActiveSet(bench.pi, () => this.#config.keep);
+    this.#desk = new ThreeToolsDesk({
+      pi: bench.pi,
+      synonyms: () => this.#synonyms,
+      taken: () => this.#set.taken,
+      isDeclared: (tool) => this.#isDeclared(tool),
+      activate: (name) => this.#activate(name),
+      described: (names) => {
+        for (const name of names) this.#wanted.add(name);
+      },
+    });
+  }
+
+  get #config() {
+    return this.#bench.config().dynamicTools;
+  }
+
+  /** Between runs: what the configuration asks for holds from the next request on. */
+  settle(ctx: ExtensionContext): void {
+    const { enabled, mode, minTools } = this.#config;
+    if (!enabled || mode === "off") {
+      this.#turnOff(ctx);
+      return;
+    }
+    if (this.#state !== "off") {
+      this.follow();
+      return;
+    }
+    const { pi } = this.#bench;
+    const stored = storedTools(ctx);
+    const tools = reachableTools(pi, new Set(stored?.taken));
+    // A session that has begun with the three goes on with them.
+    if (tools.length < minTools && stored === undefined) return;
+    if (this.#refused === this.#config) return;
+    if (mode === "auto" && this.#turnNativeOn(tools)) return;
+    this.#turnOn(ctx, stored);
+  }
+
+  /** Tools that were registered since follow the others. */
+  follow(): void {
+    if (this.#state === "taking" && this.#set.follow()) this.#isUnrecorded = true;
+  }
+
+  turnStarts(): void {
+    if (this.#change === "open") this.#change = "made";
+  }
+
+  runEnds(ctx: ExtensionContext): void {
+    this.#change = "none";
+    this.#wanted.clear();
+    this.follow();
+    if (this.#queued.size > 0 && this.#state === "taking") {
+      this.#give([...this.#queued]);
+      // It is the one change of the run that comes.
+      this.#change = "made";
+    }
+    this.#queued.clear();
+    if (ctx.isIdle()) this.record();
+  }
+
+  /** Writes into the session's file what a later life must know. */
+  record(): void {
+    if (!this.#isUnrecorded) return;
+    this.#isUnrecorded = false;
+    this.#bench.pi.appendEntry(TOOLS_ENTRY, { v: 1, on: this.#state !== "off", ...this.#set.stored });
+  }
+
+  report(ctx: ExtensionContext) {
+    const hidden = this.#hiddenTools();
+    const hiddenTokens = hidden.reduce((sum, tool) => sum + this.#tokensOf(tool), 0);
+    const requests = ctx.sessionManager
+      .getEntries()
+      .filter((entry) => entry.type === "message" && entry.message.role === "assistant").length;
+    const savedTokens = hiddenTokens * requests;
+    const { cacheRead = 0, input = 0 } = ctx.model?.cost ?? {};
+    return {
+      savedTokens,
+      // Most requests would have read them from the cache.
+      savedUsd: (savedTokens * (cacheRead > 0 ? cacheRead : input)) / 1_000_000,
+      spentTokens: 0,
+      spentUsd: 0,
+      figures: { tools: this.#state, hiddenTools: hidden.length, hiddenTokens },
+    };
+  }
+
+  #turnNativeOn(tools: readonly PiTool[]): boolean {
+    const { pi } = this.#bench;
+    const all = allTools(pi);
+    if (!hasExposures(all) || !all.some(({ name }) => name === NATIVE_SEARCH)) return false;
+    const active = pi.getActiveTools();
+    const { keep } = this.#config;
+    const isDeferred = ({ exposure }: PiTool): boolean => exposure === "deferred";
+    const hideable = tools.filter(
+      ({ name, exposure }) => !isKept(name, keep) && exposure !== "model-only" && name !== NATIVE_SEARCH,
+    );
+    if (hideable.length === 0 || !hideable.every(isDeferred)) return false;
+    if (!active.includes(NATIVE_SEARCH)) pi.setActiveTools([...active, NATIVE_SEARCH]);
+    this.#state = "native";
+    return true;
+  }
+
+  #turnOn(ctx: ExtensionContext, stored: StoredTools | undefined): void {
+    const { pi } = this.#bench;
+    const { allowActivation, synonyms } = this.#config;
+    const all = allTools(pi);
+    const isHiding = hasExposures(all);
+    if (!isHiding && !allowActivation) {
+      this.#refuse("This version of pi cannot run one tool for another, and allowActivation is false.");
+      return;
+    }
+    const foreign = all.find(({ name }) => isOurs(name) && !this.#isRegistered);
+    if (foreign !== undefined) {
+      this.#refuse(`Another extension has a tool named ${foreign.name}.`);
+      return;
+    }
+    this.#synonyms = readSynonyms(synonyms, ctx.cwd, (reason) => this.#degraded(reason));
+    this.#state = isHiding ? "hiding" : "taking";
+    this.#register("model-only");
+    const registered = allTools(pi).map(({ name }) => name);
+    const missing = DYNAMIC_TOOLS.find((name) => !registered.includes(name));
+    if (missing !== undefined) {
+      this.#refuse(`The session's tools leave ${missing} out.`);
+      this.#withdraw();
+      return;
+    }
+    const active = pi.getActiveTools();
+    const inactive = DYNAMIC_TOOLS.filter((name) => !active.includes(name));
+    if (inactive.length > 0) pi.setActiveTools([...active, ...inactive]);
+    if (!isHiding) this.#set.take(stored);
+    this.#isUnrecorded = stored === undefined;
+  }
+
+  #turnOff(ctx: ExtensionContext): void {
+    if (this.#state === "hiding" || this.#state === "taking") {
+      this.#withdraw();
+    } else if (this.#state === "off" && !hasExposures(allTools(this.#bench.pi))) {
+      // An earlier life may have left its tools inactive.
+      const stored = storedTools(ctx)?.taken ?? [];
+      if (stored.length > 0) {
+        this.#set.restore(stored);
+        this.#isUnrecorded = true;
+      }
+    }
+    this.#state = "off";
+  }
+
+  /** pi has no way to forget a tool: on newer versions it is hidden, on older ones inactive. */
+  #withdraw(): void {
+    const wasTaking = this.#state === "taking";
+    this.#state = "off";
+    if (wasTaking) this.#set.restore();
+    else this.#register("hidden");
+    this.#isUnrecorded = true;
+  }
+
+  #register(exposure: "model-only" | "hidden"): void {
+    const { pi } = this.#bench;
+    for (const tool of threeTools(this.#desk, (loadout) => this.#hidden(loadout))) {
+      // Its types know neither plain schemas nor the newer fields.
+      pi.registerTool({ ...tool, exposure } as unknown as Parameters<typeof pi.registerTool>[0]);
+    }
+    this.#isRegistered = true;
+  }
+
+  /** The declarations that requests leave out: none, unless the model has the three to get at them. */
+  #hidden({ declared, getExposure }: Loadout): readonly string[] {
+    try {
+      const names = declared.map(({ name }) => name);
+      if (this.#state !== "hiding" || !DYNAMIC_TOOLS.every((name) => names.includes(name))) return [];
+      const { keep } = this.#config;
+      // Whoever has activated a deferred tool wants it declared.
+      return names.filter((name) => !isKept(name, keep) && getExposure(name) === "direct");
+    } catch (thrown) {
+      this.#bench.fault("prepareLoadout", thrown, PART);
+      return [];
+    }
+  }
+
+  #isDeclared({ name, exposure }: PiTool): boolean {
+    if (!this.#bench.pi.getActiveTools().includes(name)) return false;
+    return this.#state !== "hiding" || exposure !== "direct" || isKept(name, this.#config.keep);
+  }
+
+  #hiddenTools(): readonly PiTool[] {
+    if (this.#state === "off" || this.#state === "native") return [];
+    const { pi } = this.#bench;
+    const isUndeclaredAnyway = ({ exposure }: PiTool): boolean => exposure === "deferred" || exposure === "codemode";
+    return reachableTools(pi, this.#set.taken).filter((tool) => !this.#isDeclared(tool) && !isUndeclaredAnyway(tool));
+  }
+
+  #tokensOf({ name, description, parameters }: PiTool): number {
+    return this.#bench.estimator.text(JSON.stringify({ name, description, parameters }));
+  }
+
+  #activate(name: string): Activation {
+    if (!this.#config.allowActivation || this.#state !== "taking") return "never";
+    if (this.#change === "made") {
+      this.#queued.add(name);
+      return "later";
+    }
+    this.#give([...this.#wanted, name]);
+    this.#change = "open";
+    return "now";
+  }
+
+  #give(names: readonly string[]): void {
+    this.#set.give(names.filter((name) => this.#set.taken.has(name)));
+    this.#isUnrecorded = true;
+  }
+
+  #refuse(reason: string): void {
+    this.#refused = this.#config;
+    this.#degraded(reason);
+  }
+
+  #degraded(reason: string): void {
+    this.#bench.degraded(PART, reason);
+  }
+}

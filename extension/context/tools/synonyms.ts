@@ -1,0 +1,131 @@
+import { wordsOf } from "./words.ts";
+
+/** Other words for a word. */
+export interface Synonyms {
+  /** The stems that mean about what this one does; itself is none of them. */
+  of(stem: string): readonly string[];
+}
+
+/** Most words of a file that are read, and most others of one word. */
+const maxWords = 5_000;
+const maxOthers = 64;
+
+/** Words of one line mean about the same in what people ask of tools. */
+const groups = `
+create add make new open register insert generate
+remove delete erase drop clear purge discard clean rid
+change update edit modify alter set adjust replace
+get fetch read retrieve obtain load download
+list show display enumerate view print
+find search look locate query discover google
+send post tell write notify inform message ping publish
+start run launch boot execute begin trigger invoke call
+stop shut halt end terminate kill
+cancel abort call-off revoke
+undo revert rollback restore previous return back
+copy duplicate clone fork replicate replica
+move transfer shift transition
+join merge combine unite concatenate
+cut trim crop split
+schedule plan arrange appointment meeting event calendar
+person user people member colleague who team
+mail email inbox letter message
+chat conversation channel room slack
+issue bug defect ticket problem task story
+error exception crash failure fail failed
+picture image photo illustration screenshot
+film video clip movie
+sound audio recording speech voice
+document file text page doc
+page website site web browser
+internet online web
+money cost price spend bill spent payment pay
+refund reimburse reimbursement
+invoice bill charge
+customer client buyer
+cloud aws azure
+machine instance server vm computer
+container docker pod image
+cluster kubernetes k8s
+database sql table db postgres
+cache redis cached
+test check verify audit validate
+measure count compute calculate
+weather temperature rain warm cold snow
+route direction way drive path
+place location address city
+translate language english german french spanish
+resize scale shrink enlarge
+vulnerability cve security exploit
+library package dependency module
+license legal terms
+password secret credential key token
+alert alarm warning incident outage
+mute silence quiet
+code source program
+rename name
+function method class symbol
+version release ship rollout deploy deployment
+branch commit revision git
+review comment remark feedback
+share permission allow grant access
+assign responsible owner give
+fast slow performance latency speed
+log line output print
+form field input
+click press push
+type enter fill
+capture take snapshot
+free available
+time hour duration
+convert exchange turn
+`;
+
+class SynonymTable implements Synonyms {
+  readonly #others = new Map<string, Set<string>>();
+
+  of(stem: string): readonly string[] {
+    return [...(this.#others.get(stem) ?? [])];
+  }
+
+  /** Each word means what the others do. */
+  addGroup(words: readonly string[]): void {
+    for (const word of words) this.add(word, words);
+  }
+
+  add(word: string, others: readonly string[]): void {
+    const known = this.#others.get(word) ?? new Set();
+    for (const other of others) if (other !== word && known.size < maxOthers) known.add(other);
+    if (this.#others.size < maxWords || this.#others.has(word)) this.#others.set(word, known);
+  }
+}
+
+/** Words that are often used for each other. */
+export const builtInSynonyms: Synonyms = builtIn();
+
+function builtIn(): SynonymTable {
+  const table = new SynonymTable();
+  for (const line of groups.trim().split("\n")) table.addGroup(wordsOf(line));
+  return table;
+}
+
+/**
+ * The built-in words and those of a file: a JSON object of words, each with a list of others that mean the same, in both
+ * directions. Throws where the text is something else.
+ */
+export function synonymsWith(text: string): Synonyms {
+  const given: unknown = JSON.parse(text);
+  if (typeof given !== "object" || given === null || Array.isArray(given)) throw new Error("It is no JSON object.");
+  const table = builtIn();
+  for (const [word, others] of Object.entries(given).slice(0, maxWords)) {
+    if (!Array.isArray(others) || !others.every((other) => typeof other === "string")) {
+      throw new Error(`"${word.slice(0, 64)}" has no list of words.`);
+    }
+    const meant = others.slice(0, maxOthers).flatMap(wordsOf);
+    for (const stem of wordsOf(word)) {
+      table.add(stem, meant);
+      for (const other of meant) table.add(other, [stem]);
+    }
+  }
+  return table;
+}

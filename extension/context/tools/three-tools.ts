@@ -1,0 +1,84 @@
+import { hiddenNote, type ThreeToolsDesk } from "./desk.ts";
+import type { AnyToolDefinition, Loadout } from "./pi-tools.ts";
+
+// What the model reads of the three never changes within a session: nothing here depends on which tools there are. It is
+// paid for with each request, so that bounds stand in the desk and not in the schemas.
+
+/** The definitions of the three, over the desk that does their work. `hidden`: which declarations are left out. */
+export function threeTools(
+  desk: ThreeToolsDesk,
+  hidden: (loadout: Loadout) => readonly string[],
+): readonly AnyToolDefinition[] {
+  return [
+    {
+      name: "search_tools",
+      label: "Search tools",
+      description:
+        "Finds tools by what they do. Most are not declared: search whenever the declared ones cannot do a task.",
+      promptSnippet: "Find further tools by what they do",
+      promptGuidelines: [hiddenNote],
+      parameters: {
+        type: "object",
+        properties: {
+          query: { type: "string", description: "The task in plain words" },
+          limit: { type: "integer", description: "Default 8" },
+        },
+        required: ["query"],
+      },
+      exposure: "model-only",
+      reachesTools: () => "all",
+      execute: (_callId, { query, limit }: { query: string; limit?: number }) => desk.search(query, limit),
+    },
+    {
+      name: "describe_tools",
+      label: "Describe tools",
+      description: "Gives descriptions and parameters (JSON Schema) of tools that search_tools has named.",
+      promptSnippet: "Show what tools take, before execute_tool",
+      parameters: {
+        type: "object",
+        properties: {
+          ids: { type: "array", items: { type: "string" }, description: "At most 8: all that the task may need" },
+        },
+        required: ["ids"],
+      },
+      exposure: "model-only",
+      reachesTools: ({ ids }) => (Array.isArray(ids) ? ids.filter((one) => typeof one === "string") : []),
+      execute: (_callId, { ids }: { ids: readonly string[] }) => desk.describe(ids),
+    },
+    {
+      name: "execute_tool",
+      label: "Execute tool",
+      description: "Runs a tool that is not declared.",
+      promptSnippet: "Run a tool that was found by search_tools",
+      parameters: {
+        type: "object",
+        properties: {
+          id: { type: "string" },
+          params: { type: "object", description: "By the schema from describe_tools" },
+        },
+        required: ["id", "params"],
+      },
+      prepareArguments: withParsedParams,
+      exposure: "model-only",
+      reachesTools: ({ id: name }) => (typeof name === "string" ? [name] : []),
+      prepareLoadout: (loadout) => {
+        const hiddenDeclarations = hidden(loadout);
+        return hiddenDeclarations.length === 0 ? undefined : { hiddenDeclarations };
+      },
+      execute: (_callId, given: { id: string; params: Readonly<Record<string, unknown>> }, signal, onUpdate, ctx) =>
+        desk.execute(given, { signal, onUpdate, ctx }),
+    },
+  ];
+}
+
+/** Some models write objects within arguments as text. */
+function withParsedParams(args: unknown): never {
+  if (typeof args !== "object" || args === null || !("params" in args)) return args as never;
+  const params = args.params ?? {};
+  if (typeof params !== "string") return { ...args, params } as never;
+  try {
+    return { ...args, params: JSON.parse(params) as unknown } as never;
+  } catch {
+    return args as never;
+  }
+}

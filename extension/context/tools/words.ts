@@ -1,0 +1,43 @@
+// The words of names, descriptions and queries, brought to a form in which they meet.
+
+const stopWords = new Set(
+  (
+    "a about above after again all am an and any are as at be because been before being below between both but by can could " +
+    "did do does doing down during each few for from further had has have having he her here hers him his how i if in into " +
+    "is it its itself just let me more most my need now of off on once only or other our out over own please same she should " +
+    "so some such than that the their them then there these they this those through to too under until up us use very want " +
+    "was we were what when where which while who whom why will with would you your"
+  ).split(" "),
+);
+
+/** Longer texts are read so far: a description may be of any size. */
+const maxCharacters = 20_000;
+
+/** The words of a text in their order, without those that say nothing, each in its stem. Identifiers fall into their words. */
+export function wordsOf(text: string): string[] {
+  const parts = text
+    .slice(0, maxCharacters)
+    .normalize("NFKC")
+    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
+    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^\p{L}\p{M}\p{N}]+/u);
+  return parts.filter((part) => part !== "" && !stopWords.has(part)).map(stemOf);
+}
+
+const doubled = /([bdfglmnprt])\1$/;
+
+/** An English word without its ending. Others stay: whole words of other languages still meet. */
+export function stemOf(word: string): string {
+  if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
+  let stem = word;
+  if (stem.endsWith("ies") && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
+  else if (/(?:ch|sh|ss|x|z)es$/.test(stem)) stem = stem.slice(0, -2);
+  else if (/[^su]s$/.test(stem)) stem = stem.slice(0, -1);
+  if (stem.endsWith("ing") && stem.length > 5) stem = stem.slice(0, -3).replace(doubled, "$1");
+  else if (stem.endsWith("ied") && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
+  else if (stem.endsWith("ed") && stem.length > 4) stem = stem.slice(0, -2).replace(doubled, "$1");
+  else if (stem.endsWith("ation") && stem.length > 7) stem = stem.slice(0, -3);
+  else if (stem.endsWith("ly") && stem.length > 5) stem = stem.slice(0, -2);
+  return stem.endsWith("e") && stem.length > 3 ? stem.slice(0, -1) : stem;
+}

@@ -1,0 +1,117 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { BudgetState } from "../../protocol/cost/budgets.ts";
+import { COST_CHANNEL } from "../../protocol/cost/channel.ts";
+import type { Checkpoint, CostFold } from "../../protocol/cost/fold.ts";
+import { COST_MARK_TYPE, type CostMark, markData } from "../../protocol/cost/marks.ts";
+import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
+import type { Workbench } from "../context/optimisation/workbench.ts";
+import { FoldOfSession } from "./fold-of-session.ts";
+import { hasPrices, unpriced } from "./prices.ts";
+
+type CostConfig = OptimisationConfig["cost"];
+
+/** Sees what was spent, writes marks, and tells. */
+export class CostDesk {
+  readonly #bench: Workbench;
+  readonly #session = new FoldOfSession();
+
+  constructor(bench: Workbench) {
+    this.#bench = bench;
+  }
+
+  get rules(): CostConfig {
+    return this.#bench.config().cost;
+  }
+
+  sessionStarted(ctx: ExtensionContext): void {
+    this.#session.forget();
+    this.look(ctx);
+    this.checkPrices(ctx);
+  }
+
+  /** Tells what is new: checkpoints, and budgets that are reached. */
+  look(ctx: ExtensionContext): CostFold {
+    const fold = this.#read(ctx);
+    if (!this.rules.enabled) return fold;
+    for (const budget of fold.budgets(this.rules)) this.#tell(budget, ctx);
+    return fold;
+  }
+
+  /** A turn has ended, or a run. */
+  ended(what: "turn" | "run", ctx: ExtensionContext): void {
+    const { enabled, autoCheckpoint } = this.rules;
+    if (!enabled) return;
+    const fold = this.look(ctx);
+    if (autoCheckpoint === what && !fold.sinceCheckpoint.isEmpty) this.mark({ kind: "checkpoint", label: what }, ctx);
+  }
+
+  /** Writes an entry, and gives the checkpoint that it makes. */
+  mark(mark: CostMark, ctx: ExtensionContext): Checkpoint | undefined {
+    this.#read(ctx);
+    this.#bench.pi.appendEntry(COST_MARK_TYPE, markData(mark));
+    const before = this.#newest;
+    this.look(ctx);
+    return this.#newest === before ? undefined : this.#newest;
+  }
+
+  /** A budget in USD cannot be kept where nothing has a price. */
+  checkPrices(ctx: ExtensionContext): void {
+    if (!this.rules.enabled) return;
+    const budgets = this.#session.read(ctx).fold.budgets(this.rules);
+    if (budgets.length === 0 || hasPrices(ctx)) this.#bench.restored("cost");
+    else this.#bench.degraded("cost", `price_unknown: ${unpriced(ctx)}`);
+  }
+
+  figures(ctx: ExtensionContext) {
+    const fold = this.#read(ctx);
+    return {
+      savedTokens: 0,
+      savedUsd: 0,
+      spentTokens: 0,
+      spentUsd: 0,
+      figures: {
+        totalUsd: fold.whole.total.cost.total,
+        requests: fold.whole.requests,
+        checkpoints: fold.checkpointCount,
+        openPhases: fold.openPhases.length,
+      },
+    };
+  }
+
+  #newest: Checkpoint | undefined;
+
+  #read(ctx: ExtensionContext): CostFold {
+    const { fold, checkpoints } = this.#session.read(ctx);
+    for (const checkpoint of checkpoints) {
+      this.#newest = checkpoint;
+      if (this.rules.enabled) this.#checkpointed(checkpoint);
+    }
+    return fold;
+  }
+
+  #checkpointed(checkpoint: Checkpoint): void {
+    const { pi, notify, fault } = this.#bench;
+    notify("cost/checkpointed", checkpoint);
+    try {
+      pi.events.emit(COST_CHANNEL, checkpoint.event);
+    } catch (thrown) {
+      fault("cost_checkpoint", thrown, "cost");
+    }
+  }
+
+  #tell({ phase, usd, onBudget, spentUsd, level, told }: BudgetState, ctx: ExtensionContext): void {
+    if (level === undefined || told === level || told === "spent") return;
+    const of = phase === undefined ? {} : { label: phase.label };
+    // Written first: what is told twice is told once too often.
+    this.#bench.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
+    this.#read(ctx);
+    this.#bench.notify("cost/budgetReached", {
+      scope: phase === undefined ? "session" : "phase",
+      ...of,
+      budgetUsd: usd,
+      spentUsd,
+      level,
+      action: onBudget,
+    });
+  }
+}

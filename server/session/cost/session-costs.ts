@@ -1,0 +1,108 @@
+import type { Logger } from "pino";
+import type { BudgetState } from "../../../protocol/cost/budgets.ts";
+import { CostFold } from "../../../protocol/cost/fold.ts";
+import { reportOf } from "../../../protocol/cost/report.ts";
+import type { costMethods } from "../../../protocol/cost-methods.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { Params, Result } from "../../../protocol/methods.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import type { PiEvent } from "../../pi/records.ts";
+import { isRecordObject } from "../../pi/records.ts";
+import type { PartCalls } from "../part-calls.ts";
+import type { SessionCore } from "../session-core.ts";
+import type { SessionRecord } from "../session-record.ts";
+import { FileFold } from "./file-fold.ts";
+
+export interface SessionCostsOptions {
+  readonly record: Pick<SessionRecord, "stored">;
+  readonly parts: Pick<PartCalls, "ask" | "configuring">;
+  readonly log: Logger;
+}
+
+/** What a client can have written into the session. */
+type Order = Exclude<keyof typeof costMethods, "cost/report">;
+
+/**
+ * What a session costs, read from its file: it needs no pi, and is the same after a restart. What is to stand in the file is
+ * written by the part `cost` inside its pi.
+ */
+export class SessionCosts {
+  readonly #core: SessionCore;
+  readonly #options: SessionCostsOptions;
+  #file: { readonly path: string; readonly fold: FileFold } | undefined;
+
+  constructor(core: SessionCore, options: SessionCostsOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /** Whether the part is on or not: it is a reading of the session. Starts no pi. Throws `session_lost`, and what reading can throw. */
+  async report(signal: AbortSignal): Promise<Result<"cost/report">> {
+    return reportOf(await this.#read(signal), this.#rules(), Date.now());
+  }
+
+  /** Turns the part on for the session, if it is off, and has it write. Throws what {@link PartCalls.ask} throws. */
+  async order<M extends Order>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> {
+    const { parts } = this.#options;
+    if (!this.#rules().enabled) await parts.configuring.configure({ cost: { enabled: true } }, signal);
+    return await parts.ask(about, params, signal);
+  }
+
+  /** Throws `budget_exceeded` where a budget is spent that stops the session. */
+  async admitPrompt(): Promise<void> {
+    const rules = this.#rules();
+    if (!rules.enabled) return;
+    const fold = await this.#read().catch((error: unknown) => {
+      // pi is to say what is wrong with the session.
+      this.#options.log.warn({ err: error }, "what the session has cost could not be read");
+    });
+    const spent = fold?.budgets(rules).find(({ level, onBudget }) => level === "spent" && onBudget === "stop");
+    if (spent !== undefined) throw exceeded(spent);
+  }
+
+  /** pi has written an entry: one of what was spent beside a run may reach a budget. */
+  entryAppended({ entry }: PiEvent): void {
+    const { state } = this.#core;
+    if (!isRecordObject(entry) || entry["type"] !== "usage" || !this.#rules().enabled) return;
+    if (state.kind !== "idle" && state.kind !== "running") return;
+    state.child.link.send({ kind: "ask", about: "cost/refresh", params: {} }).catch((error: unknown) => {
+      this.#options.log.debug({ err: error }, "the part cost could not be told of an entry");
+    });
+  }
+
+  #rules(): OptimisationConfig["cost"] {
+    return resolveOptimisation(this.#options.record.stored.options.optimisation ?? {}).cost;
+  }
+
+  async #read(signal?: AbortSignal): Promise<CostFold> {
+    const { file: path, ephemeral } = this.#options.record.stored;
+    if (ephemeral === true) return await this.#ofMemory();
+    if (this.#file?.path !== path) this.#file = { path, fold: new FileFold(path) };
+    return await this.#file.fold.read(signal);
+  }
+
+  /** Its entries are its pi's alone. */
+  async #ofMemory(): Promise<CostFold> {
+    const child = await this.#core.awake("reading");
+    const { data } = await child.send({ type: "get_entries" });
+    const entries = isRecordObject(data) && Array.isArray(data["entries"]) ? data["entries"] : [];
+    const fold = new CostFold();
+    for (const entry of entries) fold.add(entry);
+    return fold;
+  }
+}
+
+function exceeded({ phase, usd, spentUsd }: BudgetState): WireError {
+  const of = phase === undefined ? "The session's budget" : `The budget of the phase "${phase.label}"`;
+  return new WireError(
+    "budget_exceeded",
+    `${of} of ${usd} USD is spent (${spentUsd.toFixed(4)} USD). cost/setBudget raises or removes the session's; a phase's ends with cost/endPhase.`,
+    {
+      scope: phase === undefined ? "session" : "phase",
+      ...(phase === undefined ? {} : { label: phase.label }),
+      budgetUsd: usd,
+      spentUsd,
+    },
+  );
+}

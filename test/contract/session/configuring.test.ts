@@ -1,0 +1,138 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Heard, recorder, startCore } from "../../helpers/core.ts";
+
+const never = new AbortController().signal;
+const configure = (session: Session, optimisation: OptimisationOptions) =>
+  session.parts.configuring.configure(optimisation, never);
+/** What pi was told to go by. */
+const told = (heard: readonly Heard[]) =>
+  heard.flatMap(({ params }) =>
+    params.event?.type === "frame_came" && params.event.kind === "configure" ? [params.event.parts] : [],
+  );
+
+test("a session that is asleep is configured without a pi, and the next daemon knows it", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd, optimisation: { masking: { afterTurns: 3 } } }, "s");
+  await session.upkeep.hibernate(false);
+  const { generation } = session.info();
+  const { from, configuration } = await configure(session, { masking: { protectTokens: 7 }, cost: { enabled: true } });
+  expect(from).toBe("nextPi");
+  expect(configuration.masking).toMatchObject({ enabled: true, afterTurns: 3, protectTokens: 7 });
+  expect(session.info()).toMatchObject({ state: "hibernated", generation });
+  await core.kill();
+  const { options } = core.registry.get("s").stored;
+  expect(options.optimisation).toEqual({
+    masking: { afterTurns: 3, protectTokens: 7 },
+    cost: { enabled: true },
+  });
+});
+
+test("a pi that runs is told at once, and once for each change; with nothing on any more it is told that, too", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  const session = await core.registry.create({ cwd: core.cwd });
+  const heard = recorder();
+  session.subscribe(heard);
+  expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
+  expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
+  await Promise.all([
+    configure(session, { cost: { warnAt: 0.5 } }),
+    configure(session, { masking: { enabled: false }, cost: { enabled: false } }),
+  ]);
+  await heard.until(({ params }) => params.event?.type === "frame_came" && params.event.parts === null);
+  expect(told(heard.heard).map((parts) => parts?.optimisation.masking.enabled)).toEqual([true, true, undefined]);
+  expect(told(heard.heard)[0]).toMatchObject({ spillDirectory: join(core.root, "spill"), labels: {} });
+});
+
+test("what is wrong changes nothing, and a path must be that of a file", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  const session = await core.registry.create({ cwd: core.cwd, tools: ["read"] });
+  const heard = recorder();
+  session.subscribe(heard);
+  const wrong: readonly (readonly [OptimisationOptions, string, RegExp])[] = [
+    [{ skills: { enabled: true, mode: "off" } }, "invalid_params", /^optimisation\.skills\.mode: "off" contradicts/],
+    [
+      { masking: { excludeTools: ["bash"] } },
+      "invalid_params",
+      /the session has no tool "bash": it is not in tools\.$/,
+    ],
+    [
+      { compaction: { prompt: join(core.root, "none") } },
+      "path_invalid",
+      /^optimisation\.compaction\.prompt: .* does not/,
+    ],
+    [{ dynamicTools: { synonyms: core.cwd } }, "path_invalid", /synonyms: .* is not a file\.$/],
+  ];
+  for (const [given, kind, message] of wrong) {
+    await expect(configure(session, given)).rejects.toMatchObject({ kind, message: expect.stringMatching(message) });
+  }
+  expect(session.stored.options).not.toHaveProperty("optimisation");
+  expect(told(heard.heard)).toEqual([]);
+  await session.close();
+  await expect(configure(session, {})).rejects.toMatchObject({ kind: "session_closed" });
+});
+
+test("a pi that was started with a list of tools gets no further ones: the next one has them", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  const session = await core.registry.create({ cwd: core.cwd, tools: ["read"] });
+  const heard = recorder();
+  session.subscribe(heard);
+  expect((await configure(session, { masking: { enabled: true } })).from).toBe("nextPi");
+  expect(told(heard.heard)).toEqual([]);
+  await session.upkeep.hibernate(false);
+  await session.awake();
+  expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
+});
+
+test("a pi that is just starting goes by what was configured meanwhile", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  const session = await core.registry.create({ cwd: core.cwd });
+  await session.upkeep.hibernate(false);
+  const heard = recorder();
+  session.subscribe(heard);
+  const awake = session.awake();
+  expect((await configure(session, { masking: { afterTurns: 3 } })).from).toBe("nextRequest");
+  await awake;
+  expect(session.stored.options.optimisation).toEqual({ masking: { afterTurns: 3 } });
+});
+
+test("a fork goes by what its session went by, and a pi that comes from another session is told so", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  const old = await core.registry.create({ cwd: core.cwd, optimisation: { masking: { afterTurns: 3 } } }, "old");
+  const { session } = await core.registry.files.fork("old", "entry");
+  expect(session.stored.options.optimisation).toEqual({ masking: { afterTurns: 3 } });
+  const news = recorder();
+  session.subscribe(news);
+  await configure(session, { masking: { afterTurns: 4 } });
+  await news.until(({ params }) => params.event?.type === "frame_came");
+  expect(told(news.heard).map(({ optimisation }) => optimisation.masking.afterTurns)).toEqual([4]);
+  expect(old.stored.options.optimisation).toEqual({ masking: { afterTurns: 3 } });
+});
+
+test("a wrong file of a trusted project costs its layer alone, and subscribers are told of file, line and key", async () => {
+  await using core = await startCore();
+  mkdirSync(join(core.cwd, ".pi"));
+  const file = join(core.cwd, ".pi", "pi-rpcd.jsonc");
+  writeFileSync(file, '{"optimisation": {\n  "masking": {"afterTurns": 0}\n}}');
+  const optimisation = { cost: { warnAt: 0.5 } };
+  const session = await core.registry.create({ cwd: core.cwd, approve: true, optimisation });
+  expect(session.stored.options.optimisation).toEqual(optimisation);
+  const heard = recorder();
+  session.subscribe(heard, { after: 0 });
+  const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
+  expect(params).toMatchObject({
+    part: "project",
+    reason: `${file} has mistakes: line 2: optimisation.masking.afterTurns: 0 is below 1.`,
+  });
+  writeFileSync(file, '{"optimisation": {"masking": {"afterTurns": 5}}}');
+  const next = await core.registry.create({ cwd: core.cwd, approve: true, optimisation });
+  expect(next.stored.options.optimisation).toEqual({ ...optimisation, masking: { afterTurns: 5 } });
+});

@@ -1,0 +1,75 @@
+import { createEstimator, type TokenEstimator } from "../../extension/context/estimator/estimator.ts";
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
+import { fakeContext, fakePlaces } from "../unit/extension/context/workbench.ts";
+import { assistant, countedBy, quarterOf, type Tokenizer, type TraceClass, tokenTrace } from "./token-traces.ts";
+
+/** Turns that teach, and whose errors are not told. */
+const learning = 5;
+
+export interface TraceRun {
+  /** Of each request behind the first five: the estimate's distance from the count, as a share of the count. */
+  readonly errors: readonly number[];
+  /** The same of what was added since the request before. */
+  readonly addedErrors: readonly number[];
+  /** The same with a quarter of the characters for what was added, as pi does. */
+  readonly quarterErrors: readonly number[];
+  readonly quarterAddedErrors: readonly number[];
+  /** Of requests, each with the count and both estimates. */
+  readonly requests: readonly { readonly counted: number; readonly estimated: number; readonly quarter: number }[];
+}
+
+export interface TraceOptions {
+  readonly kind: TraceClass;
+  readonly seed: number;
+  readonly turns: number;
+  readonly tokenizer: Tokenizer;
+  readonly perMessage: number;
+}
+
+/** Leads an estimator through a run: it estimates each request, and is told what the service has counted. */
+export function runTrace({ kind, seed, turns, tokenizer, perMessage }: TraceOptions): TraceRun {
+  const ctx = fakeContext();
+  const places = fakePlaces(ctx);
+  const estimator: TokenEstimator = createEstimator({
+    places,
+    config: () => defaultOptimisation.estimator,
+    inspect: () => {},
+    degraded: () => {},
+  });
+  const count = countedBy(tokenizer, perMessage);
+  const messages: AgentMessage[] = [];
+  const run = {
+    errors: [] as number[],
+    addedErrors: [] as number[],
+    quarterErrors: [] as number[],
+    quarterAddedErrors: [] as number[],
+    requests: [] as { counted: number; estimated: number; quarter: number }[],
+  };
+  let before = 0;
+  for (const [turn, added] of tokenTrace(kind, seed, turns).entries()) {
+    messages.push(...added);
+    const counted = count(messages);
+    const estimated = estimator.request(messages, ctx);
+    const quarter = added.reduce((sum, message) => sum + quarterOf(message), before);
+    if (turn >= learning) {
+      run.errors.push(Math.abs(estimated - counted) / counted);
+      run.addedErrors.push(Math.abs(estimated - counted) / (counted - before));
+      run.quarterErrors.push(Math.abs(quarter - counted) / counted);
+      run.quarterAddedErrors.push(Math.abs(quarter - counted) / (counted - before));
+      run.requests.push({ counted, estimated, quarter });
+    }
+    places.pipeline.run("context_with_system", messages, ctx);
+    places.pipeline.run("before_provider_request", { messages: [] }, ctx);
+    places.pipeline.run("message_end", assistant([], turn, { input: counted, output: 1 }), ctx);
+    before = counted;
+  }
+  if (places.faults.length > 0) throw places.faults[0]?.thrown;
+  return run;
+}
+
+/** The value below which this share of them lies. */
+export function share(values: readonly number[], of: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(of * sorted.length))] ?? Number.NaN;
+}

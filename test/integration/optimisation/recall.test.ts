@@ -1,0 +1,152 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { call } from "../../../provider/reply.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { startPi } from "../extension/driver.ts";
+import { degradedOf, entriesOf, Model } from "./model.ts";
+
+const numbers = (from: number, to: number): string =>
+  Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join("");
+
+test("what is cut is recalled byte for byte, behind a crash, a fork and the loss of the tool's own log", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, optimisation: { toolResults: { enabled: true } }, after: ["emitting"] });
+  const model = new Model(pi, provider);
+
+  const [cut = ""] = await model.calls(call("bash", { command: "seq 1 30000" }));
+  expect(cut).toMatch(/^1\n2\n3\n/u);
+  expect(cut).toContain("[… cut: 168894 characters, 30000 lines in all; recall r001 …]\n");
+  expect(cut).toContain("\n29999\n30000\n");
+  expect(cut.length).toBeLessThan(500 + 1_000 + 160);
+  const log = /Full output: (.*)\]/u.exec(cut)?.[1] ?? "";
+  expect(readFileSync(log, "utf8")).toBe(numbers(1, 30_000));
+  rmSync(log);
+
+  const recallAll = async (): Promise<void> => {
+    const pages = await model.calls(
+      call("recall", { id: "r001" }),
+      call("recall", { id: "[R1]", offset: 2_001, limit: 3 }),
+      call("recall", { id: "r001", offset: 29_999 }),
+      call("recall", { id: "r002" }),
+      call("recall", { id: "b1" }),
+      call("recall", { id: "r001", offset: 30_001 }),
+    );
+    expect(pages).toEqual([
+      `${numbers(1, 2_000)}\n[r001: lines 1–2000 of 30000; offset 2001 gives more]`,
+      "2001\n2002\n2003\n\n[r001: lines 2001–2003 of 30000; offset 2004 gives more]",
+      "29999\n30000\n\n[r001: lines 29999–30000 of 30000]",
+      "r002 is not available here.",
+      "b1 is not available here.",
+      "r001 has no line 30001: it has 30000.",
+    ]);
+  };
+  await recallAll();
+  await pi.revive();
+  await recallAll();
+
+  // The session that is forked off knows the number, and gives the next.
+  const prompt = entriesOf(pi).findLast(({ message }) => message?.role === "user");
+  await pi.rpc({ type: "fork", entryId: prompt?.id });
+  await recallAll();
+  const [other, more] = await model.calls(
+    call("emit", { text: "ünder 𝒳\n", times: 3_000 }),
+    call("recall", { id: "r002", limit: 1 }),
+  );
+  expect(other).toContain("recall r002 …]");
+  expect(more).toMatch(/^ünder 𝒳\n/u);
+});
+
+test("results are cut once, where they are stored, and some never", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    optimisation: { toolResults: { enabled: true, tools: { read: { keep: "none" } } } },
+    after: ["emitting"],
+  });
+  const model = new Model(pi, provider);
+  writeFileSync(join(pi.cwd, "long.txt"), numbers(1, 1_800));
+
+  const long = { text: "0123456789abcde\n", times: 2_000 };
+  const [, read, failed, pictured] = await model.calls(
+    call("emit", { ...long, structured: true, details: { theirs: 1 } }),
+    call("read", { path: "long.txt" }),
+    call("bash", { command: "seq 1 30000; echo the reason; exit 3" }),
+    call("emit", { ...long, image: true }),
+  );
+  expect(read).toContain("\n1799\n1800");
+  // A failing test run keeps its last lines.
+  expect(failed).toMatch(/^\[… cut: 168905 characters, 30001 lines in all; recall r002 …\]\n.*the reason\n.*code 3$/su);
+  expect(failed?.length).toBeLessThan(2_000 + 161);
+  expect(pictured).toContain("recall r003 …]");
+  const [again] = await model.calls(call("recall", { id: "r003" }));
+  expect(again).toContain(long.text.repeat(2_000));
+
+  const results = entriesOf(pi).flatMap(({ message }) => (message?.role === "toolResult" ? [message] : []));
+  expect(results[0]?.details).toMatchObject({ theirs: 1, "pi-rpcd.recall": { id: "r001", tool: "emit" } });
+  const kinds = results.map(({ content }) => content.map(({ type }) => type).join());
+  expect(kinds).toEqual(["text", "text", "text", "text,image", "text,image"]);
+  const ended = await pi.rpc({ type: "get_entries" });
+  expect(JSON.stringify(ended).length).toBeLessThan(3 * 32_000);
+  expect(statSync(pi.spillDirectory).mode & 0o777).toBe(0o700);
+  const files = readdirSync(pi.spillDirectory);
+  expect(files).toHaveLength(2);
+  for (const file of files) expect(statSync(join(pi.spillDirectory, file)).mode & 0o777).toBe(0o600);
+
+  // What was deleted is not available, and neither is what is no longer what it was.
+  for (const file of files) rmSync(join(pi.spillDirectory, file));
+  expect(await model.recall("r001")).toBe("r001 is not available here.");
+  for (const file of files) writeFileSync(join(pi.spillDirectory, file), long.text.repeat(2_000).replace("0", "X"));
+  expect(await model.recall("r001")).toBe("r001 is not available here.");
+  rmSync(pi.spillDirectory, { recursive: true });
+
+  // A disk that takes nothing: pi's own limits hold.
+  writeFileSync(pi.spillDirectory, "");
+  expect(degradedOf(pi)).toEqual([]);
+  const [whole] = await model.calls(call("emit", { text: "another\n", times: 4_000 }));
+  expect(whole).toBe("another\n".repeat(4_000));
+  expect(degradedOf(pi).join()).toMatch(/^toolResults: The original of a result could not be kept: ENOTDIR/u);
+  rmSync(pi.spillDirectory);
+  mkdirSync(pi.spillDirectory);
+  expect((await model.calls(call("emit", { text: "another\n", times: 4_000 })))[0]).toContain("[… cut:");
+});
+
+test("at the limit of a session nothing is cut any more, and nothing is evicted", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    optimisation: { toolResults: { enabled: true, spillMaxMiB: 0.05 } },
+    after: ["emitting"],
+  });
+  const model = new Model(pi, provider);
+  const first = `${"1".repeat(99)}\n`;
+  const [cut, whole, equal] = await model.calls(
+    call("emit", { text: first, times: 400 }),
+    call("emit", { text: `${"2".repeat(99)}\n`, times: 400 }),
+    call("emit", { text: first, times: 400 }),
+  );
+  expect(cut).toContain("recall r001 …]");
+  expect(whole).toHaveLength(40_000);
+  // The same text takes no room.
+  expect(equal).toContain("recall r002 …]");
+  expect(degradedOf(pi)).toEqual(["toolResults: The session has no room left for the originals of what would be cut."]);
+  expect(await model.recall("r001", { limit: 1 })).toMatch(/^1{99}\n/u);
+});
+
+test("without the tool recall nothing is cut, and another extension's tool of that name stays", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    optimisation: { toolResults: { enabled: true } },
+    before: ["own-recall"],
+    after: ["emitting"],
+  });
+  const model = new Model(pi, provider);
+  const [whole, theirs] = await model.calls(
+    call("emit", { text: "a line\n", times: 4_000 }),
+    call("recall", { id: "r001" }),
+  );
+  expect(whole).toHaveLength(28_000);
+  expect(theirs).toBe("Theirs.");
+  expect(degradedOf(pi)).toEqual(["toolResults: Another extension has a tool named recall."]);
+});
