@@ -5,12 +5,12 @@ import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
-import { inspection } from "./inspection.ts";
-import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
+import { addPrompt } from "../prompt/prompt.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
-import { addPrompt } from "../prompt/prompt.ts";
 import { addDynamicTools } from "../tools/dynamic-tools.ts";
+import { inspection } from "./inspection.ts";
+import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {

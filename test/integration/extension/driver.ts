@@ -125,7 +125,6 @@ export class Pi implements AsyncDisposable {
     return this.#log;
   }
 
-<<<<<<< HEAD
   /** What the helper goes by with these options. */
   partsOf(optimisation: OptimisationOptions): PartsConfig {
     return { optimisation: resolveOptimisation(optimisation), spillDirectory: this.spillDirectory, labels: {} };
@@ -133,11 +132,11 @@ export class Pi implements AsyncDisposable {
 
   get spillDirectory(): string {
     return join(this.directory, "spill");
-=======
+  }
+
   /** pi's directory of configuration. */
   get agentDir(): string {
     return this.#agentDir.path;
->>>>>>> w-prompt
   }
 
   get sessionFile(): string {
@@ -192,30 +191,18 @@ export class Pi implements AsyncDisposable {
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-<<<<<<< HEAD
-    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...lean, ...flags, ...extensions, ...session], {
+    const files = findsFiles ? [] : ["-ns", "-nc"];
+    const args = [cli, "--mode", "rpc", ...lean, ...files, ...flags, ...extensions, ...session];
+    const child = spawn(process.execPath, args, {
       cwd: this.cwd,
       env: {
         ...process.env,
         ...this.#agentDir.env,
         ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
         ...env,
-=======
-    const child = spawn(
-      process.execPath,
-      [cli, "--mode", "rpc", ...lean, ...(findsFiles ? [] : ["-ns", "-nc"]), ...extensions, ...session],
-      {
-        cwd: this.cwd,
-        env: {
-          ...process.env,
-          ...this.#agentDir.env,
-          ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
-          ...env,
-        },
-        stdio: ["pipe", "pipe", "pipe"],
->>>>>>> w-prompt
       },
-    );
+      stdio: ["pipe", "pipe", "pipe"],
+    });
     return { child, log: new RecordLog(child, statusKey) };
   }
 
