@@ -6,6 +6,7 @@ import { contextCost } from "./figures/context.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { extensionTime } from "./figures/extension-time.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { hibernation } from "./figures/hibernation.ts";
 import { httpRequests } from "./figures/http-requests.ts";
@@ -58,6 +59,7 @@ export const figures = {
   context: contextCost,
   optimisation,
   "prompt-sections": promptSections,
+  "extension-time": extensionTime,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;
