@@ -84,6 +84,7 @@ export class Registry {
     this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
+      agentDirectory: options.configuration.agentDirectory,
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
@@ -248,6 +249,7 @@ export class Registry {
     const exit = await session.close(how);
     if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
+    if (how === "delete") this.#options.spill?.wanted();
     return exit;
   }
 
@@ -267,8 +269,9 @@ export class Registry {
   }
 
   async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
-    const session = this.#session(stored);
     const { sessionId, file } = stored;
+    this.children.compaction.require(sessionId, stored.options.optimisation);
+    const session = this.#session(stored);
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
@@ -297,7 +300,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, dialogs, taker, logs, limits } = this.#options;
+    const { sessions, prompts, tracker, dialogs, taker, logs, limits, spillDirectory, roots } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     let session: Session | undefined;
     session = new Session({
@@ -318,7 +321,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      parts: { spillDirectory: this.#options.spillDirectory, roots: this.#options.roots },
+      parts: { spillDirectory, roots, compaction: this.children.compaction },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,
