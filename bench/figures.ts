@@ -13,6 +13,7 @@ import { manySessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
 import { optimisation } from "./figures/optimisation.ts";
+import { promptSections } from "./figures/prompt-sections.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
@@ -56,6 +57,7 @@ export const figures = {
   "command-start": commandStart,
   context: contextCost,
   optimisation,
+  "prompt-sections": promptSections,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

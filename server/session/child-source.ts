@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
@@ -25,6 +26,7 @@ import { gaveParts, partsOf, spawnOptions } from "./parts-config.ts";
 import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
+import type { Spill } from "./spill.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface ChildSourceOptions {
@@ -34,6 +36,8 @@ export interface ChildSourceOptions {
   readonly runDirectory: string;
   /** Where the parts inside pi leave texts that went from the transcript. */
   readonly spillDirectory: string;
+  /** Who removes them. Default: nobody. */
+  readonly spill?: Pick<Spill, "note" | "wanted">;
   readonly env: NodeJS.ProcessEnv;
   readonly configuration?: Pick<SessionConfiguration, "agentDirectory">;
   /** Where sessions may have their working directories. Default: anywhere. */
@@ -168,6 +172,7 @@ export class ChildSource {
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
     await this.compaction.write(stored.options.optimisation);
     const parts = partsOf(stored, this.#options.spillDirectory);
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
     const options = { ...spawnOptions(stored.options, parts), ...(name === undefined ? {} : { name }) };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);

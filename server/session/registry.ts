@@ -81,8 +81,7 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
-    const { optimisation: configured } = options.configuration;
-    this.files = new SessionFiles({ house: this.#house(), env, configured, log });
+    this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),
@@ -249,6 +248,7 @@ export class Registry {
     const exit = await session.close(how);
     if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
+    if (how === "delete") this.#options.spill?.wanted();
     return exit;
   }
 
@@ -274,6 +274,7 @@ export class Registry {
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
+      session.costs.requirePrices();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
