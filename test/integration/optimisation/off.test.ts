@@ -11,7 +11,7 @@ import { type PiOptions, startPi } from "../extension/driver.ts";
 
 const turns = 20;
 /** Outputs that the parts would cut and mask, and pi does not cut itself, with a failure in between. */
-const commands = ["seq 1 1900", "cat /dev/null", "false", "seq 1 1900"];
+const commands = ["seq 1 1900", "true", "false", "echo more", "true", "false"];
 
 /** The bodies of a session's requests, without what differs from one start of pi to the next. */
 async function bodiesOf(options: Omit<PiOptions, "provider">, cwd: string): Promise<string[]> {
@@ -57,7 +57,6 @@ test.for(["scripted", "scripted-anthropic"] as const)(
       const bare = await bodiesOf({ api, entry: "none", isConfigured: false }, "/work");
       expect(bare).toHaveLength(turns);
       expect(differenceOf(await bodiesOf({ api }, "/work"), bare)).toBeUndefined();
-      expect(differenceOf(await bodiesOf({ api, parts: partsOf({}) }, "/work"), bare)).toBeUndefined();
       // Those that change no request have all the others loaded, and off.
       const counting = partsOf({ estimator: { enabled: true }, cost: { enabled: true } });
       expect(differenceOf(await bodiesOf({ api, parts: counting }, "/work"), bare)).toBeUndefined();
