@@ -191,8 +191,9 @@ export class Pi implements AsyncDisposable {
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-    const all = [...lean, ...(findsFiles ? [] : ["-ns", "-nc"]), ...flags, ...extensions, ...session];
-    const child = spawn(process.execPath, [cli, "--mode", "rpc", ...all], {
+    const files = findsFiles ? [] : ["-ns", "-nc"];
+    const args = [cli, "--mode", "rpc", ...lean, ...files, ...flags, ...extensions, ...session];
+    const child = spawn(process.execPath, args, {
       cwd: this.cwd,
       env: {
         ...process.env,
