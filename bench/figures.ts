@@ -3,9 +3,11 @@ import { coldCreate } from "./figures/cold-create.ts";
 import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { contextCost } from "./figures/context.ts";
+import { dynamicTools } from "./figures/dynamic-tools.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { extensionTime } from "./figures/extension-time.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { hibernation } from "./figures/hibernation.ts";
 import { httpRequests } from "./figures/http-requests.ts";
@@ -13,6 +15,7 @@ import { manySessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
 import { optimisation } from "./figures/optimisation.ts";
+import { promptSections } from "./figures/prompt-sections.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
@@ -56,6 +59,9 @@ export const figures = {
   "command-start": commandStart,
   context: contextCost,
   optimisation,
+  "prompt-sections": promptSections,
+  "extension-time": extensionTime,
+  "dynamic-tools": dynamicTools,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

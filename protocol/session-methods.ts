@@ -66,6 +66,7 @@ export const sessionMethods = {
       "profile_not_found",
       "forbidden",
       "model_not_found",
+      "price_unknown",
       "pi_not_found",
       "pi_too_old",
       "start_failed",

@@ -98,19 +98,20 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   if (process.platform === "win32") {
     throw new StartError("platform_unsupported", "pi-rpcd does not run on Windows. Use WSL.");
   }
-  const { env, log } = options;
+  const { env: inherited, log } = options;
   const resources = new ResourceStack();
   try {
-    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
+    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
       held.release(),
     );
     const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
     const { values: configured, origins } = configure(
-      { file: options.config, env, options: { ...settingsOf(options), ...options.settings } },
+      { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },
       validator,
     );
-    const { allowedOrigins, allowedHosts } = configured;
+    const { allowedOrigins, allowedHosts, agentDirectory: agent } = configured;
+    const env = agent === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agent };
     const tls = tlsListener(configured);
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
     const locate = () => locatePi({ option: options.pi, configured: inFile, env });
