@@ -3,9 +3,11 @@ import { coldCreate } from "./figures/cold-create.ts";
 import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { contextCost } from "./figures/context.ts";
+import { dynamicTools } from "./figures/dynamic-tools.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { extensionTime } from "./figures/extension-time.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { hibernation } from "./figures/hibernation.ts";
 import { httpRequests } from "./figures/http-requests.ts";
@@ -58,6 +60,8 @@ export const figures = {
   context: contextCost,
   optimisation,
   "prompt-sections": promptSections,
+  "extension-time": extensionTime,
+  "dynamic-tools": dynamicTools,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

@@ -18,12 +18,12 @@ change update edit modify alter set adjust replace
 get fetch read retrieve obtain load download
 list show display enumerate view print
 find search look locate query discover google
-send post tell write notify inform message ping publish
+send post tell write say notify inform message ping publish know
 start run launch boot execute begin trigger invoke call
 stop shut halt end terminate kill
 cancel abort call-off revoke
 undo revert rollback restore previous return back
-copy duplicate clone fork replicate replica
+copy duplicate clone fork replicate replica instance
 move transfer shift transition
 join merge combine unite concatenate
 cut trim crop split
@@ -39,7 +39,8 @@ sound audio recording speech voice
 document file text page doc
 page website site web browser
 internet online web
-money cost price spend bill spent payment pay
+money cost price spend bill payment pay
+currency money euro dollar pound yen franc
 refund reimburse reimbursement
 invoice bill charge
 customer client buyer
@@ -51,9 +52,14 @@ database sql table db postgres
 cache redis cached
 test check verify audit validate
 measure count compute calculate
-weather temperature rain warm cold snow
+weather temperature rain warm cold snow sun umbrella forecast
 route direction way drive path
 place location address city
+coordinate position latitude longitude gps
+exchange conversion convert
+build pipeline ci continuous integration workflow
+call use reference invoke usage occur
+break fail outage incident down
 translate language english german french spanish
 resize scale shrink enlarge
 vulnerability cve security exploit
@@ -70,7 +76,7 @@ branch commit revision git
 review comment remark feedback
 share permission allow grant access
 assign responsible owner give
-fast slow performance latency speed
+fast slow performance latency speed long quick
 log line output print
 form field input
 click press push

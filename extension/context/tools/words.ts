@@ -25,12 +25,24 @@ export function wordsOf(text: string): string[] {
   return parts.filter((part) => part !== "" && !stopWords.has(part)).map(stemOf);
 }
 
+/** Forms that no ending tells. */
+const irregular = new Map(
+  (
+    "wrote:write written:write sent:send spent:spend ran:run made:make found:find gave:give given:give told:tell began:begin " +
+    "broke:break broken:break paid:pay took:take taken:take said:say saw:see seen:see built:build bought:buy sold:sell kept:keep " +
+    "held:hold drew:draw drawn:draw chose:choose chosen:choose stole:steal spoke:speak spoken:speak knew:know known:know " +
+    "people:person men:man women:woman children:child indices:index"
+  )
+    .split(" ")
+    .map((pair) => pair.split(":") as [string, string]),
+);
+
 const doubled = /([bdfglmnprt])\1$/;
 
 /** An English word without its ending. Others stay: whole words of other languages still meet. */
 export function stemOf(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
-  let stem = word;
+  let stem = irregular.get(word) ?? word;
   if (stem.endsWith("ies") && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
   else if (/(?:ch|sh|ss|x|z)es$/.test(stem)) stem = stem.slice(0, -2);
   else if (/[^su]s$/.test(stem)) stem = stem.slice(0, -1);

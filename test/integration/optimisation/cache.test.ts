@@ -73,12 +73,6 @@ class Conversation {
     this.#clock.shiftMs += ms;
     if (forPi) await this.change(`clock ${ms}`);
   }
-
-  newSession(): Promise<void> {
-    this.#settled = 0;
-    this.#told = 0;
-    return this.pi.replaceSession();
-  }
 }
 
 test.for(apis)("each change at %s gives its cause, and twenty turns without one give none", async (api) => {
@@ -163,4 +157,28 @@ test.for(apis)("text that differs between the first two requests at %s is told o
   const degraded = pi.frames("notice").filter(({ name }) => name === "optimisation/degraded");
   const reason = 'The section "now" of the prompt varies from request to request.';
   expect(degraded.map(({ data }) => data)).toEqual([{ part: "cache", reason }]);
+});
+
+test("the prompt is written in one form for the session's life, whatever is configured later", async () => {
+  await using provider = await startProvider();
+  const optimisation = { cache: { enabled: true }, format: { sections: "markdown" } } as const;
+  await using pi = await startPi({ provider, api: "scripted-anthropic", parts: partsOf(optimisation) });
+  const talk = new Conversation(pi, provider, { shiftMs: 0 });
+  await talk.prompt("Hello.", 1);
+  const { parts } = await pi.send<Result<"optimisation/inspect">>({
+    kind: "ask",
+    about: "optimisation/inspect",
+    params: {},
+  });
+  expect(parts["format"]?.figures).toMatchObject({ sections: "markdown", wrapperTokens: 0 });
+  expect(parts["cache"]?.state).toBe("on");
+  await pi.restart();
+  await talk.configure({ cache: { enabled: true, sortTools: false }, format: { sections: "xml" } });
+  await talk.configure(optimisation);
+  const after = new Conversation(pi, provider, { shiftMs: 0 });
+  await after.prompt("And now?");
+  const written = provider.requests.map(({ body }) => JSON.stringify([body["system"], body["tools"]]));
+  expect(new Set(written).size).toBe(1);
+  expect(written[0]).toContain("## tools\\n- bash: ");
+  expect(written[0]).not.toContain("<rules>");
 });

@@ -64,12 +64,16 @@ test("a hundred tools become three, which find, describe and run them; the tool 
   const requests = provider.requests;
   expect(requests.flatMap(({ violations }) => violations)).toEqual([]);
   expect(requests[0]?.toolNames).toEqual([...builtIn, ...three]);
-  const all = toolCatalogue.map((tool) => ({ type: "function", function: tool }));
-  const hidden = requests[0] === undefined ? 0 : JSON.stringify(requests[0].body["tools"]).length;
-  expect(hidden).toBeLessThan(JSON.stringify(all).length);
+  const sent = requests[0]?.body["tools"] as readonly object[];
+  const without = [
+    ...sent.slice(0, builtIn.length),
+    ...toolCatalogue.map((tool) => ({ type: "function", function: tool })),
+  ];
+  const tokens = (tools: readonly object[]): number => estimateText(JSON.stringify(tools));
+  expect(tokens(sent) / tokens(without)).toBeLessThan(0.1);
 
   const said = results(requests[7]);
-  expect(said[0]).toContain("- weather_forecast: Predict temperature");
+  expect(said[0]).toContain("- weather_forecast(place, days?): Predict temperature");
   expect(said[1]).toContain('"required":["place"]');
   expect(said[1]).toContain('There is no tool "wether_forcast". The nearest are weather_forecast, ');
   expect(said[2]).toContain("must have required property 'place' (#/required)");
@@ -80,8 +84,8 @@ test("a hundred tools become three, which find, describe and run them; the tool 
   expect(said[6]).toBe("No shell here.");
   expect(said[7]).toContain(canRun ? "No shell here." : "bash is declared to you: call it by its name.");
   expect(said[10]).toContain("git_stash got");
-  expect(results(requests[9]).at(-1)).toContain("- late_between: Comes later");
-  expect(results(requests[9]).at(-1)).toContain("- late_in_run: Comes later");
+  expect(results(requests[9]).at(-1)).toContain("- late_between(): Comes later");
+  expect(results(requests[9]).at(-1)).toContain("- late_in_run(): Comes later");
 
   const blocks = requests.map(toolsOf);
   if (canRun) {
@@ -97,5 +101,4 @@ test("a hundred tools become three, which find, describe and run them; the tool 
     const changes = blocks.flatMap((block, at) => (at > 0 && block !== blocks[at - 1] ? [at] : []));
     expect(changes).toEqual([5, 8]);
   }
-  expect(estimateText(blocks[0] ?? "")).toBeGreaterThan(0);
 });
