@@ -7,6 +7,7 @@ import { dynamicTools } from "./figures/dynamic-tools.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
+import { extensionTime } from "./figures/extension-time.ts";
 import { fanOut } from "./figures/fan-out.ts";
 import { hibernation } from "./figures/hibernation.ts";
 import { httpRequests } from "./figures/http-requests.ts";
@@ -14,6 +15,7 @@ import { manySessions } from "./figures/many-sessions.ts";
 import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
 import { optimisation } from "./figures/optimisation.ts";
+import { promptSections } from "./figures/prompt-sections.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
@@ -58,6 +60,8 @@ export const figures = {
   context: contextCost,
   optimisation,
   "dynamic-tools": dynamicTools,
+  "prompt-sections": promptSections,
+  "extension-time": extensionTime,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

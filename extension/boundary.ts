@@ -1,5 +1,6 @@
 import type { BoundaryState, ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
-import { isObject, type SessionReader } from "./pi-types.ts";
+import { BranchView } from "./branch-view.ts";
+import { isObject } from "./pi-types.ts";
 import type { Fault } from "./request-pipeline.ts";
 
 /** What a part of the helper wants to have written at a boundary. */
@@ -21,10 +22,26 @@ export interface Boundary {
 /** May take its time, for a summary: the run waits for it. */
 export type BoundaryContributor = (boundary: Boundary) => BoundaryWish | undefined | Promise<BoundaryWish | undefined>;
 
+/** What edits are for. Where two want the same entry, the earlier one has it. */
+const editOrder = ["deduplication", "stale", "errors", "masking", "decay"] as const;
+export type EditKind = (typeof editOrder)[number];
+
 interface Contributor {
   readonly name: string;
   readonly contributor: BoundaryContributor;
   readonly isLast: boolean;
+  readonly edits: EditKind | undefined;
+}
+
+/** A draft, and how early its edit has its entry. */
+interface Wished {
+  readonly draft: SessionBoundaryDraft;
+  readonly turn: number;
+}
+
+interface Wishes {
+  readonly drafts: readonly Wished[];
+  readonly goesOn: boolean;
 }
 
 export interface BoundaryAnswer {
@@ -44,34 +61,47 @@ const rank: Readonly<Record<SessionBoundaryDraft["type"], number>> = {
  * The only code that returns something from `turn_end` and `agent_before_settle`. pi takes all drafts of a boundary or
  * none, and a wrong one of any kind voids the rest. So each is checked against pi's own rules, and a wrong one is left
  * out. What other extensions have proposed before us is kept, in its place.
+ *
+ * An edit is passed over in silence where its entry is edited already, is not in the context any more, or carries a push
+ * that the model has not answered. Whoever wants it proposes it again.
  */
 export class BoundaryWriter {
   readonly #contributors = new Map<string, Contributor>();
   readonly #fault: Fault;
+  readonly #isUnanswered: (entryId: string) => boolean;
 
-  constructor(fault: Fault) {
+  constructor(fault: Fault, isUnanswered: (entryId: string) => boolean = () => false) {
     this.#fault = fault;
+    this.#isUnanswered = isUnanswered;
   }
 
-  /** `isLast`: asked behind all others, so that what it gives away does not wait for their summaries. */
-  contribute(name: string, contributor: BoundaryContributor, { isLast = false } = {}): void {
-    this.#contributors.set(name, { name, contributor, isLast });
+  /**
+   * `isLast`: asked behind all others, so that what it gives away does not wait for their summaries. `edits`: what its edits
+   * are for.
+   */
+  contribute(
+    name: string,
+    contributor: BoundaryContributor,
+    { isLast = false, edits }: { readonly isLast?: boolean; readonly edits?: EditKind } = {},
+  ): void {
+    this.#contributors.set(name, { name, contributor, isLast, edits });
   }
 
   /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. A promise if a contributor gives one. */
   write(boundary: Boundary): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
     const all = [...this.#contributors.values()];
-    return this.#ask([...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)], [], boundary);
+    const inTurn = [...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)];
+    return this.#ask(inTurn, { drafts: [], goesOn: false }, boundary);
   }
 
   /** Asks one after the other, and waits only where there is something to wait for. */
   #ask(
     contributors: readonly Contributor[],
-    before: readonly BoundaryWish[],
+    before: Wishes,
     boundary: Boundary,
   ): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
-    const wishes = [...before];
-    for (const [at, { name, contributor }] of contributors.entries()) {
+    let wishes = before;
+    for (const [at, { name, contributor, edits }] of contributors.entries()) {
       const failed = (thrown: unknown): undefined => {
         this.#fault(`${boundary.hook}/${name}`, thrown, name);
         return undefined;
@@ -80,11 +110,9 @@ export class BoundaryWriter {
         const wish = contributor(boundary);
         if (wish instanceof Promise) {
           const rest = contributors.slice(at + 1);
-          return wish
-            .catch(failed)
-            .then((given) => this.#ask(rest, given === undefined ? wishes : [...wishes, given], boundary));
+          return wish.catch(failed).then((given) => this.#ask(rest, withWish(wishes, given, edits), boundary));
         }
-        if (wish !== undefined) wishes.push(wish);
+        wishes = withWish(wishes, wish, edits);
       } catch (thrown) {
         failed(thrown);
       }
@@ -92,33 +120,53 @@ export class BoundaryWriter {
     return this.#answer(wishes, boundary);
   }
 
-  #answer(wishes: readonly BoundaryWish[], boundary: Boundary): BoundaryAnswer | undefined {
+  #answer({ drafts: wished, goesOn }: Wishes, boundary: Boundary): BoundaryAnswer | undefined {
     const before = boundary.state.entries;
+    const inOrder = wished.toSorted((a, b) => rank[a.draft.type] - rank[b.draft.type] || a.turn - b.turn);
     const drafts = this.#sound(
-      wishes.flatMap((wish) => wish.drafts).toSorted((a, b) => rank[a.type] - rank[b.type]),
+      inOrder.map(({ draft }) => draft),
       boundary,
     );
-    const goesOn = wishes.some((wish) => wish.continue === true);
     if (drafts.length === 0 && !goesOn) return undefined;
     return { entries: [...before, ...drafts], continue: boundary.state.continue || goesOn };
   }
 
   #sound(drafts: readonly SessionBoundaryDraft[], { hook, state, ctx }: Boundary): SessionBoundaryDraft[] {
-    const accepted: SessionBoundaryDraft[] = [];
-    for (const draft of drafts) {
-      const wrong = whatIsWrong(draft, [...state.entries, ...accepted], ctx.sessionManager);
-      if (wrong === undefined) accepted.push(draft);
-      else this.#fault(`${hook}/${draft.type}`, new Error(`A draft was left out: ${wrong}.`));
+    const branch = new BranchView(ctx.sessionManager);
+    const accepted = new Set<SessionBoundaryDraft>();
+    const compactions = drafts.filter(({ type }) => type === "compaction");
+    // What a compaction drops needs no edit.
+    for (const draft of [...compactions, ...drafts.filter(({ type }) => type !== "compaction")]) {
+      const earlier = [...state.entries, ...accepted];
+      const wrong = whatIsWrong(draft, earlier, branch);
+      if (wrong !== undefined) this.#fault(`${hook}/${draft.type}`, new Error(`A draft was left out: ${wrong}.`));
+      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch))
+        accepted.add(draft);
     }
-    return accepted;
+    return drafts.filter((draft) => accepted.has(draft));
+  }
+
+  #isEditWanted(targetId: string, earlier: readonly SessionBoundaryDraft[], branch: BranchView): boolean {
+    if (earlier.some((other) => other.type === "context_edit" && other.targetId === targetId)) return false;
+    const compaction = earlier.find((other) => other.type === "compaction");
+    return !branch.isEdited(targetId) && branch.isKept(targetId, compaction) && !this.#isUnanswered(targetId);
   }
 }
 
-/** The rules by which pi refuses a draft, and ours: one edit for each target and one compaction at a boundary. */
+function withWish({ drafts, goesOn }: Wishes, wish: BoundaryWish | undefined, edits: EditKind | undefined): Wishes {
+  if (wish === undefined) return { drafts, goesOn };
+  const turn = edits === undefined ? editOrder.length : editOrder.indexOf(edits);
+  return {
+    drafts: [...drafts, ...wish.drafts.map((draft) => ({ draft, turn }))],
+    goesOn: goesOn || wish.continue === true,
+  };
+}
+
+/** The rules by which pi refuses a draft, and ours: one compaction at a boundary. */
 function whatIsWrong(
   draft: SessionBoundaryDraft,
   earlier: readonly SessionBoundaryDraft[],
-  session: SessionReader,
+  branch: BranchView,
 ): string | undefined {
   switch (draft.type) {
     case "custom":
@@ -128,15 +176,12 @@ function whatIsWrong(
       if (typeof draft.display !== "boolean") return "its display is no boolean";
       return isContent(draft.content) ? undefined : "its content is neither text nor blocks of text and images";
     case "context_edit":
-      if (earlier.some((other) => other.type === "context_edit" && other.targetId === draft.targetId)) {
-        return "its target is edited already";
-      }
       if (!isReplacement(draft.replacement)) return "its replacement has no content";
-      return isEditable(draft.targetId, session) ? undefined : "its target is not on the branch or cannot be edited";
+      return branch.isEditable(draft.targetId) ? undefined : "its target is not on the branch or cannot be edited";
     case "compaction":
       if (earlier.some((other) => other.type === "compaction")) return "there is a compaction already";
       if (typeof draft.summary !== "string") return "its summary is no text";
-      if (draft.firstKeptEntryId === null || isOnBranch(draft.firstKeptEntryId, session)) return undefined;
+      if (draft.firstKeptEntryId === null || branch.has(draft.firstKeptEntryId)) return undefined;
       return "what it keeps first is not on the branch";
     default:
       return "pi has no such draft";
@@ -162,20 +207,4 @@ function isBlock(block: unknown): boolean {
   if (!isObject(block)) return false;
   if (block["type"] === "text") return typeof block["text"] === "string";
   return block["type"] === "image" && typeof block["data"] === "string" && typeof block["mimeType"] === "string";
-}
-
-const editableRoles: ReadonlySet<string> = new Set(["user", "assistant", "toolResult"]);
-
-function isEditable(entryId: string, session: SessionReader): boolean {
-  const entry = session.getEntry(entryId);
-  if (entry === undefined || !isOnBranch(entryId, session)) return false;
-  return entry.type === "custom_message" || (entry.type === "message" && editableRoles.has(entry.message.role));
-}
-
-function isOnBranch(entryId: string, session: SessionReader): boolean {
-  let entry = session.getLeafEntry();
-  while (entry !== undefined && entry.id !== entryId) {
-    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
-  }
-  return entry !== undefined;
 }

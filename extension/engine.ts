@@ -63,8 +63,8 @@ function startEngine(pi: ExtensionAPI): Engine {
     }
   };
   const pipeline = new RequestPipeline(fault);
-  const boundary = new BoundaryWriter(fault);
   const standing = new StandingList(memory.standing);
+  const boundary = new BoundaryWriter(fault, (entryId) => standing.carries(entryId));
   const run = new RunWatch(memory);
   let current: ExtensionContext | undefined;
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);

@@ -35,15 +35,18 @@ const changes = { scope: "none", capability: "prompt", since: "0.1.0" } as const
 export const costMethods = {
   "cost/report": {
     summary:
-      "What the session has cost, in all and by model, source and phase. The sums are those of `session/getStats`.",
+      "What the session has cost, in all and by model, source and phase. The sums are those of `session/getStats`. It is read from the session's file: no pi is started, and the part `cost` need not be on.",
     params: params({ sessionId: SessionId }),
     result: Type.Object(
       {
         total: CostUsage,
         byModel: byName("By `provider/id`."),
         bySource: byName("By source; `compaction_failed` is in no sum."),
-        phases: Type.Array(CostPhase, { description: "In the order in which they began." }),
-        requests: Type.Integer({ minimum: 0, description: "Answered requests." }),
+        phases: Type.Array(CostPhase, {
+          maxItems: 1_000,
+          description: "In the order in which they began; the newest 1,000.",
+        }),
+        requests: Type.Integer({ minimum: 0, description: "Requests whose usage was reported." }),
         estimated: Type.Boolean({ description: "A price was missing, so that the USD are too low." }),
         budget: Type.Optional(Budget),
         checkpoints: Type.Array(CostCheckpointed, { maxItems: 100, description: "The newest last." }),
@@ -57,7 +60,7 @@ export const costMethods = {
     errors: commandErrors,
   },
   "cost/checkpoint": {
-    summary: "Marks a point up to which costs are counted together.",
+    summary: "Marks a point up to which costs are counted together. Turns the part `cost` on for the session.",
     params: params({ sessionId: SessionId, label, idempotencyKey }),
     result: CostCheckpointed,
     ...changes,
@@ -65,7 +68,8 @@ export const costMethods = {
     errors: [...commandErrors, "conflict"],
   },
   "cost/startPhase": {
-    summary: "Begins a phase. Phases nest, and survive the session's pi and the daemon.",
+    summary:
+      "Begins a phase. Phases nest, and survive the session's pi and the daemon. Turns the part `cost` on for the session.",
     params: params({
       sessionId: SessionId,
       label,
@@ -79,7 +83,8 @@ export const costMethods = {
     errors: [...commandErrors, "conflict", "price_unknown"],
   },
   "cost/endPhase": {
-    summary: "Ends the phase of this label, and those inside it. Without a label the innermost one.",
+    summary:
+      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label the innermost one.",
     params: params({ sessionId: SessionId, label: Type.Optional(label), idempotencyKey }),
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,
@@ -87,7 +92,8 @@ export const costMethods = {
     errors: [...commandErrors, "conflict", "phase_not_open"],
   },
   "cost/setBudget": {
-    summary: "What the session may cost. null: as much as it wants.",
+    summary:
+      "What the session may cost, from its beginning on. null: as much as it wants. It goes before the configuration's budget. Turns the part `cost` on for the session.",
     params: params({
       sessionId: SessionId,
       budgetUsd: Type.Union([Type.Null(), budgetUsd]),

@@ -80,7 +80,15 @@ export const optimisationMethods = {
     needs: optimisationPaths.map((param) => ({ param, capability: "admin" })),
     since: "0.1.0",
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/optimisation" },
-    errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "store_failed", "overloaded"],
+    errors: [
+      "session_not_found",
+      "session_closed",
+      "path_invalid",
+      "link_failed",
+      "store_failed",
+      "overloaded",
+      "price_unknown",
+    ],
   },
   "cache/report": {
     summary: "How well the provider's cache is used, and what has broken it. Needs the part `cache`.",

@@ -32,6 +32,7 @@ const promptErrors = [
   "conflict",
   "prompt_lost",
   "deadline_exceeded",
+  "budget_exceeded",
 ] as const;
 
 /** Rows of the method table about users' messages and the runs they start. */

@@ -34,7 +34,8 @@ export const sessionMethods = {
       profile: Type.Optional(
         Type.String({
           pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
-          description: "A set of options in the daemon's configuration. Those that are given here go before it.",
+          description:
+            "A set of options in the daemon's configuration, or `lean`. Those that are given here go before it.",
         }),
       ),
       ...sessionOptions,
@@ -65,6 +66,7 @@ export const sessionMethods = {
       "profile_not_found",
       "forbidden",
       "model_not_found",
+      "price_unknown",
       "pi_not_found",
       "pi_too_old",
       "start_failed",

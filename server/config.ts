@@ -86,6 +86,16 @@ export const limits = {
   /** The notifications in the store, compressed: of one session, of all, and for how long: 30 days. */
   storedEvents: { maxSessionBytes: 16 * 1024 * 1024, maxTotalBytes: 128 * 1024 * 1024 },
   keepEventsMs: 30 * 24 * 60 * 60 * 1_000,
+  /** Texts that parts inside pi have put aside: what is looked through to find those that nobody refers to any more. */
+  spill: {
+    maxFiles: 100_000,
+    maxScanBytes: 8 * 1024 * 1024 * 1024,
+    /** A younger one is left alone: what refers to it may not be on disk yet. */
+    graceMs: 10 * 60 * 1_000,
+    /** Directories in which sessions lie. One that is away for so long, 30 days, is taken for gone. */
+    maxDirectories: 4_096,
+    keepAwayMs: 30 * 24 * 60 * 60 * 1_000,
+  },
   /** What is read of the end of pi's session file, for what the log lacks of it. */
   maxRefillBytes: 16 * 1024 * 1024,
   /** The messages of a snapshot, as JSON. */

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
@@ -7,6 +6,7 @@ import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
 import { configure, type Sources } from "./configuration/configuration.ts";
 import { contextConfiguration } from "./configuration/context.ts";
+import { helperPath, spillOf, storeOf } from "./daemon-parts.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -18,7 +18,6 @@ import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
-import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import { audited } from "./rpc/audit.ts";
 import { authorised } from "./rpc/authority.ts";
 import type { Handlers } from "./rpc/call.ts";
@@ -54,8 +53,6 @@ import { DialogStore } from "./store/dialogs.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
-import { NewerStoreError } from "./store/migrations.ts";
-import { type OpenStore, openStore } from "./store/open-store.ts";
 import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
 
@@ -101,18 +98,20 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   if (process.platform === "win32") {
     throw new StartError("platform_unsupported", "pi-rpcd does not run on Windows. Use WSL.");
   }
-  const { env, log } = options;
+  const { env: inherited, log } = options;
   const resources = new ResourceStack();
   try {
-    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, env)), (held) =>
+    const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
       held.release(),
     );
     const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
     const validator = createValidator();
     const { values: configured, origins } = configure(
-      { file: options.config, env, options: { ...settingsOf(options), ...options.settings } },
+      { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },
       validator,
     );
+    const { agentDirectory } = configured;
+    const env = agentDirectory === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agentDirectory };
     const { allowedOrigins, allowedHosts } = configured;
     const tls = tlsListener(configured);
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
@@ -149,11 +148,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     });
     resources.defer(() => tracker.close());
     const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
+    const spill = resources.add(
+      spillOf(state, env, () => sessions.registry, log),
+      (open) => open.close(),
+    );
     const registry = new Registry({
       locate,
       helper: options.helper ?? helperPath(),
       runDirectory: state.runDirectory,
       spillDirectory: state.spillDirectory,
+      spill,
       env,
       book,
       sessions: store.sessions,
@@ -286,6 +290,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     announced.file = file;
     state.announce(file);
     void registry.resume();
+    void spill.sweep();
     log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return {
       get file() {
@@ -303,20 +308,4 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
 function settingsOf({ port, allowedOrigins, drainMs }: DaemonOptions): Sources["options"] {
   return { port, allowedOrigins, drainMs };
-}
-
-function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
-  try {
-    return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    const kind = cause instanceof NewerStoreError ? "store_too_new" : "store_unusable";
-    throw new StartError(kind, `The store ${path} cannot be opened: ${why}`, { cause });
-  }
-}
-
-/** The helper as this very package has it: TypeScript in a checkout, JavaScript in what is published. */
-function helperPath(): string {
-  const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
-  return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));
 }

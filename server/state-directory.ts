@@ -69,6 +69,11 @@ export class StateDirectory {
     return join(this.path, "spill");
   }
 
+  /** In which directories sessions lie that may refer to them. */
+  get spillNotes(): string {
+    return join(this.path, "spill.json");
+  }
+
   get daemonFile(): string {
     return join(this.path, DAEMON_FILE_NAME);
   }

@@ -33,6 +33,10 @@ export class DirectChild {
     this.#child.stdout.on("data", (chunk: Buffer) => this.#push(chunk));
   }
 
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
   static start(options: DirectChildOptions, resources?: Resources): DirectChild {
     const child = new DirectChild(options);
     resources?.add(child, (started) => started.stop());

@@ -1,6 +1,12 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV, LINK_VERSION } from "../../protocol/link.ts";
+import {
+  CHILD_MARKER_ENV,
+  HELPER_CONFIG_ENV,
+  type HelperConfig,
+  LINK_VERSION,
+  type PartsConfig,
+} from "../../protocol/link.ts";
 import { type AgentDirOptions, createAgentDir } from "../../provider/agent-dir.ts";
 import { type ProviderOptions, type ScriptedProvider, startProvider } from "../../provider/server.ts";
 import { planSpawn } from "../../server/pi/spawn-options.ts";
@@ -51,17 +57,31 @@ export async function scriptModel(
 
 let count = 0;
 
+export interface DirectPiOptions {
+  /** Default: the build's. `none`: pi is started without one, as if nobody had heard of us. */
+  readonly helper?: string;
+  readonly parts?: PartsConfig;
+  /** What the session file has behind its header. Default: nothing. */
+  readonly entries?: readonly object[];
+}
+
 /** Starts pi with the arguments and the environment that the daemon would give it; the reader is the plain one. */
-export function startPiDirectly(pi: RealPi, setting: Setting, env: Readonly<Record<string, string>>): DirectChild {
+export function startPiDirectly(
+  pi: RealPi,
+  setting: Setting,
+  env: Readonly<Record<string, string>>,
+  { helper = join(setting.dist, "extension", "index.js"), parts, entries = [] }: DirectPiOptions = {},
+): DirectChild {
   count += 1;
   const directory = join(setting.directory, `direct${count}`);
   const helperConfig = join(directory, "helper.json");
   const sessionFile = join(directory, "session.jsonl");
   const id = `bench-${count}`;
   mkdirSync(directory);
-  writeFileSync(helperConfig, JSON.stringify({ link: LINK_VERSION, statusKey: "bench" }), { mode: 0o600 });
+  const config: HelperConfig = { link: LINK_VERSION, statusKey: "bench", ...(parts !== undefined && { parts }) };
+  writeFileSync(helperConfig, JSON.stringify(config), { mode: 0o600 });
   const header = { type: "session", version: 3, id, timestamp: new Date().toISOString(), cwd: setting.directory };
-  writeFileSync(sessionFile, `${JSON.stringify(header)}\n`);
+  writeFileSync(sessionFile, [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
   const plan = planSpawn({
     program: {
       kind: "script",
@@ -70,7 +90,7 @@ export function startPiDirectly(pi: RealPi, setting: Setting, env: Readonly<Reco
       source: "option",
       capabilities: { promptDisposition: true, settledAborted: true },
     },
-    helper: join(setting.dist, "extension", "index.js"),
+    helper,
     helperConfig,
     childId: id,
     sessionFile,
@@ -79,5 +99,7 @@ export function startPiDirectly(pi: RealPi, setting: Setting, env: Readonly<Reco
     env: { ...process.env, ...env },
   });
   const own = { [CHILD_MARKER_ENV]: plan.env[CHILD_MARKER_ENV], [HELPER_CONFIG_ENV]: plan.env[HELPER_CONFIG_ENV] };
-  return DirectChild.start({ args: plan.args, cwd: plan.cwd, env: { ...env, ...own } });
+  // The option and its value are the last two.
+  const args = helper === "none" ? plan.args.slice(0, -2) : plan.args;
+  return DirectChild.start({ args, cwd: plan.cwd, env: { ...env, ...own } });
 }

@@ -74,6 +74,6 @@ function goalText({ goal, unit, verdict: outcome }: ReportedRow): string {
 }
 
 function number(value: number, unit: Unit): string {
-  if (unit === "rec/s" || unit === "1/s") return Math.round(value).toString();
+  if (unit === "rec/s" || unit === "1/s" || unit === "tokens") return Math.round(value).toString();
   return value.toFixed(unit === "x" || unit === "ms" || unit === "us" ? 2 : 1);
 }

@@ -14,6 +14,9 @@ type CostConfig = OptimisationConfig["cost"];
 export class CostDesk {
   readonly #bench: Workbench;
   readonly #session = new FoldOfSession();
+  /** What was last held against the model's prices. */
+  #checked: CostConfig | undefined;
+  #newest: Checkpoint | undefined;
 
   constructor(bench: Workbench) {
     this.#bench = bench;
@@ -33,6 +36,8 @@ export class CostDesk {
   look(ctx: ExtensionContext): CostFold {
     const fold = this.#read(ctx);
     if (!this.rules.enabled) return fold;
+    // It may have been configured meanwhile.
+    if (this.rules !== this.#checked) this.checkPrices(ctx);
     for (const budget of fold.budgets(this.rules)) this.#tell(budget, ctx);
     return fold;
   }
@@ -56,6 +61,7 @@ export class CostDesk {
 
   /** A budget in USD cannot be kept where nothing has a price. */
   checkPrices(ctx: ExtensionContext): void {
+    this.#checked = this.rules;
     if (!this.rules.enabled) return;
     const budgets = this.#session.read(ctx).fold.budgets(this.rules);
     if (budgets.length === 0 || hasPrices(ctx)) this.#bench.restored("cost");
@@ -77,8 +83,6 @@ export class CostDesk {
       },
     };
   }
-
-  #newest: Checkpoint | undefined;
 
   #read(ctx: ExtensionContext): CostFold {
     const { fold, checkpoints } = this.#session.read(ctx);

@@ -1,12 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { hasAnyPrice, unpricedReason } from "../../protocol/cost/prices.ts";
 
-/** Whether the model has any price. */
-export function hasPrices({ model }: Pick<ExtensionContext, "model">): boolean {
-  return model !== undefined && Object.values(model.cost ?? {}).some((price) => typeof price === "number" && price > 0);
+type Ctx = Pick<ExtensionContext, "model">;
+
+/** Whether the session's model has any price. */
+export function hasPrices({ model }: Ctx): boolean {
+  return hasAnyPrice(model?.cost);
 }
 
 /** Why no budget can be kept. */
-export function unpriced({ model }: Pick<ExtensionContext, "model">): string {
-  if (model === undefined) return "There is no model, so that no budget in USD can be kept.";
-  return `${model.provider}/${model.id} has no prices, so that no budget in USD can be kept.`;
+export function unpriced({ model }: Ctx): string {
+  return unpricedReason(model && `${model.provider}/${model.id}`);
 }

@@ -150,7 +150,7 @@ const SkillsOptions = params({
   enabled,
   mode: maybe(word(["pointer", "digest", "off"]), "What `/skill:x` becomes when it is used again, or at all."),
   digestTokens: maybe(integer(50, 10_000), "Tokens of a digest."),
-  inlineBelowTokens: maybe(integer(0, 100_000), "Shorter skills are always given whole."),
+  inlineBelowTokens: maybe(integer(0, 100_000), "In the mode `digest`, shorter skills are given whole."),
   prefetch: maybe(
     Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 64 }),
     "Skills that the prompt has whole from the start.",

@@ -1,12 +1,32 @@
+import type { TSchema } from "typebox";
+import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
+import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { SchemaText, table } from "../../protocol/schema-text.ts";
 import { type SettingName, settings } from "../../server/configuration/settings.ts";
 import { filled } from "./generated-parts.ts";
 
-// The part of CONFIGURATION.md that derives from the table of settings.
+// The parts of CONFIGURATION.md that derive from the table of settings, and from the options of the optimisation.
 
 /** CONFIGURATION.md with its table as the code says it. */
 export function withSettings(document: string): string {
-  return filled(document, { settings: settingsTable });
+  return filled(document, { settings: settingsTable, optimisation: optimisationTable });
+}
+
+function optimisationTable(): string {
+  const text = new SchemaText({});
+  const parts = Object.entries(OptimisationOptions.properties as Readonly<Record<string, TSchema>>);
+  const rows = parts.flatMap(([part, { properties }]) =>
+    Object.entries(properties as Readonly<Record<string, TSchema>>).flatMap(([name, schema]) => {
+      if (name === "enabled") return [];
+      const defaults = defaultOptimisation[part as keyof typeof defaultOptimisation];
+      const value = (defaults as Readonly<Record<string, unknown>>)[name];
+      const isTable = schema.type === "object" || (schema.type === "array" && schema.items.type === "object");
+      const { description = "" } = schema as { readonly description?: string };
+      const type = isTable ? schema.type : text.type(schema);
+      return [[`\`${part}.${name}\``, type, `\`${JSON.stringify(value)}\``, description]];
+    }),
+  );
+  return table(["option", "type", "default", "what it is"], rows);
 }
 
 function settingsTable(): string {

@@ -82,6 +82,7 @@ const daemon: Readonly<
       | "dialogs"
       | "log"
       | "settled"
+      | "spill"
       | "storedEvents"
       | "prompts"
       | "warm"

@@ -44,6 +44,15 @@ export const settings = {
     env: "PI_RPCD_PI",
     flag: "pi",
   }),
+  agentDirectory: row(
+    Type.String({
+      pattern: "^/[^\\u0000]{0,4095}$",
+      description:
+        "pi's configuration directory for this daemon's sessions alone, as `PI_CODING_AGENT_DIR`. The daemon writes into its `settings.json` where `optimisation.compaction.route` is `settings`.",
+    }),
+    undefined,
+    { defaultInWords: "pi's own, which the daemon never writes", env: "PI_RPCD_AGENT_DIR" },
+  ),
   allowedOrigins: row(
     Type.Array(Type.String({ pattern: "^https?://[^/?#\\s]{1,255}$" }), {
       maxItems: 64,
@@ -196,7 +205,9 @@ export type SettingName = keyof typeof settings;
 export type Values = {
   readonly [K in SettingName]:
     | Static<(typeof settings)[K]["schema"]>
-    | (K extends "pi" | "logFile" | "maxChildrenMiB" | "listen" | "tlsCert" | "tlsKey" ? undefined : never);
+    | (K extends "pi" | "agentDirectory" | "logFile" | "maxChildrenMiB" | "listen" | "tlsCert" | "tlsKey"
+        ? undefined
+        : never);
 };
 
 /** What the objects are that have parts. */

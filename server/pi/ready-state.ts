@@ -1,9 +1,12 @@
+import { hasAnyPrice } from "../../protocol/cost/prices.ts";
 import type { ModelRef } from "../../protocol/session.ts";
 import { isRecordObject } from "./records.ts";
 
 /** What pi said of itself when it was ready. */
 export interface ReadyState {
   readonly model: ModelRef | undefined;
+  /** Whether the model has any price. */
+  readonly hasPrices: boolean;
   readonly thinkingLevel: string | undefined;
   readonly sessionName: string | undefined;
 }
@@ -17,6 +20,7 @@ export function readyState(data: unknown): ReadyState {
       isRecordObject(model) && model["id"] !== "unknown"
         ? { provider: String(model["provider"]), id: String(model["id"]) }
         : undefined,
+    hasPrices: isRecordObject(model) && hasAnyPrice(model["cost"]),
     thinkingLevel: typeof state["thinkingLevel"] === "string" ? state["thinkingLevel"] : undefined,
     sessionName: typeof state["sessionName"] === "string" ? state["sessionName"] : undefined,
   };

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { PartsConfig } from "../../protocol/link.ts";
@@ -18,11 +19,13 @@ import { startPi } from "../pi/start-pi.ts";
 import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import { CompactionSettings, settingsOf } from "./compaction-settings.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
 import { gaveParts, partsOf, spawnOptions } from "./parts-config.ts";
 import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
+import type { Spill } from "./spill.ts";
 import { workingDirectory } from "./working-directory.ts";
 
 export interface ChildSourceOptions {
@@ -32,7 +35,11 @@ export interface ChildSourceOptions {
   readonly runDirectory: string;
   /** Where the parts inside pi leave texts that went from the transcript. */
   readonly spillDirectory: string;
+  /** Who removes them. Default: nobody. */
+  readonly spill?: Pick<Spill, "note" | "wanted">;
   readonly env: NodeJS.ProcessEnv;
+  /** pi's configuration directory that only this daemon's sessions have. */
+  readonly agentDirectory?: string | undefined;
   /** Where sessions may have their working directories. Default: anywhere. */
   readonly roots?: Roots;
   readonly book?: ChildBook | undefined;
@@ -43,7 +50,7 @@ export interface ChildSourceOptions {
     readonly occupancy: OccupancyLimits;
     readonly warm: WarmPoolLimits;
   };
-  readonly sessions: OccupancyOptions["sessions"];
+  readonly sessions: () => Iterable<OccupyingSession & { readonly stored: StoredSession }>;
   /** Why nothing may be started any more, if so. */
   readonly refusal: () => WireError | undefined;
   readonly log: Logger;
@@ -55,6 +62,8 @@ export interface Question {
   readonly pi?: PiOptions;
   readonly signal: AbortSignal;
 }
+
+type OccupyingSession = ReturnType<OccupancyOptions["sessions"]> extends Iterable<infer S> ? S : never;
 
 interface Started {
   readonly child: Child;
@@ -69,6 +78,7 @@ export class ChildSource {
   readonly #health = new StartHealth();
   /** How many children there are and may be. */
   readonly occupancy: Occupancy;
+  readonly compaction: CompactionSettings;
 
   constructor(options: ChildSourceOptions) {
     this.#options = options;
@@ -88,6 +98,15 @@ export class ChildSource {
       sessions: options.sessions,
       warm: () => this.#pool.size,
       shrinkWarm: () => this.#pool.shrink(),
+      log,
+    });
+    this.compaction = new CompactionSettings({
+      directory: options.agentDirectory,
+      sessions: options.sessions,
+      models: async () => {
+        const signal = AbortSignal.timeout(2 * limits.child.startTimeoutMs);
+        return await this.ask({ type: "get_available_models" }, { cwd: options.runDirectory, signal });
+      },
       log,
     });
   }
@@ -151,11 +170,16 @@ export class ChildSource {
     const isNew = stored.ephemeral === true || (await ensureFile(stored));
     // A file that has entries has the session's name.
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
+    await this.compaction.write(stored.options.optimisation);
     const parts = partsOf(stored, this.#options.spillDirectory);
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
     const options = { ...spawnOptions(stored.options, parts), ...(name === undefined ? {} : { name }) };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
-    const warm = stored.ephemeral === true ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
+    // One that waits already has read pi's settings.
+    const isBySettings = settingsOf(stored.options.optimisation) !== undefined;
+    const warm =
+      stored.ephemeral === true || isBySettings ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
     const started = warm ?? (await cold());
     gaveParts(started.child, parts);
     if (stored.ephemeral === true) return started;

@@ -16,6 +16,8 @@ export interface SessionConfiguration {
   readonly roots?: Roots;
   /** Below what profiles and calls say. */
   readonly optimisation?: OptimisationOptions;
+  /** pi's configuration directory that only this daemon's sessions have. */
+  readonly agentDirectory?: string | undefined;
 }
 
 export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };

@@ -5,6 +5,7 @@ import { checkedOptimisation } from "../../protocol/optimisation/check.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
+import type { CompactionSettings } from "./compaction-settings.ts";
 import { requireFiles } from "./optimisation-layers.ts";
 import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
 import type { Roots } from "./roots.ts";
@@ -17,6 +18,8 @@ export interface PartsConfiguringOptions {
   readonly spillDirectory: string;
   /** Where files must lie that a call names. */
   readonly roots?: Roots;
+  /** Refuses what a session cannot go by. */
+  readonly compaction?: CompactionSettings;
 }
 
 const maxWaiting = 64;
@@ -55,6 +58,7 @@ export class PartsConfiguring {
     const { options } = record.stored;
     const { merged, config, mistakes } = checkedOptimisation([options.optimisation, given], options, given);
     if (mistakes.length > 0) throw configurationRefusal(mistakes);
+    this.#options.compaction?.require(record.stored.sessionId, merged);
     this.#requireOpen();
     const before = this.#parts();
     record.optimisedBy(Object.keys(merged).length === 0 ? undefined : merged);

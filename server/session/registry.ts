@@ -81,10 +81,10 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
-    const { optimisation: configured } = options.configuration;
-    this.files = new SessionFiles({ house: this.#house(), env, configured, log });
+    this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
+      agentDirectory: options.configuration.agentDirectory,
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
@@ -249,6 +249,7 @@ export class Registry {
     const exit = await session.close(how);
     if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
+    if (how === "delete") this.#options.spill?.wanted();
     return exit;
   }
 
@@ -268,11 +269,13 @@ export class Registry {
   }
 
   async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
-    const session = this.#session(stored);
     const { sessionId, file } = stored;
+    this.children.compaction.require(sessionId, stored.options.optimisation);
+    const session = this.#session(stored);
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
+      session.costs.requirePrices();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
@@ -297,7 +300,7 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, dialogs, taker, logs, limits } = this.#options;
+    const { sessions, prompts, tracker, dialogs, taker, logs, limits, spillDirectory, roots } = this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     let session: Session | undefined;
     session = new Session({
@@ -318,7 +321,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      parts: { spillDirectory: this.#options.spillDirectory, roots: this.#options.roots },
+      parts: { spillDirectory, roots, compaction: this.children.compaction },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,

@@ -35,6 +35,7 @@ export class SessionRecord {
   #stored: StoredSession;
   #model: ModelRef | undefined;
   #thinkingLevel: string | undefined;
+  #hasPrices = true;
 
   constructor(stored: StoredSession, save: SaveSession) {
     const { logEpoch = randomBytes(6).toString("hex") } = stored;
@@ -45,6 +46,11 @@ export class SessionRecord {
 
   get stored(): StoredSession {
     return this.#stored;
+  }
+
+  /** Whether the model has any price, as pi has said last. */
+  get hasPrices(): boolean {
+    return this.#hasPrices;
   }
 
   facts(): SessionFacts {
@@ -124,6 +130,7 @@ export class SessionRecord {
   /** Takes what pi says of itself, as far as it is given. */
   take(said: Partial<ReadyState>): void {
     if ("model" in said) this.#model = said.model;
+    if (said.hasPrices !== undefined) this.#hasPrices = said.hasPrices;
     if ("thinkingLevel" in said) this.#thinkingLevel = said.thinkingLevel;
     const { name: before, options, ...rest } = this.#stored;
     const name = "sessionName" in said ? shownName(said.sessionName ?? "") : before;

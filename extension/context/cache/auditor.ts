@@ -163,12 +163,13 @@ export class Auditor {
     const isLate = made.at - audit.usedAt > cacheLifetimeMs(ctx.model);
     if (before.model !== made.model) return { cause: "model", position: "model", isLate };
     const difference = firstDifference(withoutPassing(before.view, changes), made.view);
+    if (difference?.place !== "system") audit.varied = [];
     if (difference === undefined) return { cause: undefined, position: "none", isLate };
     const since = whatCameSince(before.leafId, ctx.sessionManager);
     const sections = difference.place === "system" ? changedSections(before.text, made.text) : [];
     if (difference.place === "system" && !since.isOtherBranch && !since.isCompacted) {
       this.#lookForVolatile(sections, before.isFirst, audit);
-    } else audit.varied = [];
+    }
     const cause = causeOf(difference, since, sections) ?? editCause(since, changes, ctx.sessionManager);
     return { cause, position: positionOf(difference), isLate };
   }

@@ -1,5 +1,5 @@
 import { isObject } from "../../pi-types.ts";
-import { countMarks, isMarkedBlock, MARK } from "./payload.ts";
+import { countMarks, isMarkedBlock, MARK, maxNesting } from "./payload.ts";
 import { withoutMark } from "./sort-tools.ts";
 
 /** Marks that services take. */
@@ -14,19 +14,29 @@ type Message = Readonly<Record<string, unknown>>;
  */
 export function withSoundMarks(payload: unknown, isPassing: (message: unknown) => boolean): unknown {
   if (!isObject(payload) || !Array.isArray(payload["messages"])) return payload;
-  const { system, tools, messages } = payload;
-  const others = countMarks(listOf(system)) + countMarks(listOf(tools));
-  const all = others + countMarks(messages);
-  if (all === 0) return payload;
+  const { messages } = payload;
+  if (partsOf(payload).every((part) => countMarks(part) === 0)) return payload;
   const durable = withDurableMark(messages, isPassing);
-  const left = countMarks(durable);
-  const kept = left + others > maxMarks ? withoutFirstMarks(durable, left + others - maxMarks) : durable;
-  const excess = countMarks(kept) + others - maxMarks;
-  if (kept === messages && excess <= 0) return payload;
-  // What stands first in a request is what the fewest requests share nothing of: the last mark of a part serves it all.
-  const freed =
-    excess > 0 ? withoutFirstMarks(listOf(system), Math.min(excess, countMarks(listOf(system)) - 1)) : system;
-  return { ...payload, ...(freed === system ? {} : { system: freed }), messages: kept };
+  return withinLimit(durable === messages ? payload : { ...payload, messages: durable });
+}
+
+/** Of each part the last mark serves all of it: the others go first, those of the messages before those of the prompt. */
+function withinLimit(payload: Message): Message {
+  let excess = partsOf(payload).reduce((sum, part) => sum + countMarks(part), 0) - maxMarks;
+  if (excess <= 0) return payload;
+  const kept: Record<string, unknown> = { ...payload };
+  for (const name of ["messages", "system", "tools"]) {
+    const part = listOf(kept[name]);
+    const freed = Math.min(excess, countMarks(part) - 1);
+    if (freed <= 0) continue;
+    kept[name] = withoutFirstMarks(part, freed);
+    excess -= freed;
+  }
+  return kept;
+}
+
+function partsOf({ system, tools, messages }: Message): readonly (readonly unknown[])[] {
+  return [system, tools, messages].map(listOf);
 }
 
 /** Moves the mark from what passes to the last block in front of it that stays. */
@@ -72,18 +82,18 @@ function withoutMarks(message: unknown): unknown {
 /** Takes marks away from the front: those at the end are what caches the history. */
 function withoutFirstMarks(items: readonly unknown[], count: number): readonly unknown[] {
   let left = count;
-  const taken = (item: unknown): unknown => {
-    if (left <= 0 || !isObject(item)) return item;
+  const taken = (item: unknown, depth: number): unknown => {
+    if (left <= 0 || !isObject(item) || depth >= maxNesting) return item;
     let next: Message = item;
     if (Array.isArray(item["content"])) {
-      const content = item["content"].map(taken);
+      const content = item["content"].map((block) => taken(block, depth + 1));
       if (content.some((block, at) => block !== (item["content"] as unknown[])[at])) next = { ...item, content };
     }
     if (left <= 0 || !isMarkedBlock(next)) return next;
     left -= 1;
     return withoutMark(next);
   };
-  return count <= 0 ? items : items.map(taken);
+  return items.map((item) => taken(item, 0));
 }
 
 function listOf(value: unknown): readonly unknown[] {

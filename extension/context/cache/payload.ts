@@ -58,13 +58,17 @@ function view(
   return { tools, system, messages, settings, isMarked };
 }
 
+/** A message has blocks, and the result of a call has blocks of its own. */
+export const maxNesting = 3;
+
 /** Marks in blocks, and in blocks within them. */
-export function countMarks(blocks: readonly unknown[]): number {
-  return blocks.reduce<number>((sum, block) => sum + (isMarkedBlock(block) ? 1 : 0) + marksIn(block), 0);
+export function countMarks(blocks: readonly unknown[], depth = 0): number {
+  if (depth >= maxNesting) return 0;
+  return blocks.reduce<number>((sum, block) => sum + (isMarkedBlock(block) ? 1 : 0) + marksIn(block, depth + 1), 0);
 }
 
-function marksIn(holder: unknown): number {
-  return isObject(holder) && Array.isArray(holder["content"]) ? countMarks(holder["content"]) : 0;
+function marksIn(holder: unknown, depth = 1): number {
+  return isObject(holder) && Array.isArray(holder["content"]) ? countMarks(holder["content"], depth) : 0;
 }
 
 export function isMarkedBlock(block: unknown): boolean {

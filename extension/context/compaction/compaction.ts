@@ -6,13 +6,13 @@ import type {
   SessionBoundaryDraft,
 } from "@earendil-works/pi-coding-agent";
 import { COST_MARK_TYPE, markData } from "../../../protocol/cost/marks.ts";
+import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
 import type { Boundary, BoundaryWish } from "../../boundary.ts";
 import { type AgentMessage, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
 import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
-import { type Threshold, thresholdOf } from "./threshold.ts";
 
 const part = "compaction";
 

@@ -37,6 +37,13 @@ export class EntryMap {
     this.#byKey = pairs === undefined ? new Map() : unique(pairs);
   }
 
+  /** Nothing is asked of the request that begins. */
+  forget(): void {
+    this.#isAmbiguous = false;
+    this.#byMessage = new WeakMap();
+    this.#byKey = new Map();
+  }
+
   /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
   entryOf(message: AgentMessage): string | undefined {
     return this.#byMessage.get(message) ?? this.#byKey.get(keyOf(message));

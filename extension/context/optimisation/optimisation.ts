@@ -5,12 +5,15 @@ import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
-import { inspection } from "./inspection.ts";
-import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
+import { createRequestEntries } from "../map/request-entries.ts";
+import { addMasking } from "../masking/masking.ts";
+import { addFormat } from "../prompt/format.ts";
+import { addPrompt } from "../prompt/prompt.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
-import { addPrompt } from "../prompt/prompt.ts";
 import { addDynamicTools } from "../tools/dynamic-tools.ts";
+import { inspection } from "./inspection.ts";
+import { configOf, type PartName, PartStates, type Workbench } from "./workbench.ts";
 
 /** Puts the parts of the optimisation in their places. Each looks at its own switch at every turn. */
 export function optimisation(places: Places): void {
@@ -25,6 +28,10 @@ export function optimisation(places: Places): void {
     ...places,
     config: () => configOf(places),
     recall: createRecall(places),
+    entries: createRequestEntries(places, {
+      ambiguous: () => states.degraded("masking", "The messages of a request cannot be told from each other."),
+      clear: () => states.restored("masking"),
+    }),
     estimator,
     cacheRule: createCacheRule(places),
     inspect: (part, report) => states.inspect(part, report),
@@ -35,13 +42,17 @@ export function optimisation(places: Places): void {
     estimator,
     report: (part: PartName, ctx: ExtensionContext) => states.report(part, ctx),
     figures: (part: PartName, ctx: ExtensionContext) => states.figures(part, ctx),
+    masked: (ctx: ExtensionContext) => bench.recall.masked(ctx),
   };
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
   addToolResults(bench);
+  addMasking(bench);
   addCost(bench);
   // Makes the sections that the cache's parts look at and rewrite.
   addPrompt(bench);
   addCache(bench);
   addCompaction(bench);
   addDynamicTools(bench);
+  // The last of those that write sections: the others look for their tags.
+  addFormat(bench);
 }

@@ -4,6 +4,7 @@ import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { Places } from "../../engine-port.ts";
 import type { CacheRule } from "../cache/cache-rule.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
+import type { RequestEntries } from "../map/request-entries.ts";
 import type { Recall } from "../recall/recall.ts";
 
 export type PartName = keyof OptimisationConfig;
@@ -17,6 +18,8 @@ export interface Workbench extends Places {
   readonly cacheRule: CacheRule;
   /** The way back to what has left the context. */
   readonly recall: Recall;
+  /** Which entries the messages of a request come from. */
+  readonly entries: RequestEntries;
   /** What a part says of itself in `optimisation/inspect`. */
   inspect(part: PartName, report: Reporter): void;
   /** Tells, once for each reason, that a part does less than it should. */

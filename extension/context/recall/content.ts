@@ -1,5 +1,13 @@
+import type { AgentToolResult } from "@earendil-works/pi-coding-agent";
 import { isObject, type SessionEntry } from "../../pi-types.ts";
-import type { ImageBlock, Recalled } from "./tool.ts";
+
+/** Something that has left the context, as it was. */
+export interface Recalled {
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+}
+
+export type ImageBlock = Extract<AgentToolResult<unknown>["content"][number], { type: "image" }>;
 
 /** The text and the images of an entry as it was written. `undefined`: it has none that the model has seen. */
 export function contentOf(entry: SessionEntry | undefined): Recalled | undefined {

@@ -1,11 +1,12 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import type { Places } from "../../engine-port.ts";
-import { contentOf } from "./content.ts";
+import type { SessionEntry } from "../../pi-types.ts";
+import { contentOf, type Recalled } from "./content.ts";
 import { numberOf, recallIdOf } from "./record.ts";
 import { type HeldRecord, RecallRegistry } from "./registry.ts";
 import { readSpilled } from "./spill.ts";
-import { type Recalled, type Recaller, recallTool } from "./tool.ts";
+import { type Recaller, recallTool } from "./tool.ts";
 
 /** An output that is not in the context as it was. */
 export interface Masked {
@@ -27,6 +28,8 @@ export interface Recall {
   addSource(recaller: Recaller): void;
   /** Why nothing may leave the context now: nobody would get it back. `undefined`: the tool is there. */
   missing(): string | undefined;
+  /** How often the model has asked for something, over the whole file. */
+  asked(ctx: ExtensionContext): number;
   /** What is masked or cut in the session's context now, the oldest first. */
   masked(ctx: ExtensionContext): Masked[];
 }
@@ -77,6 +80,11 @@ export function createRecall(places: Places): Recall {
       return pi.getActiveTools().includes(RECALL_TOOL) ? undefined : "The tool recall is not active.";
     },
     masked: (ctx) => maskedIn(registry, ctx),
+    asked: ({ sessionManager }) => {
+      const isAnswer = (entry: SessionEntry): boolean =>
+        entry.type === "message" && entry.message.role === "toolResult" && entry.message.toolName === RECALL_TOOL;
+      return sessionManager.getEntries().filter(isAnswer).length;
+    },
   };
 }
 

@@ -29,7 +29,8 @@ export interface BatchCost {
 /** What an entry says of outputs that have left the context. */
 export interface Recorded {
   readonly records: readonly RecallRecord[];
-  readonly cost: BatchCost;
+  /** Absent: it is the result of a tool that says it of itself. */
+  readonly batch?: { readonly part: string; readonly cost: BatchCost };
 }
 
 const maxNumber = 999_999_999;
@@ -49,8 +50,8 @@ export function numberOf(id: string): number | undefined {
 }
 
 /** The data of the custom entry of a batch. */
-export function recordData(records: readonly RecallRecord[], cost: BatchCost): object {
-  return { v: 1, records: records.map(written), cost };
+export function recordData(part: string, records: readonly RecallRecord[], cost: BatchCost): object {
+  return { v: 1, part, records: records.map(written), cost };
 }
 
 /** What a tool result's `details` say of its own cut, under {@link RECALL_MARK}. */
@@ -66,16 +67,16 @@ export function recordedIn(entry: SessionEntry): Recorded | undefined {
   if (!isObject(details) || !Object.hasOwn(details, RECALL_MARK)) return undefined;
   const mark = details[RECALL_MARK];
   const record = isObject(mark) && mark["v"] === 1 ? recordOf(mark) : undefined;
-  return record === undefined ? undefined : { records: [record], cost: { tokens: 0, usd: 0 } };
+  return record === undefined ? undefined : { records: [record] };
 }
 
 function batch(data: unknown): Recorded | undefined {
   if (!isObject(data) || data["v"] !== 1) return undefined;
-  const { records, cost } = data;
-  if (!Array.isArray(records)) return undefined;
+  const { part, records, cost } = data;
+  if (!Array.isArray(records) || !isName(part)) return undefined;
   const sound = records.slice(0, maxRecords).flatMap((one: unknown) => (isObject(one) ? (recordOf(one) ?? []) : []));
   const { tokens, usd } = isObject(cost) ? cost : {};
-  return { records: sound, cost: { tokens: amount(tokens), usd: amount(usd) } };
+  return { records: sound, batch: { part, cost: { tokens: amount(tokens), usd: amount(usd) } } };
 }
 
 function written({ number, part, tool, tokens, place }: RecallRecord): object {

@@ -33,7 +33,8 @@ export class RecallRegistry {
   #last: string | undefined;
   #highest = 0;
   readonly #byNumber = new Map<number, HeldRecord>();
-  readonly #byEntry = new Map<string, HeldRecord>();
+  readonly #all: HeldRecord[] = [];
+  readonly #byEntry = new Map<string, HeldRecord[]>();
   readonly #spilled = new Map<string, number>();
   readonly #batches: HeldBatch[] = [];
 
@@ -42,15 +43,18 @@ export class RecallRegistry {
     return this.#byNumber.get(number);
   }
 
-  /** The record of an entry's output: of the entry that was edited, or of the result that was cut. */
-  ofEntry(entryId: string, session: RecallSession): HeldRecord | undefined {
+  /**
+   * The records of an entry's output, the oldest first: of the entry that was edited, or of the result that was cut. All have
+   * its first number, which gives the original.
+   */
+  ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
     this.#follow(session);
-    return this.#byEntry.get(entryId);
+    return this.#byEntry.get(entryId) ?? [];
   }
 
-  all(session: RecallSession): HeldRecord[] {
+  all(session: RecallSession): readonly HeldRecord[] {
     this.#follow(session);
-    return [...this.#byNumber.values()];
+    return this.#all;
   }
 
   batches(session: RecallSession): readonly HeldBatch[] {
@@ -95,18 +99,16 @@ export class RecallRegistry {
   #take(entry: SessionEntry): void {
     const recorded = recordedIn(entry);
     if (recorded === undefined) return;
+    if (recorded.batch !== undefined) this.#batches.push({ ...recorded.batch, heldBy: entry.id });
     for (const record of recorded.records) {
-      this.#highest = Math.max(this.#highest, record.number);
-      if (this.#byNumber.has(record.number)) continue;
+      const { number, place } = record;
       const held = { ...record, heldBy: entry.id };
-      this.#byNumber.set(record.number, held);
-      const entryId = record.place.kind === "entry" ? record.place.entryId : entry.id;
-      if (!this.#byEntry.has(entryId)) this.#byEntry.set(entryId, held);
-      if (record.place.kind === "spill") this.#spilled.set(record.place.sha256, record.place.bytes);
-    }
-    const part = recorded.records[0]?.part;
-    if (entry.type === "custom" && part !== undefined) {
-      this.#batches.push({ part, cost: recorded.cost, heldBy: entry.id });
+      const entryId = place.kind === "entry" ? place.entryId : entry.id;
+      this.#highest = Math.max(this.#highest, number);
+      if (!this.#byNumber.has(number)) this.#byNumber.set(number, held);
+      this.#all.push(held);
+      this.#byEntry.set(entryId, [...(this.#byEntry.get(entryId) ?? []), held]);
+      if (place.kind === "spill") this.#spilled.set(place.sha256, place.bytes);
     }
   }
 
@@ -114,6 +116,7 @@ export class RecallRegistry {
     this.#session = sessionId;
     this.#seen = 0;
     this.#highest = 0;
+    this.#all.length = 0;
     this.#batches.length = 0;
     for (const map of [this.#byNumber, this.#byEntry, this.#spilled]) map.clear();
   }

@@ -2,16 +2,9 @@ import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendi
 import type { TSchema } from "typebox";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { isObject } from "../../pi-types.ts";
+import type { Recalled } from "./content.ts";
 import { pageOf } from "./pages.ts";
 import { numberOf, recallIdOf } from "./record.ts";
-
-/** Something that has left the context, as it was. */
-export interface Recalled {
-  readonly text: string;
-  readonly images: readonly ImageBlock[];
-}
-
-export type ImageBlock = Extract<AgentToolResult<unknown>["content"][number], { type: "image" }>;
 
 /** `undefined`: it is not available here. */
 export type Recaller = (id: string, ctx: ExtensionContext) => Promise<Recalled | undefined>;

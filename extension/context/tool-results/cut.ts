@@ -1,10 +1,4 @@
-import { borders } from "./json-borders.ts";
-
-/** How much of a text stays. UTF-16 units. */
-export interface Kept {
-  readonly head: number;
-  readonly tail: number;
-}
+import { borders, type Kept } from "./json-borders.ts";
 
 /** A text that is longer than it may be. */
 export interface CutSource {

@@ -1,4 +1,8 @@
-import type { Kept } from "./cut.ts";
+/** How much of a text stays. UTF-16 units. */
+export interface Kept {
+  readonly head: number;
+  readonly tail: number;
+}
 
 /** Where JSON is cut: between two elements of the same depth. */
 export interface JsonCut {

@@ -10,8 +10,10 @@ import { isObject, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { fromBlocks } from "../recall/content.ts";
 import { RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
+import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
-import { cutText, type Kept } from "./cut.ts";
+import { cutText } from "./cut.ts";
+import type { Kept } from "./json-borders.ts";
 
 type ToolResults = OptimisationConfig["toolResults"];
 
@@ -20,10 +22,19 @@ const neverCut: ReadonlySet<string> = new Set(["compress", RECALL_TOOL, SKILL_TO
 const usual = { head: 1_000, tail: 2_000, above: 12_000 } as const;
 const mebibyte = 1_048_576;
 
+/** Since the session's pi has the part. */
+interface Counts extends Record<string, number> {
+  cut: number;
+  charactersIn: number;
+  charactersOut: number;
+  /** Results for whose originals there was no room. */
+  full: number;
+}
+
 /** Cuts results of tools before they are stored, so that what is stored is what is sent. */
 export function addToolResults(bench: Workbench): void {
   const part = "toolResults";
-  const counts = { cut: 0, charactersIn: 0, charactersOut: 0 };
+  const counts: Counts = { cut: 0, charactersIn: 0, charactersOut: 0, full: 0 };
   bench.recall.need(() => bench.config().toolResults.enabled);
   bench.pipeline.use(
     "tool_result",
@@ -34,7 +45,7 @@ export function addToolResults(bench: Workbench): void {
       const { text, images } = fromBlocks(event.content);
       const kept = keptOf(config, event, text.length);
       if (kept === undefined) return undefined;
-      const made = cap(bench, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte }, ctx);
+      const made = cap(bench, event, { text, kept, maxBytes: config.spillMaxMiB * mebibyte, counts }, ctx);
       if (made === undefined) return undefined;
       counts.cut += 1;
       counts.charactersIn += text.length;
@@ -48,19 +59,9 @@ export function addToolResults(bench: Workbench): void {
     part,
   );
   bench.inspect(part, (ctx) => {
-    const cut = bench.recall.masked(ctx).filter((one) => one.part === part);
-    return {
-      savedTokens: cut.reduce((sum, { tokens, requests }) => sum + tokens * requests, 0),
-      savedUsd: 0,
-      spentTokens: 0,
-      spentUsd: 0,
-      figures: {
-        ...counts,
-        inContext: cut.length,
-        spilledBytes: bench.recall.registry.spilledBytes(ctx.sessionManager),
-        recalls: countRecalls(ctx),
-      },
-    };
+    const report = recallReport(bench, part, ctx);
+    const spilledBytes = bench.recall.registry.spilledBytes(ctx.sessionManager);
+    return { ...report, figures: { ...report.figures, ...counts, spilledBytes } };
   });
 }
 
@@ -68,10 +69,16 @@ interface Wanted {
   readonly text: string;
   readonly kept: Kept;
   readonly maxBytes: number;
+  readonly counts: Counts;
 }
 
 /** The original is in its file before anything is cut. `undefined`: the result stays as it is. */
-function cap(bench: Workbench, event: ToolResultEvent, { text, kept, maxBytes }: Wanted, ctx: ExtensionContext) {
+function cap(
+  bench: Workbench,
+  event: ToolResultEvent,
+  { text, kept, maxBytes, counts }: Wanted,
+  ctx: ExtensionContext,
+) {
   const { recall, memory, estimator } = bench;
   const directory = memory.parts?.spillDirectory;
   const why = directory === undefined ? "There is no spill directory." : recall.missing();
@@ -88,6 +95,7 @@ function cap(bench: Workbench, event: ToolResultEvent, { text, kept, maxBytes }:
   const used = recall.registry.spilledBytes(ctx.sessionManager);
   const isNew = !recall.registry.isSpilled(sum.sha256);
   if (isNew && used + sum.bytes > maxBytes) {
+    counts.full += 1;
     bench.degraded("toolResults", "The session has no room left for the originals of what would be cut.", {
       usedBytes: used,
       neededBytes: sum.bytes,
@@ -106,7 +114,8 @@ function cap(bench: Workbench, event: ToolResultEvent, { text, kept, maxBytes }:
     return undefined;
   }
   if (isNew) recall.registry.spilled(sum.sha256, sum.bytes);
-  bench.restored("toolResults");
+  // A smaller text may find room where a larger one has found none, which is told once.
+  if (counts.full === 0) bench.restored("toolResults");
   const record: RecallRecord = {
     number,
     part: "toolResults",
@@ -158,13 +167,4 @@ function withoutCopy(details: Readonly<Record<string, unknown>>): Readonly<Recor
 /** Scripts get the output of nested calls, and need it whole. */
 function isNested(event: ToolResultEvent): boolean {
   return "parentToolCallId" in event && event.parentToolCallId !== undefined;
-}
-
-function countRecalls({ sessionManager }: ExtensionContext): number {
-  let recalls = 0;
-  for (const entry of sessionManager.getEntries()) {
-    if (entry.type === "message" && entry.message.role === "toolResult" && entry.message.toolName === RECALL_TOOL)
-      recalls += 1;
-  }
-  return recalls;
 }

@@ -6,8 +6,10 @@ export function optimisationHandlers(registry: Registry): HandlersOf<typeof opti
   const partsOf = (sessionId: string) => registry.get(sessionId).parts;
   return {
     "optimisation/inspect": ({ sessionId }, { signal }) => partsOf(sessionId).ask("optimisation/inspect", {}, signal),
-    "optimisation/configure": ({ sessionId, optimisation }, { signal }) =>
-      partsOf(sessionId).configuring.configure(optimisation, signal),
+    "optimisation/configure": async ({ sessionId, optimisation }, { signal }) => {
+      registry.get(sessionId).costs.requirePrices(optimisation);
+      return await partsOf(sessionId).configuring.configure(optimisation, signal);
+    },
     "cache/report": ({ sessionId }, { signal }) => partsOf(sessionId).ask("cache/report", {}, signal),
   };
 }

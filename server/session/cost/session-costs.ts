@@ -1,11 +1,13 @@
 import type { Logger } from "pino";
 import type { BudgetState } from "../../../protocol/cost/budgets.ts";
 import { CostFold } from "../../../protocol/cost/fold.ts";
+import { unpricedReason } from "../../../protocol/cost/prices.ts";
 import { reportOf } from "../../../protocol/cost/report.ts";
 import type { costMethods } from "../../../protocol/cost-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import type { PiEvent } from "../../pi/records.ts";
 import { isRecordObject } from "../../pi/records.ts";
@@ -15,7 +17,7 @@ import type { SessionRecord } from "../session-record.ts";
 import { FileFold } from "./file-fold.ts";
 
 export interface SessionCostsOptions {
-  readonly record: Pick<SessionRecord, "stored">;
+  readonly record: Pick<SessionRecord, "stored" | "hasPrices" | "facts">;
   readonly parts: Pick<PartCalls, "ask" | "configuring">;
   readonly log: Logger;
 }
@@ -47,6 +49,15 @@ export class SessionCosts {
     const { parts } = this.#options;
     if (!this.#rules().enabled) await parts.configuring.configure({ cost: { enabled: true } }, signal);
     return await parts.ask(about, params, signal);
+  }
+
+  /** Throws `price_unknown` where the session, or `given`, has a budget, and its pi has said that the model has no prices. */
+  requirePrices(given: OptimisationOptions = this.#options.record.stored.options.optimisation ?? {}): void {
+    const { record } = this.#options;
+    const { enabled, budgetUsd } = resolveOptimisation(given).cost;
+    if (!enabled || budgetUsd === null || record.hasPrices) return;
+    const { model } = record.facts();
+    throw new WireError("price_unknown", unpricedReason(model && `${model.provider}/${model.id}`));
   }
 
   /** Throws `budget_exceeded` where a budget is spent that stops the session. */

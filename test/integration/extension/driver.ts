@@ -191,20 +191,18 @@ export class Pi implements AsyncDisposable {
     const place = isEphemeral ? ["--no-session"] : ["--session", this.#sessionFile];
     const session = [...place, "--model", this.#agentDir.model];
     const cli = this.#options.cli ?? piUnderTest().cli;
-    const child = spawn(
-      process.execPath,
-      [cli, "--mode", "rpc", ...lean, ...(findsFiles ? [] : ["-ns", "-nc"]), ...flags, ...extensions, ...session],
-      {
-        cwd: this.cwd,
-        env: {
-          ...process.env,
-          ...this.#agentDir.env,
-          ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
-          ...env,
-        },
-        stdio: ["pipe", "pipe", "pipe"],
+    const files = findsFiles ? [] : ["-ns", "-nc"];
+    const args = [cli, "--mode", "rpc", ...lean, ...files, ...flags, ...extensions, ...session];
+    const child = spawn(process.execPath, args, {
+      cwd: this.cwd,
+      env: {
+        ...process.env,
+        ...this.#agentDir.env,
+        ...(isConfigured ? { [HELPER_CONFIG_ENV]: this.configFile } : {}),
+        ...env,
       },
-    );
+      stdio: ["pipe", "pipe", "pipe"],
+    });
     return { child, log: new RecordLog(child, statusKey) };
   }
 

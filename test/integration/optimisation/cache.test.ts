@@ -81,73 +81,69 @@ class Conversation {
   }
 }
 
-test.for(apis)(
-  "each change at %s gives its cause, and twenty turns without one give none",
-  async (api) => {
-    const clock = { shiftMs: 0 };
-    await using provider = await startProvider({ cache: { now: () => Date.now() + clock.shiftMs } });
-    await using pi = await startPi({
-      provider,
-      api,
-      before: ["cache-changes"],
-      settings: { compaction: { enabled: true, reserveTokens: 16_384, keepRecentTokens: 500 } },
-      parts: partsOf({ cache: { enabled: true } }),
-    });
-    const talk = new Conversation(pi, provider, clock);
+test.for(apis)("each change at %s gives its cause, and twenty turns without one give none", async (api) => {
+  const clock = { shiftMs: 0 };
+  await using provider = await startProvider({ cache: { now: () => Date.now() + clock.shiftMs } });
+  await using pi = await startPi({
+    provider,
+    api,
+    before: ["cache-changes"],
+    settings: { compaction: { enabled: true, reserveTokens: 16_384, keepRecentTokens: 500 } },
+    parts: partsOf({ cache: { enabled: true } }),
+  });
+  const talk = new Conversation(pi, provider, clock);
 
-    expect(await talk.prompt(long, 19)).toEqual([]);
-    expect(await talk.prompt(`${long} Again.`)).toEqual([]);
-    const plain = await talk.report();
-    expect(plain).toMatchObject({ requests: 21, causes: {}, recent: [], volatile: [] });
-    expect(plain.hitRate).toBeGreaterThan(0.7);
-    // pi declares them as they were registered.
-    for (const { toolNames } of provider.requests) expect(toolNames).toEqual(["bash", "edit", "read", "write"]);
+  expect(await talk.prompt(long, 19)).toEqual([]);
+  expect(await talk.prompt(`${long} Again.`)).toEqual([]);
+  const plain = await talk.report();
+  expect(plain).toMatchObject({ requests: 21, causes: {}, recent: [], volatile: [] });
+  expect(plain.hitRate).toBeGreaterThan(0.7);
+  // pi declares them as they were registered.
+  for (const { toolNames } of provider.requests) expect(toolNames).toEqual(["bash", "edit", "read", "write"]);
 
-    const causes: Record<string, string[]> = {
-      "fewer tools": await talk.causesOf("tools less"),
-      "another section": await talk.causesOf("section Other."),
-      "tools in another order, sorted": await talk.causesOf("reversed on"),
-    };
-    await talk.configure({ cache: { enabled: true, sortTools: false } });
-    await talk.prompt("What now?");
-    causes["tools in another order"] = await talk.causesOf("reversed off");
-    causes["messages that another extension rewrites"] = await talk.causesOf("rewritten on");
-    await talk.change("rewritten off");
-    await talk.prompt("What now?");
+  const causes: Record<string, string[]> = {
+    "fewer tools": await talk.causesOf("tools less"),
+    "another section": await talk.causesOf("section Other."),
+    "tools in another order, sorted": await talk.causesOf("reversed on"),
+  };
+  await talk.configure({ cache: { enabled: true, sortTools: false } });
+  await talk.prompt("What now?");
+  causes["tools in another order"] = await talk.causesOf("reversed off");
+  causes["messages that another extension rewrites"] = await talk.causesOf("rewritten on");
+  await talk.change("rewritten off");
+  await talk.prompt("What now?");
 
-    const users = (await talk.entries()).filter(({ message }) => message?.role === "user").map(({ id }) => id);
-    causes["another branch"] = await talk.causesOf(`go ${users[1]}`, `Otherwise: ${long}`);
-    await talk.change(`edit ${users[0]}`);
-    await talk.prompt("What now?");
-    causes["an edit of another extension"] = await talk.prompt("And now?");
-    await talk.wait(301_000);
-    causes["a long pause"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
-    await talk.wait(301_000, false);
-    causes["a service that forgets"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
-    await pi.rpc({ type: "set_model", provider: api, modelId: "model-2" });
-    causes["another model"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
-    provider.add(answer(`A summary. ${"It was long. ".repeat(500)}`), answer("Of a turn. "));
-    await talk.prompt(long);
-    await talk.prompt(long);
-    await pi.rpc({ type: "compact" });
-    causes["a compaction"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
-    expect(causes).toEqual({
-      "fewer tools": ["tool_set"],
-      "another section": ["section:docs"],
-      "tools in another order, sorted": [],
-      "tools in another order": ["tool_order"],
-      "messages that another extension rewrites": ["edit:foreign"],
-      "an edit of another extension": ["edit:foreign"],
-      "another branch": ["branch"],
-      "a long pause": ["expired"],
-      "a service that forgets": ["service"],
-      "another model": ["model"],
-      "a compaction": ["compaction"],
-    });
-    expect(pi.frames("fault")).toEqual([]);
-  },
-  60_000,
-);
+  const users = (await talk.entries()).filter(({ message }) => message?.role === "user").map(({ id }) => id);
+  causes["another branch"] = await talk.causesOf(`go ${users[1]}`, `Otherwise: ${long}`);
+  await talk.change(`edit ${users[0]}`);
+  await talk.prompt("What now?");
+  causes["an edit of another extension"] = await talk.prompt("And now?");
+  await talk.wait(301_000);
+  causes["a long pause"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
+  await talk.wait(301_000, false);
+  causes["a service that forgets"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
+  await pi.rpc({ type: "set_model", provider: api, modelId: "model-2" });
+  causes["another model"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
+  provider.add(answer(`A summary. ${"It was long. ".repeat(500)}`), answer("Of a turn. "));
+  await talk.prompt(long);
+  await talk.prompt(long);
+  await pi.rpc({ type: "compact" });
+  causes["a compaction"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
+  expect(causes).toEqual({
+    "fewer tools": ["tool_set"],
+    "another section": ["section:docs"],
+    "tools in another order, sorted": [],
+    "tools in another order": ["tool_order"],
+    "messages that another extension rewrites": ["edit:foreign"],
+    "an edit of another extension": ["edit:foreign"],
+    "another branch": ["branch"],
+    "a long pause": ["expired"],
+    "a service that forgets": ["service"],
+    "another model": ["model"],
+    "a compaction": ["compaction"],
+  });
+  expect(pi.frames("fault")).toEqual([]);
+});
 
 test.for(apis)("text that differs between the first two requests at %s is told of by its section", async (api) => {
   const clock = { shiftMs: 0 };

@@ -38,6 +38,7 @@ export class Branch {
   context(model: Fields = {}): ExtensionContext {
     const entryOf = (id: string | undefined) => this.#entries.find((entry) => entry.id === id);
     const sessionManager = {
+      getSessionId: () => "s-1",
       getLeafEntry: () => entryOf(this.#leaf),
       getLeafId: () => this.#leaf ?? null,
       getEntry: entryOf,

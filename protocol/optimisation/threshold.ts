@@ -1,4 +1,4 @@
-import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { OptimisationConfig } from "./config.ts";
 
 /** What of a model matters here. */
 export interface WindowedModel {

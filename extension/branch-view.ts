@@ -1,0 +1,67 @@
+import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import type { SessionEntry, SessionReader } from "./pi-types.ts";
+
+type CompactionDraft = Pick<Extract<SessionBoundaryDraft, { type: "compaction" }>, "firstKeptEntryId">;
+
+const editableRoles: ReadonlySet<string> = new Set(["user", "assistant", "toolResult"]);
+
+/** The active branch at a boundary: walked once, when it is first asked for. */
+export class BranchView {
+  readonly #session: SessionReader;
+  #newestFirst: ReadonlyMap<string, SessionEntry> | undefined;
+  #edited: ReadonlySet<string> | undefined;
+  #kept: { readonly by: CompactionDraft | undefined; readonly ids: ReadonlySet<string> } | undefined;
+
+  constructor(session: SessionReader) {
+    this.#session = session;
+  }
+
+  has(entryId: string): boolean {
+    return this.#entries().has(entryId);
+  }
+
+  /** Whether pi takes an edit of it. */
+  isEditable(entryId: string): boolean {
+    const entry = this.#entries().get(entryId);
+    return entry?.type === "custom_message" || (entry?.type === "message" && editableRoles.has(entry.message.role));
+  }
+
+  isEdited(entryId: string): boolean {
+    this.#edited ??= new Set(
+      [...this.#entries().values()].flatMap((entry) => (entry.type === "context_edit" ? [entry.targetId] : [])),
+    );
+    return this.#edited.has(entryId);
+  }
+
+  /** Whether it is in the context: behind the newest compaction, which may be one that is about to be made. */
+  isKept(entryId: string, made?: CompactionDraft): boolean {
+    if (this.#kept === undefined || this.#kept.by !== made) this.#kept = { by: made, ids: this.#keptBy(made) };
+    return this.#kept.ids.has(entryId);
+  }
+
+  #keptBy(made: CompactionDraft | undefined): ReadonlySet<string> {
+    const ids = new Set<string>();
+    let firstKept = made === undefined ? undefined : made.firstKeptEntryId;
+    let isKept = firstKept !== null;
+    for (const [id, entry] of this.#entries()) {
+      if (isKept) ids.add(id);
+      if (id === firstKept) isKept = false;
+      if (entry.type !== "compaction" || firstKept !== undefined) continue;
+      firstKept = entry.firstKeptEntryId;
+      isKept = firstKept !== id;
+    }
+    return ids;
+  }
+
+  #entries(): ReadonlyMap<string, SessionEntry> {
+    if (this.#newestFirst !== undefined) return this.#newestFirst;
+    const found = new Map<string, SessionEntry>();
+    let entry = this.#session.getLeafEntry();
+    while (entry !== undefined && !found.has(entry.id)) {
+      found.set(entry.id, entry);
+      entry = entry.parentId === null ? undefined : this.#session.getEntry(entry.parentId);
+    }
+    this.#newestFirst = found;
+    return found;
+  }
+}

@@ -1,0 +1,50 @@
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import { limits } from "./config.ts";
+import { StartError } from "./lib/start-error.ts";
+import { sessionRoot } from "./pi/session-file.ts";
+import { findSessionFile, textsIn } from "./pi/session-search.ts";
+import type { Registry } from "./session/registry.ts";
+import { Spill } from "./session/spill.ts";
+import type { StateDirectory } from "./state-directory.ts";
+import { NewerStoreError } from "./store/migrations.ts";
+import { type OpenStore, openStore } from "./store/open-store.ts";
+
+// What the composition root makes beside what it puts together.
+
+/** Throws a {@link StartError} `store_too_new` or `store_unusable`. */
+export function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
+  try {
+    return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const kind = cause instanceof NewerStoreError ? "store_too_new" : "store_unusable";
+    throw new StartError(kind, `The store ${path} cannot be opened: ${why}`, { cause });
+  }
+}
+
+/** Who removes texts that no session refers to. `sessions` is asked later: it need not be there yet. */
+export function spillOf(
+  state: StateDirectory,
+  env: NodeJS.ProcessEnv,
+  sessions: () => Registry | undefined,
+  log: Logger,
+): Spill {
+  return new Spill({
+    directory: state.spillDirectory,
+    notes: state.spillNotes,
+    sessionRoot: sessionRoot(env),
+    isAnyInMemory: () =>
+      sessions()
+        ?.all()
+        .some(({ stored }) => stored.ephemeral === true && stored.options.optimisation !== undefined) === true,
+    limits: limits.spill,
+    log,
+  });
+}
+
+/** The helper as this very package has it: TypeScript in a checkout, JavaScript in what is published. */
+export function helperPath(): string {
+  const extension = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+  return fileURLToPath(new URL(`../extension/index.${extension}`, import.meta.url));
+}

@@ -1,0 +1,181 @@
+import { readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { SpillDirectories } from "./spill-directories.ts";
+import { findReferred, type ScanLimits, sessionFilesIn } from "./spill-references.ts";
+
+export interface SpillOptions {
+  /** Texts that parts inside pi have taken out of transcripts, by their SHA-256. It need not be there. */
+  readonly directory: string;
+  /** Where is written down in which directories sessions lie that may refer to them. */
+  readonly notes: string;
+  /** pi's own directory of sessions. */
+  readonly sessionRoot: string;
+  /** Whether some session is in its pi's memory alone, so that no file says what it refers to. */
+  readonly isAnyInMemory: () => boolean;
+  readonly limits: SpillLimits;
+  readonly log: Logger;
+}
+
+export interface SpillLimits extends ScanLimits {
+  /** What is younger is left alone: what refers to it may not be in its session's file yet. */
+  readonly graceMs: number;
+  /** Directories in which sessions lie. With more nothing is removed. */
+  readonly maxDirectories: number;
+  /** How long one of them may be away before it is taken for gone. Until then nothing is removed. */
+  readonly keepAwayMs: number;
+}
+
+interface Candidate {
+  readonly name: string;
+  readonly mtimeMs: number;
+  /** When it was made, where the file system knows; else 0. */
+  readonly madeAt: number;
+}
+
+/** A text, or one that was being written when its pi ended. */
+const ours = /^(?:[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f-]{36})$/;
+const setAside = "removed.";
+/** Clocks are set, and file systems are inexact. */
+const slackMs = 24 * 60 * 60 * 1_000;
+
+/**
+ * Removes texts that no session file refers to any more. In doubt it removes nothing: a text that is needed and gone cannot be
+ * recalled, one that is left takes place only.
+ */
+export class Spill {
+  readonly #options: SpillOptions;
+  readonly #directories: SpillDirectories;
+  readonly #closing = new AbortController();
+  #sweeping: Promise<void> = Promise.resolve();
+  #isWanted = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: SpillOptions) {
+    this.#options = options;
+    this.#directories = new SpillDirectories(options.notes, options.limits, options.log);
+  }
+
+  /** A session whose file is there may refer to texts from now on. On disk when it returns. */
+  note(directory: string): void {
+    this.#directories.note(directory);
+  }
+
+  /** Session files have gone: what they alone referred to is removed, as soon as it is old enough. */
+  wanted(): void {
+    if (this.#isWanted || this.#closing.signal.aborted) return;
+    this.#isWanted = true;
+    void this.sweep();
+  }
+
+  /** Looks through all session files once. Never rejects. */
+  sweep(): Promise<void> {
+    this.#sweeping = this.#sweeping.then(async () => {
+      this.#isWanted = false;
+      try {
+        if (!this.#closing.signal.aborted) await this.#sweep();
+      } catch (error) {
+        if (!this.#closing.signal.aborted) {
+          this.#options.log.warn(
+            { err: error },
+            "texts that were taken out of transcripts could not be looked through",
+          );
+        }
+      }
+    });
+    return this.#sweeping;
+  }
+
+  /** Resolves when nothing is looked at any more. */
+  close(): Promise<void> {
+    this.#closing.abort();
+    clearTimeout(this.#timer);
+    return this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    const { limits, isAnyInMemory, log } = this.#options;
+    const { candidates, youngest } = await this.#candidates(Date.now() - limits.graceMs);
+    if (youngest !== undefined) this.#again(youngest);
+    if (candidates.length === 0 || isAnyInMemory()) return;
+    const directories = await this.#directories.all();
+    if (directories === undefined) return;
+    const since = Math.min(...candidates.map(({ madeAt }) => madeAt)) - slackMs;
+    const names = new Set(candidates.map(({ name }) => name));
+    const { signal } = this.#closing;
+    const files = await sessionFilesIn(this.#options.sessionRoot, directories, since, limits);
+    const left = files === undefined ? undefined : await findReferred(files, names, limits, signal);
+    if (left === undefined) {
+      log.warn("there is too much in session files to find what of the texts nobody needs; none is removed");
+      return;
+    }
+    let removed = 0;
+    for (const candidate of candidates) {
+      signal.throwIfAborted();
+      if (left.has(candidate.name) && (await this.#remove(candidate))) removed += 1;
+    }
+    if (removed > 0) log.info({ removed }, "texts were removed that no session file refers to");
+  }
+
+  /** The files that are old enough, and when the oldest of the others will be. */
+  async #candidates(before: number): Promise<{ readonly candidates: Candidate[]; readonly youngest?: number }> {
+    const { directory, limits } = this.#options;
+    const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return [] as string[];
+      throw error;
+    });
+    await this.#putBack(names);
+    const candidates: Candidate[] = [];
+    let youngest: number | undefined;
+    for (const name of names) {
+      if (!ours.test(name)) continue;
+      this.#closing.signal.throwIfAborted();
+      const found = await stat(join(directory, name)).catch(() => undefined);
+      if (found?.isFile() !== true) continue;
+      const { mtimeMs, birthtimeMs, ctimeMs } = found;
+      // Where the time of making is not known, it is another one's.
+      const madeAt = birthtimeMs > 0 && birthtimeMs < ctimeMs ? Math.min(birthtimeMs, mtimeMs) : 0;
+      if (mtimeMs < before) candidates.push({ name, mtimeMs, madeAt });
+      else youngest = Math.min(youngest ?? Number.POSITIVE_INFINITY, mtimeMs + limits.graceMs);
+    }
+    return { candidates, ...(youngest === undefined ? {} : { youngest }) };
+  }
+
+  /** Whoever writes the same text meanwhile touches the file; it is looked at again where nobody finds it. */
+  async #remove({ name, mtimeMs }: Candidate): Promise<boolean> {
+    const { directory } = this.#options;
+    const path = join(directory, name);
+    const aside = join(directory, `${setAside}${name}`);
+    try {
+      await rename(path, aside);
+      if ((await stat(aside)).mtimeMs !== mtimeMs) {
+        await rename(aside, path);
+        return false;
+      }
+      await rm(aside, { force: true });
+      return true;
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "a text that nobody refers to could not be removed");
+      return false;
+    }
+  }
+
+  /** A daemon was killed between the two steps of a removal: the text is looked for again. */
+  async #putBack(names: string[]): Promise<void> {
+    const { directory } = this.#options;
+    for (const name of names.filter((one) => one.startsWith(setAside) && ours.test(one.slice(setAside.length)))) {
+      const before = name.slice(setAside.length);
+      if (names.includes(before)) await rm(join(directory, name), { force: true });
+      else {
+        await rename(join(directory, name), join(directory, before));
+        names.push(before);
+      }
+    }
+  }
+
+  #again(at: number): void {
+    clearTimeout(this.#timer);
+    const delay = Math.min(Math.max(1_000, at - Date.now()), 2 ** 31 - 1);
+    this.#timer = setTimeout(() => void this.sweep(), delay).unref();
+  }
+}

@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import type { LogEntry } from "../../../provider/log.ts";
+import { call } from "../../../provider/reply.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { startPi } from "../extension/driver.ts";
+import { entriesOf, Model } from "./model.ts";
+
+const optimisation = {
+  masking: { enabled: true, afterTurns: 5, protectTokens: 4_000 },
+  cache: { enabled: false, minBatchTokens: 8_000 },
+};
+
+/** About 1,400 tokens that occur nowhere else. */
+const output = (name: string): string => `the output ${name} says something of its own.\n`.repeat(120);
+const emit = (name: string, more = {}) => call("emit", { text: output(name), path: `src/${name}.ts`, ...more });
+const shows = (request: LogEntry | undefined, name: string): boolean =>
+  request?.hasText(`the output ${name} says`) ?? false;
+
+test("counting user turns never masks an autonomous run: one message and 60 calls are masked in few batches", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    optimisation,
+    after: ["emitting"],
+    models: [{ id: "model-1", input: ["text", "image"] }],
+  });
+  const model = new Model(pi, provider);
+  const names = Array.from({ length: 60 }, (_, at) => `n${at + 1}`);
+  const requests = await model.run(
+    emit("picture", { image: true }),
+    emit("failure", { fails: true }),
+    ...names.map((name) => emit(name)),
+  );
+  const last = requests.at(-1);
+
+  expect(requests.some(hasImage)).toBe(true);
+  // Masking provider payloads as if they were pi messages did nothing: here it is the payload that is looked at.
+  expect(names.slice(0, 40).filter((name) => shows(last, name))).toEqual([]);
+  expect(names.slice(-6).every((name) => shows(last, name))).toBe(true);
+  expect(shows(last, "failure")).toBe(true);
+  expect(requests.slice(-5).some(hasImage)).toBe(false);
+  const size = (output("n7").length / 1_024).toFixed(1);
+  expect(last?.hasText(`[emit src/n7.ts: ${size} KB, 120 lines, ok; masked; recall r008]`)).toBe(true);
+  expect(last?.hasText("[emit src/picture.ts: ")).toBe(true);
+  // A placeholder that speaks of a summary that does not exist misleads.
+  expect(last?.hasText("summar", { roles: ["tool"] })).toBe(false);
+
+  // A boundary that slides each turn costs a cache miss each turn: what was sent before is sent again, but for the batches.
+  const batches = entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.recall");
+  const changed = requests.filter((request, at) => at > 0 && !isContinued(requests[at - 1], request));
+  expect(batches.length).toBeGreaterThan(3);
+  expect(batches.length).toBeLessThan(10);
+  expect(changed).toHaveLength(batches.length);
+  for (const { data } of batches) {
+    expect(freedBy(data)).toBeGreaterThan(8_000);
+  }
+
+  // The raw entries stay, and the masked ones are the same behind a crash, and in a session that is forked off.
+  expect(JSON.stringify(entriesOf(pi))).toContain("the output n1 says");
+  const before = last?.messages ?? [];
+  await pi.revive();
+  const original = await model.calls(call("recall", { id: "r008" }), call("recall", { id: "r001" }));
+  expect(original[0]).toBe(output("n7"));
+  const [request] = provider.requests.slice(-3);
+  expect(request?.messages.slice(0, before.length)).toEqual(before);
+  expect(provider.requests.slice(-1).some(hasImage)).toBe(true);
+  const prompt = entriesOf(pi).findLast(({ message }) => message?.role === "user");
+  await pi.rpc({ type: "fork", entryId: prompt?.id });
+  expect(await model.recall("r009")).toBe(output("n8"));
+  expect(await model.recall("r099")).toBe("r099 is not available here.");
+});
+
+test("outputs of commands are masked too, in a session without a file as well", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, optimisation, after: ["emitting"], isEphemeral: true });
+  const model = new Model(pi, provider);
+  await pi.rpc({ type: "bash", command: "seq 1000 2000; echo a command of a person" });
+  const names = Array.from({ length: 22 }, (_, at) => `n${at + 1}`);
+  const requests = await model.run(...names.map((name) => emit(name)));
+  expect(requests[0]?.hasText("1999\n2000\na command of a person\n")).toBe(true);
+  const last = requests.at(-1);
+  expect(last?.hasText("\n1999\n2000")).toBe(false);
+  expect(last?.hasText("Ran `seq 1000 2000; echo a command of a person`\n```\n[bash: ")).toBe(true);
+  expect(shows(last, "n1")).toBe(false);
+  expect(await model.recall("r001")).toMatch(/^1000\n1001\n.*\n2000\na command of a person\n?$/su);
+  expect(await model.recall("r002")).toBe(output("n1"));
+});
+
+function freedBy(data: unknown): number {
+  return (data as { records: { tokens: number }[] }).records.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+function hasImage({ messages }: LogEntry): boolean {
+  return messages.some(({ imageCount }) => imageCount > 0);
+}
+
+/** Whether a request only adds to the one before. */
+function isContinued(before: LogEntry | undefined, request: LogEntry): boolean {
+  const earlier = JSON.stringify(before?.messages);
+  return JSON.stringify(request.messages).startsWith(earlier.slice(0, -1));
+}

@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { PartsConfig } from "../../../protocol/link.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import { answer, call } from "../../../provider/reply.ts";
+import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
+import { type PiOptions, startPi } from "../extension/driver.ts";
+
+const turns = 20;
+/** An output that the parts would cut and mask, with a failure and a file read twice in between. */
+const commands = ["seq 1 4000", "cat /dev/null", "false", "seq 1 4000"];
+
+/** The bodies of a session's requests, without what differs from one start of pi to the next. */
+async function bodiesOf(options: Omit<PiOptions, "provider">, cwd: string): Promise<string[]> {
+  await using provider = await startProvider();
+  await using pi = await startPi({ ...options, provider });
+  script(provider);
+  await pi.rpc({ type: "prompt", message: "Do it all." });
+  await pi.event("agent_settled");
+  await pi.rpc({ type: "prompt", message: "And now?" });
+  let settled = 0;
+  await pi.log.until(({ type }) => type === "agent_settled" && ++settled === 2);
+  return provider.requests.map(({ body }) => JSON.stringify(body).replaceAll(pi.cwd, cwd));
+}
+
+function script(provider: ScriptedProvider): void {
+  for (let turn = 0; turn < turns - 2; turn += 1) {
+    const command = commands[turn % commands.length] ?? "true";
+    provider.add(answer(`Turn ${turn}.`, call("bash", { command }, `call_${turn}`)));
+  }
+  provider.add(answer("Done."), answer("Nothing more."));
+}
+
+test.for(["scripted", "scripted-anthropic"] as const)(
+  "with every part off the requests of twenty turns at %s are a bare pi's, byte for byte",
+  async (api) => {
+    const spillDirectory = mkdtempSync(join(tmpdir(), "spill-"));
+    try {
+      const partsOf = (options: OptimisationOptions): PartsConfig => ({
+        optimisation: resolveOptimisation(options),
+        spillDirectory,
+        labels: {},
+      });
+      const bare = await bodiesOf({ api, entry: "none", isConfigured: false }, "/work");
+      expect(bare).toHaveLength(turns);
+      expect(await bodiesOf({ api }, "/work")).toEqual(bare);
+      expect(await bodiesOf({ api, parts: partsOf({}) }, "/work")).toEqual(bare);
+      // Those that change no request have all the others loaded, and off.
+      const counting = partsOf({ estimator: { enabled: true }, cost: { enabled: true } });
+      expect(await bodiesOf({ api, parts: counting }, "/work")).toEqual(bare);
+    } finally {
+      rmSync(spillDirectory, { recursive: true });
+    }
+  },
+);
