@@ -59,9 +59,9 @@ export const figures = {
   "command-start": commandStart,
   context: contextCost,
   optimisation,
-  "dynamic-tools": dynamicTools,
   "prompt-sections": promptSections,
   "extension-time": extensionTime,
+  "dynamic-tools": dynamicTools,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;
