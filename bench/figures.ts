@@ -3,6 +3,7 @@ import { coldCreate } from "./figures/cold-create.ts";
 import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { contextCost } from "./figures/context.ts";
+import { dynamicTools } from "./figures/dynamic-tools.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
@@ -60,6 +61,7 @@ export const figures = {
   optimisation,
   "prompt-sections": promptSections,
   "extension-time": extensionTime,
+  "dynamic-tools": dynamicTools,
 } as const satisfies Readonly<Record<string, Figure>>;
 
 export type FigureName = keyof typeof figures;

@@ -2,6 +2,7 @@ import type { CommandSpec } from "./command-spec.ts";
 import { config, help, noStart, pi, session, stateDir } from "./common-options.ts";
 import { connectCommands } from "./connect/spec.ts";
 import { contextCommands } from "./context-commands.ts";
+import { costCommands } from "./cost-commands.ts";
 import { deliveryCommands } from "./delivery-commands.ts";
 import { dialogCommands } from "./dialog-commands.ts";
 import { hostCommands } from "./host-commands.ts";
@@ -220,6 +221,7 @@ export const commands = {
   ...deliveryCommands,
   ...sessionCommands,
   ...contextCommands,
+  ...costCommands,
   ...dialogCommands,
   ...connectCommands,
   ...hostCommands,

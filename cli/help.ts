@@ -19,7 +19,6 @@ export function overview(version: string): string {
     "",
     "Every command has --help, which names its exit codes too, --json and --state-dir DIR. The first one",
     "that needs a daemon starts it, unless it is told --no-start. `pi-rpcd --version` prints the version.",
-    "",
     "Try: pi-rpcd demo",
   ].join("\n");
 }

@@ -21,6 +21,7 @@ export const loaders: Loaders = {
   hibernate: async () => (await import("./hibernate.ts")).hibernate,
   close: async () => (await import("./close.ts")).close,
   rm: async () => (await import("./rm.ts")).rm,
+  cost: async () => (await import("./cost.ts")).cost,
   context: async () => (await import("./context.ts")).context,
   dialogs: async () => (await import("./dialogs.ts")).dialogs,
   dialog: async () => (await import("./dialog.ts")).dialog,

@@ -11,9 +11,15 @@ const onBudget = Type.Enum(["warn", "stop"], {
 });
 const byName = (description: string) => Type.Record(Type.String(), CostUsage, { description });
 
-const Budget = Type.Object(
-  { usd: budgetUsd, onBudget, spentUsd: Type.Number(), warnAt: Type.Number() },
-  { additionalProperties: false },
+/** What may be spent, and what is. */
+export const Budget = Type.Object(
+  {
+    usd: { ...budgetUsd, description: "What may be spent." },
+    onBudget,
+    spentUsd: Type.Number({ description: "What is." }),
+    warnAt: Type.Number({ description: "The share of it at which `cost/budgetReached` is told first." }),
+  },
+  { additionalProperties: false, description: "What may be spent of USD, and what is." },
 );
 
 export const CostPhase = Type.Object(
@@ -40,7 +46,7 @@ export const costMethods = {
     result: Type.Object(
       {
         total: CostUsage,
-        byModel: byName("By `provider/id`."),
+        byModel: byName("By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255."),
         bySource: byName("By source; `compaction_failed` is in no sum."),
         phases: Type.Array(CostPhase, {
           maxItems: 1_000,

@@ -3,11 +3,13 @@ import { By, ClientId } from "./client-identity.ts";
 import { Content, ImageBlock, TextBlock } from "./content.ts";
 import { Control, ControlChange, ControlPolicy } from "./control.ts";
 import { ForeignWrite, ForeignWriteAction, OnForeignWrite, SessionFileReason } from "./custody.ts";
+import { Budget, CostPhase } from "./cost-methods.ts";
 import { DaemonInfo, PiInfo } from "./daemon.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, HistoryStep, Reason } from "./delivery.ts";
 import { Dialog, DialogAnswer, DialogId, DialogMethod, DialogPolicy, DialogResolution } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
 import { DeliveryId, PromptId, SessionId } from "./ids.ts";
+import { CostCheckpointDetail, CostCheckpointEvent, CostUsage } from "./optimisation/notices.ts";
 import { PendingItem } from "./pending.ts";
 import { Disposition, Prompt, PromptResult, PromptState, RunOutcome } from "./prompt.ts";
 import { ChildExit, LostPrompt, ModelRef, SessionInfo, SessionState } from "./session.ts";
@@ -38,6 +40,11 @@ export const namedObjects: Readonly<Record<string, TSchema>> = {
   PiInfo,
   TextBlock,
   ImageBlock,
+  CostUsage,
+  CostCheckpointEvent,
+  CostCheckpointDetail,
+  CostPhase,
+  Budget,
 };
 
 /** and others. */

@@ -110,9 +110,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },
       validator,
     );
-    const { agentDirectory } = configured;
-    const env = agentDirectory === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agentDirectory };
-    const { allowedOrigins, allowedHosts } = configured;
+    const { allowedOrigins, allowedHosts, agentDirectory: agent } = configured;
+    const env = agent === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agent };
     const tls = tlsListener(configured);
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
     const locate = () => locatePi({ option: options.pi, configured: inFile, env });

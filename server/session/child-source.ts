@@ -21,6 +21,7 @@ import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts
 import type { StoredSession } from "../store/sessions.ts";
 import { CompactionSettings, settingsOf } from "./compaction-settings.ts";
 import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
+import type { SessionConfiguration } from "./create-options.ts";
 import { gaveParts, partsOf, spawnOptions } from "./parts-config.ts";
 import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
@@ -38,8 +39,7 @@ export interface ChildSourceOptions {
   /** Who removes them. Default: nobody. */
   readonly spill?: Pick<Spill, "note" | "wanted">;
   readonly env: NodeJS.ProcessEnv;
-  /** pi's configuration directory that only this daemon's sessions have. */
-  readonly agentDirectory?: string | undefined;
+  readonly configuration?: Pick<SessionConfiguration, "agentDirectory">;
   /** Where sessions may have their working directories. Default: anywhere. */
   readonly roots?: Roots;
   readonly book?: ChildBook | undefined;
@@ -101,7 +101,7 @@ export class ChildSource {
       log,
     });
     this.compaction = new CompactionSettings({
-      directory: options.agentDirectory,
+      directory: options.configuration?.agentDirectory,
       sessions: options.sessions,
       models: async () => {
         const signal = AbortSignal.timeout(2 * limits.child.startTimeoutMs);

@@ -8,7 +8,7 @@ import { unlessAborted, within } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
-import type { PromptCompanion } from "./prompt-companion.ts";
+import { leavesRest, type PromptCompanion } from "./prompt-companion.ts";
 import type { PromptLedger } from "./prompt-ledger.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 
@@ -154,7 +154,7 @@ export class Prompting {
       if (taken.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#companion.handOver();
       return taken;
     } catch (error) {
-      if (error instanceof WireError && error.kind !== "child_exited") void this.#companion.handOver();
+      if (leavesRest(error, this.#core.state)) void this.#companion.handOver();
       throw error;
     } finally {
       if (this.#known.get(promptId) === underWay) this.#known.delete(promptId);

@@ -84,7 +84,6 @@ export class Registry {
     this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
-      agentDirectory: options.configuration.agentDirectory,
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });

@@ -1,4 +1,5 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import { isObject } from "../../pi-types.ts";
 import { isOurs, reachableTools, searchable } from "./catalogue.ts";
 import { nearestNames } from "./nearest.ts";
 import { ParamsCheck } from "./params-check.ts";
@@ -8,7 +9,7 @@ import { ToolIndex } from "./tool-index.ts";
 
 /** What the prompt says of the three: pi lists no tool whose declaration is hidden. */
 export const hiddenNote =
-  "Use search_tools to find tools that are not declared, describe_tools for their parameters, and execute_tool to run them";
+  "Use search_tools to find tools that are not declared, describe_tools for their schemas, and execute_tool to run them";
 
 /** What the params of one call may have, in characters of JSON. */
 const maxParamsCharacters = 256 * 1_024;
@@ -59,7 +60,10 @@ export class ThreeToolsDesk {
     const names = index.search(query.slice(0, maxQueryCharacters), most);
     if (names.length === 0) return text(`No tool fits. ${groupsOf(tools)}`, { found: names });
     const byName = new Map(tools.map((tool) => [tool.name, tool]));
-    const lines = names.map((name) => `- ${name}: ${firstLine(byName.get(name)?.description)}`);
+    const lines = names.map((name) => {
+      const { description, parameters } = byName.get(name) ?? {};
+      return `- ${name}(${signatureOf(parameters)}): ${firstLine(description)}`;
+    });
     return text(`${lines.join("\n")}\n\n${names.length} of ${tools.length} tools that are not declared.`, {
       found: names,
     });
@@ -165,6 +169,20 @@ function groupsOf(tools: readonly PiTool[]): string {
   const largest = [...counts].sort(([one, n], [other, m]) => m - n || (one < other ? -1 : 1)).slice(0, maxGroups);
   const named = largest.map(([group, count]) => `${group.slice(0, 32)} (${count})`).join(", ");
   return `Try other words: there are ${tools.length} tools that are not declared, among them ${named}.`;
+}
+
+/** The names of the parameters, with `?` where they may be left out: often enough for a call. */
+function signatureOf(parameters: unknown): string {
+  if (!isObject(parameters) || !isObject(parameters["properties"])) return "";
+  const required = Array.isArray(parameters["required"]) ? parameters["required"] : [];
+  const names = Object.entries(parameters["properties"]).map(([name, schema]) => {
+    const type =
+      isObject(schema) && typeof schema["type"] === "string" && schema["type"] !== "string"
+        ? `: ${schema["type"]}`
+        : "";
+    return `${name}${required.includes(name) ? "" : "?"}${type}`;
+  });
+  return cut(names.join(", "), maxLineCharacters);
 }
 
 function firstLine(description: unknown): string {

@@ -13,14 +13,13 @@ export function threeTools(
     {
       name: "search_tools",
       label: "Search tools",
-      description:
-        "Finds tools by what they do. Most are not declared: search whenever the declared ones cannot do a task.",
+      description: "Finds tools that are not declared by what they do.",
       promptSnippet: "Find further tools by what they do",
       promptGuidelines: [hiddenNote],
       parameters: {
         type: "object",
         properties: {
-          query: { type: "string", description: "The task in plain words" },
+          query: { type: "string" },
           limit: { type: "integer", description: "Default 8" },
         },
         required: ["query"],
@@ -32,12 +31,12 @@ export function threeTools(
     {
       name: "describe_tools",
       label: "Describe tools",
-      description: "Gives descriptions and parameters (JSON Schema) of tools that search_tools has named.",
+      description: "Gives full descriptions and JSON Schemas of found tools.",
       promptSnippet: "Show what tools take, before execute_tool",
       parameters: {
         type: "object",
         properties: {
-          ids: { type: "array", items: { type: "string" }, description: "At most 8: all that the task may need" },
+          ids: { type: "array", items: { type: "string" }, description: "At most 8" },
         },
         required: ["ids"],
       },
@@ -48,13 +47,13 @@ export function threeTools(
     {
       name: "execute_tool",
       label: "Execute tool",
-      description: "Runs a tool that is not declared.",
+      description: "Runs a found tool.",
       promptSnippet: "Run a tool that was found by search_tools",
       parameters: {
         type: "object",
         properties: {
           id: { type: "string" },
-          params: { type: "object", description: "By the schema from describe_tools" },
+          params: { type: "object", description: "By the tool's schema" },
         },
         required: ["id", "params"],
       },

@@ -73,7 +73,7 @@ test("a hundred tools become three, which find, describe and run them; the tool 
   expect(tokens(sent) / tokens(without)).toBeLessThan(0.1);
 
   const said = results(requests[7]);
-  expect(said[0]).toContain("- weather_forecast: Predict temperature");
+  expect(said[0]).toContain("- weather_forecast(place, days?): Predict temperature");
   expect(said[1]).toContain('"required":["place"]');
   expect(said[1]).toContain('There is no tool "wether_forcast". The nearest are weather_forecast, ');
   expect(said[2]).toContain("must have required property 'place' (#/required)");
@@ -84,8 +84,8 @@ test("a hundred tools become three, which find, describe and run them; the tool 
   expect(said[6]).toBe("No shell here.");
   expect(said[7]).toContain(canRun ? "No shell here." : "bash is declared to you: call it by its name.");
   expect(said[10]).toContain("git_stash got");
-  expect(results(requests[9]).at(-1)).toContain("- late_between: Comes later");
-  expect(results(requests[9]).at(-1)).toContain("- late_in_run: Comes later");
+  expect(results(requests[9]).at(-1)).toContain("- late_between(): Comes later");
+  expect(results(requests[9]).at(-1)).toContain("- late_in_run(): Comes later");
 
   const blocks = requests.map(toolsOf);
   if (canRun) {

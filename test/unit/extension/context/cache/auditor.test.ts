@@ -1,66 +1,6 @@
 import { expect, test } from "vitest";
-import { type AuditMemory, Auditor } from "../../../../../extension/context/cache/auditor.ts";
-import { ChangeLog } from "../../../../../extension/context/cache/change-log.ts";
-import type { AgentMessage } from "../../../../../extension/pi-types.ts";
-import type { CacheBroken } from "../../../../../protocol/optimisation/notices.ts";
-import { Branch } from "./branch.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
-
-interface Request {
-  readonly messages?: readonly Fields[];
-  readonly payload?: Fields;
-  readonly sections?: Readonly<Record<string, string>>;
-  readonly usage?: Fields;
-  readonly model?: Fields;
-}
-
-/** A session whose requests go past the auditor. The service is one that caches by itself. */
-class Bench {
-  readonly branch = new Branch();
-  readonly changes = new ChangeLog();
-  readonly memory: { audit: AuditMemory | undefined } = { audit: undefined };
-  readonly broken: CacheBroken[] = [];
-  readonly varying: string[] = [];
-  readonly auditor = this.begin();
-  noiseTokens = 1_024;
-
-  begin(): Auditor {
-    return new Auditor({
-      memory: this.memory,
-      changes: this.changes,
-      noiseTokens: () => this.noiseTokens,
-      broken: (broken) => this.broken.push(broken),
-      varies: (section) => this.varying.push(section),
-    });
-  }
-
-  payload({ messages = [{ role: "user", content: "Go." }], sections = { rules: "Be brief." } }: Request): Fields {
-    const system = { role: "system", content: Object.values(sections).join("\n\n") };
-    return { max_tokens: 100, messages: [system, ...messages] };
-  }
-
-  /** Gives the causes that were told of it. */
-  request(request: Request): string[] {
-    const ctx = this.branch.context(request.model);
-    const from = this.broken.length;
-    const { sections = { rules: "Be brief." } } = request;
-    this.auditor.listed([{ role: "system", content: "", sections, timestamp: 0 }] as AgentMessage[], ctx);
-    this.auditor.sent(request.payload ?? this.payload(request), ctx);
-    this.answer(request.usage ?? read(19_968), request.model);
-    return this.broken.slice(from).map(({ cause }) => cause);
-  }
-
-  answer(usage: Fields, model?: Fields): void {
-    const message = { role: "assistant", usage } as unknown as AgentMessage;
-    this.auditor.answered(message, this.branch.context(model));
-    this.branch.answer({ usage });
-  }
-}
-
-function read(cacheRead: number, input = 20_000 - cacheRead, cacheWrite = 0): Fields {
-  return { input, cacheRead, cacheWrite, output: 1 };
-}
+import type { AuditMemory } from "../../../../../extension/context/cache/auditor.ts";
+import { AuditBench, read } from "./audit-bench.ts";
 
 const first = { role: "user", content: "Read it." };
 const call = {
@@ -70,8 +10,8 @@ const call = {
 };
 const result = { role: "tool", tool_call_id: "t1", content: "A file." };
 
-function warmBench(): Bench {
-  const bench = new Bench();
+function warmBench(): AuditBench {
+  const bench = new AuditBench();
   bench.branch.prompt();
   expect(bench.request({ messages: [first] })).toEqual([]);
   return bench;
@@ -131,7 +71,7 @@ test("losses up to the noise are not told, and those of a service that never spo
   expect(bench.request({ usage: read(19_968 - 1_024), messages: [{ ...first, content: "Other." }] })).toEqual([]);
   bench.noiseTokens = 1_023;
   expect(bench.request({ usage: read(19_968 - 1_024), messages: [first] })).toEqual(["edit:foreign"]);
-  const silent = new Bench();
+  const silent = new AuditBench();
   silent.branch.prompt();
   expect(silent.request({ usage: read(0) })).toEqual([]);
   expect(silent.request({ usage: read(0) })).toEqual([]);
@@ -139,7 +79,7 @@ test("losses up to the noise are not told, and those of a service that never spo
 });
 
 test("a prompt that is too short to be kept is no loss where the service says what it wrote", () => {
-  const bench = new Bench();
+  const bench = new AuditBench();
   bench.noiseTokens = 0;
   bench.branch.prompt();
   const block = { type: "text", text: "Go.", cache_control: { type: "ephemeral" } };
@@ -179,13 +119,19 @@ test("behind a start of pi only a pause that was too long is told", () => {
     [10_000, []],
     [301_000, ["expired"]],
   ] as const) {
-    const bench = new Bench();
+    const bench = new AuditBench();
     bench.branch.prompt();
     bench.branch.answer({}, Date.now() - ago);
     bench.branch.prompt();
     expect(bench.request({ usage: read(0) })).toEqual(causes);
     expect(bench.request({ usage: read(19_968) })).toEqual([]);
   }
+});
+
+test("behind a reload of the extensions a request is still held against the one before", () => {
+  const bench = warmBench();
+  bench.auditor = bench.begin();
+  expect(bench.request({ sections: { rules: "Other." }, messages: [first], usage: read(0) })).toEqual(["section:rules"]);
 });
 
 test("another session begins anew", () => {
@@ -214,7 +160,7 @@ test("a section is told of where it varies at once or twice in a row, and not wh
 });
 
 test("text that passes is no part of what the next request is held against", () => {
-  const bench = new Bench();
+  const bench = new AuditBench();
   bench.branch.prompt();
   const nudge = { role: "user", content: "Compress the context soon." };
   bench.changes.passing(nudge.content);

@@ -107,3 +107,18 @@ test("a value that contains itself ends the comparison", () => {
     index: 0,
   });
 });
+
+test("trap: a provider's payload is no list of pi's messages, and what is masked in it is found where the service reads it", () => {
+  const places = Object.fromEntries(
+    Object.entries(payloads).map(([api, make]) => {
+      const masked = replaced(make(), "A file.", "[masked]");
+      return [api, [JSON.stringify(masked).includes("toolResult"), differenceOf(make(), masked)]];
+    }),
+  );
+  expect(places).toEqual({
+    anthropic: [false, { place: "message", index: 2 }],
+    openai: [false, { place: "message", index: 2 }],
+    responses: [false, { place: "message", index: 2 }],
+    google: [false, { place: "message", index: 2 }],
+  });
+});

@@ -39,7 +39,7 @@ describe.each([
     bench.register({ name: "zebra" });
     bench.tell("tool_execution_end");
     expect(bench.declared).toEqual(usual);
-    expect(await bench.call("search_tools", { query: "zebra" })).toContain("- zebra: ");
+    expect(await bench.call("search_tools", { query: "zebra" })).toContain("- zebra(text?): ");
     bench.tell("agent_settled");
     expect(bench.declared).toEqual(usual);
   });
@@ -99,7 +99,7 @@ describe.each([
   test("a file of synonyms that is not there is told, and the tools are found without it", async () => {
     const bench = new FakeBench({ isNew, config: { synonyms: "no-such.json" } }).start();
     expect(bench.degraded[0]).toMatch(/^dynamicTools\.synonyms was not read\. /);
-    expect(await bench.call("search_tools", { query: "what tool 7 does" })).toContain("- tool_7: ");
+    expect(await bench.call("search_tools", { query: "what tool 7 does" })).toContain("- tool_7(text?): ");
   });
 
   test("nothing that fits gives what there is, and huge questions are cut", async () => {

@@ -1,0 +1,20 @@
+import type { CommandSpec } from "./command-spec.ts";
+import { help, noStart, session, stateDir } from "./common-options.ts";
+
+/** The commands about what sessions cost. */
+export const costCommands = {
+  cost: {
+    summary: "Shows what a session has cost: by phase, by model, and by what it was spent on.",
+    description:
+      "The sums are pi's own, abandoned branches, failed attempts, summaries and cache warming included. Nothing is started for it but the daemon. On a terminal each line has a bar: its share of the whole.",
+    arguments: [session],
+    options: {
+      "no-start": noStart,
+      "state-dir": stateDir,
+      json: { type: "boolean", description: "Prints the result of cost/report as one JSON document." },
+      help,
+    },
+    examples: ["pi-rpcd cost last", "pi-rpcd cost 0199c2 --json"],
+    exitCodes: [0, 1, 2, 3, 130],
+  },
+} as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -1,0 +1,110 @@
+import type { Result } from "../protocol/methods.ts";
+import type { Invocation } from "./command-spec.ts";
+import { type Bar, bars } from "./cost-bars.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { findSession } from "./session-argument.ts";
+import { duration } from "./text.ts";
+import { withClient } from "./with-client.ts";
+
+type Report = Result<"cost/report">;
+type Usage = Report["total"];
+
+/** Shows what a session has cost. */
+export async function cost(invocation: Invocation<"cost">): Promise<number> {
+  const { output, signal } = invocation;
+  const [word = ""] = invocation.arguments;
+  return await withClient(invocation, async (client) => {
+    const { id: sessionId } = await findSession(client, word, signal);
+    const report = await client.call("cost/report", { sessionId }, { signal });
+    if (output.json) output.document(report);
+    else print(report, invocation);
+    return exitCodes.done;
+  });
+}
+
+function print(report: Report, { output }: Invocation<"cost">): void {
+  const { total, requests, estimated, budget, byModel, bySource, phases } = report;
+  output.print(
+    `${output.paint("bold", usd(total.cost.total))} for ${tokens(total)} in ${counted(requests, "request")}` +
+      ` (${number(total.input)} in, ${number(total.output)} out, ${number(total.cacheRead)} read from the cache, ${number(total.cacheWrite)} written to it)`,
+  );
+  if (estimated) output.print("Some of it had no price: it may have cost more.");
+  if (budget !== undefined) {
+    const share = Math.round((budget.spentUsd / budget.usd) * 100);
+    const end = budget.onBudget === "stop" ? "; when it is spent, the next prompt is refused" : "";
+    output.print(`${share} % of the budget of ${usd(budget.usd)}${end}.`);
+  }
+  const whole = total;
+  const section = (title: string, lines: readonly Bar[]): void => {
+    if (lines.length === 0) return;
+    output.print("");
+    output.print(output.paint("dim", title));
+    for (const line of bars(lines, output.columns)) output.print(line);
+  };
+  section(
+    "PHASES",
+    phases.map((phase) => phaseBar(phase, whole)),
+  );
+  section(
+    "MODELS",
+    sorted(byModel).map(([name, usage]) => bar(name, usage, whole)),
+  );
+  section(
+    "SPENT ON",
+    sorted(bySource).map(([name, usage]) => sourceBar(name, usage, whole)),
+  );
+}
+
+function phaseBar(
+  { label, path, isOpen, usage, requests, wallMs, budget }: Report["phases"][number],
+  whole: Usage,
+): Bar {
+  const limit = budget === undefined ? "" : ` of ${usd(budget.usd)}`;
+  const state = isOpen ? ", open" : "";
+  return {
+    ...bar(`${"  ".repeat(Math.max(0, path.length - 1))}${label}`, usage, whole),
+    more: `${tokens(usage)}, ${counted(requests, "request")}, ${duration(wallMs)}${state}${limit}`,
+  };
+}
+
+const sources: Readonly<Record<string, string>> = {
+  assistant: "answers",
+  tool: "tools",
+  compaction: "compactions",
+  branch_summary: "summaries of branches",
+  cache_warm: "cache warming",
+  discarded: "attempts that came to nothing",
+  compaction_failed: "summaries that were not used, in no sum",
+};
+
+function sourceBar(name: string, usage: Usage, whole: Usage): Bar {
+  const line = bar(sources[name] ?? name, usage, whole);
+  return name === "compaction_failed" ? { ...line, share: 0 } : line;
+}
+
+function bar(name: string, usage: Usage, whole: Usage): Bar {
+  // Where nothing has a price, tokens say what is much.
+  const share = whole.cost.total > 0 ? usage.cost.total / whole.cost.total : usage.totalTokens / whole.totalTokens;
+  return { name, amount: usd(usage.cost.total), share: Number.isFinite(share) ? share : 0, more: tokens(usage) };
+}
+
+function sorted(byName: Readonly<Record<string, Usage>>): readonly [string, Usage][] {
+  return Object.entries(byName).sort(([, a], [, b]) => b.cost.total - a.cost.total || b.totalTokens - a.totalTokens);
+}
+
+function usd(value: number): string {
+  return `$${value.toFixed(Math.abs(value) < 1 ? 4 : 2)}`;
+}
+
+function tokens({ totalTokens }: Usage): string {
+  return counted(totalTokens, "token");
+}
+
+function counted(count: number, what: string): string {
+  return `${number(count)} ${what}${count === 1 ? "" : "s"}`;
+}
+
+/** With commas, whatever the machine's language is. */
+function number(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
