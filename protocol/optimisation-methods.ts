@@ -91,7 +91,8 @@ export const optimisationMethods = {
     ],
   },
   "cache/report": {
-    summary: "How well the provider's cache is used, and what has broken it. Needs the part `cache`.",
+    summary:
+      "How well the provider's cache is used, and what has broken it. Needs the part `cache`; without it, or without its `audit`, `unsupported_by_pi`.",
     params: sessionIdOnly,
     result: Type.Object(
       {
@@ -112,7 +113,8 @@ export const optimisationMethods = {
         recent: Type.Array(CacheBroken, { maxItems: 100, description: "The newest last." }),
         volatile: Type.Array(Type.String({ maxLength: 256 }), {
           maxItems: 64,
-          description: "Sections of the prompt whose text varies from request to request.",
+          description:
+            "Sections of the prompt whose text varied between the session's first two requests, or in two in a row.",
         }),
       },
       { additionalProperties: false },

@@ -79,7 +79,7 @@ export const CacheCause = Type.String({
   maxLength: 128,
   pattern: "^(?:tool_set|tool_order|section:.+|edit:.+|compaction|branch|model|expired|service)$",
   description:
-    "`tool_set`, `tool_order`, `section:<name>` of the prompt, `edit:<part>` of ours or `edit:foreign`, `compaction`, `branch`, `model`, `expired`, or `service`: the request was the same as before and the provider read nothing.",
+    "`tool_set`, `tool_order`, `section:<name>` of the prompt, `edit:<part>` of ours or `edit:foreign`, `compaction`, `branch`, `model` (or how it is to think), `expired`, or `service`: the request was the same as before, and the provider read nothing of it or less than it had.",
 });
 
 export const CacheBroken = Type.Object(
@@ -87,12 +87,13 @@ export const CacheBroken = Type.Object(
     cause: CacheCause,
     position: Type.String({
       maxLength: 256,
-      description: "The first place that differs: `tools`, `system`, `message 12`.",
+      description:
+        "The first place that differs: `tools`, `system`, `message 12` behind the prompt, `settings`, `model`; `none` where the request itself has not lost it.",
     }),
-    predictedTokens: tokens("What the provider could have read from its cache, by estimate."),
+    predictedTokens: tokens("What the provider could have read from its cache, by what it reported of the request before."),
     readTokens: tokens("What it says it has read."),
     missedTokens: tokens("The difference."),
-    missedUsd: usd("What that cost."),
+    missedUsd: usd("What that cost more than reading it."),
     model: Type.String({ maxLength: 512 }),
   },
   closed,

@@ -27,7 +27,7 @@ export function addFormat(bench: Workbench): void {
     part,
   );
   bench.inspect(part, () => {
-    if (report?.of !== prompt) report = { of: prompt, is: wrapperReport(prompt, bench.estimator.text) };
+    if (report?.of !== prompt) report = { of: prompt, is: wrapperReport(prompt, (text) => bench.estimator.text(text)) };
     return { savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0, figures: figuresOf(report.is, forms.form) };
   });
 }

@@ -14,6 +14,14 @@ function partsOf(optimisation: OptimisationOptions): PartsConfig {
   return { optimisation: resolveOptimisation(optimisation), spillDirectory: "/nowhere", labels: {} };
 }
 
+interface Entry {
+  readonly id: string;
+  readonly type: string;
+  readonly customType?: string;
+  readonly data?: unknown;
+  readonly message?: { readonly role: string };
+}
+
 /** One pi and its provider, whose cache has a clock of its own. */
 class Conversation {
   readonly pi: Pi;
@@ -63,9 +71,9 @@ class Conversation {
     return await this.pi.send({ kind: "ask", about: "cache/report", params: {} });
   }
 
-  async entries(): Promise<{ id: string; type: string; message?: { role: string } }[]> {
+  async entries(): Promise<Entry[]> {
     const { data } = await this.pi.rpc({ type: "get_entries" });
-    return (data as { entries: { id: string; type: string }[] }).entries;
+    return (data as { entries: Entry[] }).entries;
   }
 
   /** Time passes for the provider, and for pi unless it is the provider that forgets too early. */
@@ -83,7 +91,7 @@ test.for(apis)("each change at %s gives its cause, and twenty turns without one 
     api,
     before: ["cache-changes"],
     settings: { compaction: { enabled: true, reserveTokens: 16_384, keepRecentTokens: 500 } },
-    parts: partsOf({ cache: { enabled: true } }),
+    parts: partsOf({ cache: { enabled: true }, masking: { afterTurns: 200 } }),
   });
   const talk = new Conversation(pi, provider, clock);
 
@@ -93,14 +101,20 @@ test.for(apis)("each change at %s gives its cause, and twenty turns without one 
   expect(plain).toMatchObject({ requests: 21, causes: {}, recent: [], volatile: [] });
   expect(plain.hitRate).toBeGreaterThan(0.7);
   // pi declares them as they were registered.
-  for (const { toolNames } of provider.requests) expect(toolNames).toEqual(["bash", "edit", "read", "write"]);
+  for (const { toolNames } of provider.requests) expect(toolNames).toEqual(["bash", "edit", "read", "recall", "write"]);
 
+  const masking = { afterTurns: 1, protectTokens: 3_000, expectedRequests: 10_000 };
+  await talk.configure({ cache: { minBatchTokens: 0 }, masking });
+  provider.add(answer(call("bash", { command: "seq 1 1500" })), answer(call("bash", { command: "seq 1 1501" })));
+  const masked = await talk.prompt("Count.");
+  await talk.configure({ cache: { enabled: true }, masking: { afterTurns: 200 } });
   const causes: Record<string, string[]> = {
+    "a batch of the part that masks": [...masked, ...(await talk.prompt("And now?"))],
     "fewer tools": await talk.causesOf("tools less"),
     "another section": await talk.causesOf("section Other."),
     "tools in another order, sorted": await talk.causesOf("reversed on"),
   };
-  await talk.configure({ cache: { enabled: true, sortTools: false } });
+  await talk.configure({ cache: { enabled: true, sortTools: false }, masking: { afterTurns: 200 } });
   await talk.prompt("What now?");
   causes["tools in another order"] = await talk.causesOf("reversed off");
   causes["messages that another extension rewrites"] = await talk.causesOf("rewritten on");
@@ -124,6 +138,7 @@ test.for(apis)("each change at %s gives its cause, and twenty turns without one 
   await pi.rpc({ type: "compact" });
   causes["a compaction"] = [...(await talk.prompt("What now?")), ...(await talk.prompt("And now?"))];
   expect(causes).toEqual({
+    "a batch of the part that masks": ["edit:masking"],
     "fewer tools": ["tool_set"],
     "another section": ["section:docs"],
     "tools in another order, sorted": [],
@@ -173,10 +188,11 @@ test("the prompt is written in one form for the session's life, whatever is conf
   expect(parts["format"]?.figures).toMatchObject({ sections: "markdown", wrapperTokens: 0 });
   expect(parts["cache"]?.state).toBe("on");
   await pi.restart();
-  await talk.configure({ cache: { enabled: true, sortTools: false }, format: { sections: "xml" } });
-  await talk.configure(optimisation);
+  await talk.configure({ cache: { enabled: true }, format: { sections: "xml" } });
   const after = new Conversation(pi, provider, { shiftMs: 0 });
   await after.prompt("And now?");
+  const kept = (await after.entries()).filter(({ customType }) => customType === "pi-rpcd.prompt_form");
+  expect(kept.map(({ data }) => data)).toEqual([{ v: 1, isSorted: true, sections: "markdown" }]);
   const written = provider.requests.map(({ body }) => JSON.stringify([body["system"], body["tools"]]));
   expect(new Set(written).size).toBe(1);
   expect(written[0]).toContain("## tools\\n- bash: ");

@@ -21,7 +21,7 @@ export class AuditBench {
   readonly memory: { audit: AuditMemory | undefined } = { audit: undefined };
   readonly broken: CacheBroken[] = [];
   readonly varying: string[] = [];
-  readonly auditor = this.begin();
+  auditor = this.begin();
   noiseTokens = 1_024;
 
   begin(): Auditor {
