@@ -47,10 +47,9 @@ function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
   let loading: Promise<void> | undefined;
   return () => {
     if (engine.memory.parts === undefined) return undefined;
-    loading ??= import("./context/parts.ts").then(
-      ({ contextParts }) => engine.add(contextParts),
-      (thrown: unknown) => engine.report("parts", thrown),
-    );
+    loading ??= import("./context/parts.ts")
+      .then(({ contextParts }) => engine.add(contextParts))
+      .catch((thrown: unknown) => engine.report("parts", thrown));
     return loading;
   };
 }

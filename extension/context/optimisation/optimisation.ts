@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { addCost } from "../../cost/cost.ts";
 import type { Places } from "../../engine-port.ts";
+import { messageOf } from "../../pi-types.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
 import { addCompaction } from "../compaction/compaction.ts";
@@ -45,14 +46,28 @@ export function optimisation(places: Places): void {
     masked: (ctx: ExtensionContext) => bench.recall.masked(ctx),
   };
   places.answer("optimisation/inspect", (_params, ctx) => inspection(places, inspected, ctx));
-  addToolResults(bench);
-  addMasking(bench);
-  addCost(bench);
-  // Makes the sections that the cache's parts look at and rewrite.
-  addPrompt(bench);
-  addCache(bench);
-  addCompaction(bench);
-  addDynamicTools(bench);
-  // The last of those that write sections: the others look for their tags.
-  addFormat(bench);
+  for (const [parts, add] of adders) {
+    try {
+      add(bench);
+    } catch (thrown) {
+      // The others do what they can without it.
+      places.fault("parts", thrown);
+      const reason = `It could not be put into its place: ${messageOf(thrown)}`.slice(0, 1_024).toWellFormed();
+      for (const part of parts) states.degraded(part, reason);
+    }
+  }
 }
+
+/** In this order: where several parts share a stage, it is that of their additions. */
+const adders: readonly (readonly [parts: readonly PartName[], add: (bench: Workbench) => void])[] = [
+  [["toolResults"], addToolResults],
+  [["masking"], addMasking],
+  [["cost"], addCost],
+  // Makes the sections that the cache's parts look at and rewrite.
+  [["contextFiles", "skills"], addPrompt],
+  [["cache"], addCache],
+  [["compaction"], addCompaction],
+  [["dynamicTools"], addDynamicTools],
+  // The last of those that write sections: the others look for their tags.
+  [["format"], addFormat],
+];
