@@ -3,6 +3,7 @@ import { coldCreate } from "./figures/cold-create.ts";
 import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { contextCost } from "./figures/context.ts";
+import { cost } from "./figures/cost.ts";
 import { dynamicTools } from "./figures/dynamic-tools.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
@@ -59,6 +60,7 @@ export const figures = {
   "command-start": commandStart,
   context: contextCost,
   optimisation,
+  cost,
   "prompt-sections": promptSections,
   "extension-time": extensionTime,
   "dynamic-tools": dynamicTools,

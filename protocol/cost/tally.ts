@@ -23,7 +23,7 @@ export interface Spending {
 /** What tools and summaries are counted under: pi does not keep which model they used. */
 export const unnamedModel = "unknown";
 /** All models behind the first ones. */
-export const otherModels = "other";
+const otherModels = "other";
 const maxModels = 255;
 
 /** A sum of entries: in all, by model and by source. */

@@ -31,21 +31,6 @@ export const CostUsage = Type.Object(
 );
 export type CostUsage = Static<typeof CostUsage>;
 
-export const costSources = [
-  "assistant",
-  "tool",
-  "compaction",
-  "branch_summary",
-  "cache_warm",
-  "discarded",
-  "compaction_failed",
-] as const;
-export const CostSource = Type.Enum([...costSources], {
-  description:
-    "`discarded`: failed, aborted and retried attempts. `compaction_failed`: summaries that were not used; they are in no sum, as they are in none of pi's.",
-});
-export type CostSource = Static<typeof CostSource>;
-
 const byName = (description: string) => Type.Record(Type.String(), CostUsage, { maxProperties: 256, description });
 
 export const CostCheckpointEvent = Type.Object(
@@ -90,7 +75,9 @@ export const CacheBroken = Type.Object(
       description:
         "The first place that differs: `tools`, `system`, `message 12` behind the prompt, `settings`, `model`; `none` where the request itself has not lost it.",
     }),
-    predictedTokens: tokens("What the provider could have read from its cache, by what it reported of the request before."),
+    predictedTokens: tokens(
+      "What the provider could have read from its cache, by what it reported of the request before.",
+    ),
     readTokens: tokens("What it says it has read."),
     missedTokens: tokens("The difference."),
     missedUsd: usd("What that cost more than reading it."),

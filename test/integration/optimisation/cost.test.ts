@@ -8,7 +8,7 @@ import { answer, behind, call, errorEvent, hold, type Reply, reset, status } fro
 import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { type Pi, startPi } from "../extension/driver.ts";
 
-const seeds = [7, 2026];
+const seeds = [2026];
 const acts = 24;
 
 interface Stats {
