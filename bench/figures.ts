@@ -4,6 +4,7 @@ import { commandStart } from "./figures/command-start.ts";
 import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { contextCost } from "./figures/context.ts";
 import { dynamicTools } from "./figures/dynamic-tools.ts";
+import { estimatorError } from "./figures/estimator-error.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
@@ -58,6 +59,7 @@ export const figures = {
   replay,
   "command-start": commandStart,
   context: contextCost,
+  "estimator-error": estimatorError,
   optimisation,
   "prompt-sections": promptSections,
   "extension-time": extensionTime,
