@@ -5,6 +5,7 @@ import { concurrentCreates } from "./figures/concurrent-creates.ts";
 import { contextCost } from "./figures/context.ts";
 import { cost } from "./figures/cost.ts";
 import { dynamicTools } from "./figures/dynamic-tools.ts";
+import { estimatorError } from "./figures/estimator-error.ts";
 import { eventLog } from "./figures/event-log.ts";
 import { eventStreams } from "./figures/event-streams.ts";
 import { eventThroughput } from "./figures/event-throughput.ts";
@@ -59,6 +60,7 @@ export const figures = {
   replay,
   "command-start": commandStart,
   context: contextCost,
+  "estimator-error": estimatorError,
   optimisation,
   cost,
   "prompt-sections": promptSections,

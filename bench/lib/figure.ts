@@ -18,7 +18,7 @@ export interface Goal {
   readonly stretch?: number;
 }
 
-export type Unit = "x" | "us" | "ms" | "rec/s" | "1/s" | "MB/s" | "KiB" | "MiB" | "tokens";
+export type Unit = "x" | "us" | "ms" | "rec/s" | "1/s" | "MB/s" | "KiB" | "MiB" | "tokens" | "%";
 
 /** One line of the report: a value for each repetition. */
 export interface Row {

@@ -146,9 +146,8 @@ export class Registry {
   /** Throws `session_not_found`. */
   get(sessionId: string): Session {
     const session = this.#sessions.get(sessionId);
-    if (session === undefined)
-      throw new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
-    return session;
+    if (session !== undefined) return session;
+    throw new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
   }
 
   find(sessionId: string): Session | undefined {
@@ -238,8 +237,7 @@ export class Registry {
       add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
-      begin: async (stored, how) =>
-        await this.#make(stored.sessionId, () => this.#begin(stored, how === undefined ? {} : { how })),
+      begin: (stored, how) => this.#make(stored.sessionId, () => this.#begin(stored, { ...(how && { how }) })),
       end: (session, how) => this.#track(this.#close(session, how)),
     };
   }

@@ -1,12 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { BuiltMessage } from "../../../protocol/context/built.ts";
-import { estimateMessage, estimateText } from "../../../protocol/context/estimate.ts";
 import type { Result } from "../../../protocol/methods.ts";
 import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { Places } from "../../engine-port.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
+import { unlearntEstimator } from "../estimator/unlearnt.ts";
 import { configOf, type PartName } from "./workbench.ts";
 
 type Inspected = Result<"optimisation/inspect">;
@@ -44,8 +43,7 @@ export function inspection(places: Places, sources: InspectionSources, ctx: Exte
 /** The same in a pi in which no part is on: nothing of theirs is put into its place for it. */
 export function bareInspection(places: Places, ctx: ExtensionContext): Inspected {
   const off = { enabled: false, state: "off", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0 } as const;
-  const message = (given: AgentMessage): number => estimateMessage(given as unknown as BuiltMessage);
-  const estimator = { text: estimateText, message };
+  const estimator = unlearntEstimator();
   return inspection(places, { estimator, report: () => ({ ...off, figures: {} }), figures: () => ({}) }, ctx);
 }
 

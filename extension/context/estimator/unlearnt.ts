@@ -1,0 +1,20 @@
+import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
+import { Counter } from "./counts.ts";
+import type { TokenEstimator } from "./estimator.ts";
+import { dot, Factors } from "./factors.ts";
+
+const remembered = 256;
+
+/** Counts with what is taken of models of which nothing is known, for who only wants to look. */
+export function unlearntEstimator(): Pick<TokenEstimator, "text" | "message"> {
+  const counter = new Counter(remembered);
+  const factors = new Factors(() => 1).of("");
+  const { imageTokens } = defaultOptimisation.estimator;
+  return {
+    text: (text) => Math.ceil(dot(counter.text(text), factors)),
+    message: (given) => {
+      const { counts, images } = counter.message(given);
+      return Math.ceil(dot(counts, factors) + images * imageTokens);
+    },
+  };
+}
