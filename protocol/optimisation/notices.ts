@@ -90,7 +90,9 @@ export const CacheBroken = Type.Object(
       description:
         "The first place that differs: `tools`, `system`, `message 12` behind the prompt, `settings`, `model`; `none` where the request itself has not lost it.",
     }),
-    predictedTokens: tokens("What the provider could have read from its cache, by what it reported of the request before."),
+    predictedTokens: tokens(
+      "What the provider could have read from its cache, by what it reported of the request before.",
+    ),
     readTokens: tokens("What it says it has read."),
     missedTokens: tokens("The difference."),
     missedUsd: usd("What that cost more than reading it."),
