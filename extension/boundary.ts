@@ -133,17 +133,20 @@ export class BoundaryWriter {
 
   #sound(drafts: readonly SessionBoundaryDraft[], { hook, state, ctx }: Boundary): SessionBoundaryDraft[] {
     const branch = new BranchView(ctx.sessionManager);
-    const accepted = new Set<SessionBoundaryDraft>();
-    const compactions = drafts.filter(({ type }) => type === "compaction");
+    const accepted = new Map<number, SessionBoundaryDraft>();
+    const places = drafts.map((_draft, at) => at);
+    const isCompaction = (at: number): boolean => drafts[at]?.type === "compaction";
     // What a compaction drops needs no edit.
-    for (const draft of [...compactions, ...drafts.filter(({ type }) => type !== "compaction")]) {
-      const earlier = [...state.entries, ...accepted];
+    for (const at of [...places.filter(isCompaction), ...places.filter((place) => !isCompaction(place))]) {
+      const draft = drafts[at] as SessionBoundaryDraft;
+      const earlier = [...state.entries, ...accepted.values()];
       const wrong = whatIsWrong(draft, earlier, branch);
       if (wrong !== undefined) this.#fault(`${hook}/${draft.type}`, new Error(`A draft was left out: ${wrong}.`));
-      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch))
-        accepted.add(draft);
+      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch)) {
+        accepted.set(at, draft);
+      }
     }
-    return drafts.filter((draft) => accepted.has(draft));
+    return drafts.filter((_draft, at) => accepted.has(at));
   }
 
   #isEditWanted(targetId: string, earlier: readonly SessionBoundaryDraft[], branch: BranchView): boolean {

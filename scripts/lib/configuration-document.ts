@@ -12,17 +12,24 @@ export function withSettings(document: string): string {
   return filled(document, { settings: settingsTable, optimisation: optimisationTable });
 }
 
+type Shape = TSchema & {
+  readonly type?: string;
+  readonly description?: string;
+  readonly items?: Shape;
+  readonly properties?: Readonly<Record<string, Shape>>;
+};
+
 function optimisationTable(): string {
   const text = new SchemaText({});
-  const parts = Object.entries(OptimisationOptions.properties as Readonly<Record<string, TSchema>>);
+  const parts = Object.entries(OptimisationOptions.properties as Readonly<Record<string, Shape>>);
   const rows = parts.flatMap(([part, { properties }]) =>
-    Object.entries(properties as Readonly<Record<string, TSchema>>).flatMap(([name, schema]) => {
+    Object.entries(properties ?? {}).flatMap(([name, schema]) => {
       if (name === "enabled") return [];
       const defaults = defaultOptimisation[part as keyof typeof defaultOptimisation];
       const value = (defaults as Readonly<Record<string, unknown>>)[name];
-      const isTable = schema.type === "object" || (schema.type === "array" && schema.items.type === "object");
-      const { description = "" } = schema as { readonly description?: string };
-      const type = isTable ? schema.type : text.type(schema);
+      const isTable = schema.type === "object" || (schema.type === "array" && schema.items?.type === "object");
+      const { description = "" } = schema;
+      const type = isTable ? (schema.type ?? "") : text.type(schema);
       return [[`\`${part}.${name}\``, type, `\`${JSON.stringify(value)}\``, description]];
     }),
   );

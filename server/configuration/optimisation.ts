@@ -8,7 +8,7 @@ import type { Validator } from "../../protocol/validation.ts";
 import { settings } from "./settings.ts";
 
 /** A larger file is no prompt and no list of words. */
-export const maxKnobFileBytes = 1024 * 1024;
+const maxKnobFileBytes = 1024 * 1024;
 
 /** Of what a configuration file says, what is a configuration of sessions. */
 interface SessionParts {

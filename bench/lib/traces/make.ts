@@ -73,16 +73,17 @@ function makePrompts(random: Random, shape: Shape, calls: readonly TraceCall[], 
   });
 }
 
+/** About 400 tokens, as servers of tools declare theirs. */
 function makeTool(random: Random, at: number): TraceTool {
   return {
     name: `${identifier(random).replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_${at}`,
-    description: prose(random, 260).replaceAll("\n", " "),
+    description: prose(random, 900).replaceAll("\n", " "),
     parameters: {
       type: "object",
       properties: {
-        query: { type: "string", description: prose(random, 90).replaceAll("\n", " ") },
+        query: { type: "string", description: prose(random, 300).replaceAll("\n", " ") },
         limit: { type: "integer", minimum: 1, maximum: 100, description: "How many." },
-        since: { type: "string", description: prose(random, 70).replaceAll("\n", " ") },
+        since: { type: "string", description: prose(random, 300).replaceAll("\n", " ") },
         state: { type: "string", enum: ["open", "closed", "late"] },
       },
       required: ["query"],

@@ -16,7 +16,8 @@ interface Owned {
  * extensions have put there have none. Copies that other extensions make later are known by role, timestamp and call.
  */
 export class EntryMap {
-  #byMessage = new WeakMap<object, string>();
+  /** Messages of the request that are of no entry are there without one. */
+  #byMessage = new WeakMap<object, string | undefined>();
   #byKey: ReadonlyMap<string, string> = new Map();
   #isAmbiguous = false;
 
@@ -33,7 +34,9 @@ export class EntryMap {
     }
     const pairs = aligned(messages, owned);
     this.#isAmbiguous = pairs === undefined;
-    this.#byMessage = new WeakMap(pairs ?? []);
+    this.#byMessage = new WeakMap();
+    for (const message of messages) this.#byMessage.set(message, undefined);
+    for (const [message, entryId] of pairs ?? []) this.#byMessage.set(message, entryId);
     this.#byKey = pairs === undefined ? new Map() : unique(pairs);
   }
 
@@ -46,7 +49,7 @@ export class EntryMap {
 
   /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
   entryOf(message: AgentMessage): string | undefined {
-    return this.#byMessage.get(message) ?? this.#byKey.get(keyOf(message));
+    return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#byKey.get(keyOf(message));
   }
 }
 

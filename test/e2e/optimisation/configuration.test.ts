@@ -1,10 +1,11 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionHandle } from "../../../client/index.ts";
 import { MAX_OPTIMISATION_BYTES } from "../../../protocol/optimisation/check.ts";
 import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { answer, call } from "../../../provider/reply.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 
 let stage: Stage;
@@ -20,7 +21,9 @@ const create = (more: object) => stage.client.createSession({ cwd: stage.cwd, mo
 
 test("with lean each part that it names says that it is on, and each option has its value", async () => {
   const session = await create({ profile: "lean" });
-  await session.runUntilSettled("hello");
+  const lines = 3_000;
+  stage.provider.add(answer(call("bash", { command: `seq 1 ${lines}` })), answer("They are counted."));
+  await session.runUntilSettled("Count.");
   const { parts, configuration, window } = await inspect(session);
   const on = Object.entries(parts).filter(([, { state }]) => state === "on");
   expect(on.map(([part]) => part).toSorted()).toEqual(Object.keys(leanOptimisation).toSorted());
@@ -28,8 +31,16 @@ test("with lean each part that it names says that it is on, and each option has 
   expect(configuration.contextFiles).toEqual({ ...defaultOptimisation.contextFiles, enabled: true, dedupe: true });
   expect(window.tokens).toBeGreaterThan(0);
   expect(window.used).toBeGreaterThan(window.byKind["user"] ?? 0);
-  for (const kind of ["system", "tools", "user", "assistant"]) expect(window.byKind[kind]).toBeGreaterThan(0);
-  expect(window.masked).toEqual([]);
+  for (const kind of ["system", "tools", "user", "assistant", "toolResults"]) {
+    expect(window.byKind[kind]).toBeGreaterThan(0);
+  }
+  // The result is what was cut, and what went lies in the state directory until no session file names it.
+  expect(window.masked).toMatchObject([{ recallId: "r001", tool: "bash", part: "toolResults" }]);
+  const spill = join(stage.stateDir, "spill");
+  const texts = readdirSync(spill);
+  expect(texts).toHaveLength(1);
+  expect(readFileSync(join(spill, texts[0] ?? ""), "utf8")).toContain(`\n${lines}`);
+  expect([statSync(spill).mode & 0o777, statSync(join(spill, texts[0] ?? "")).mode & 0o777]).toEqual([0o700, 0o600]);
 });
 
 test("with nothing on a session says so, is configured while it runs and while it sleeps, and survives the daemon", async () => {

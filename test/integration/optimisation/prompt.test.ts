@@ -129,6 +129,11 @@ test("the prompt has each context file's text and each sure skill once, in the s
     "skills_prefetched",
   ]);
 
+  // What pi marks for the provider's cache holds it.
+  const blocks = provider.requests[0]?.body["system"] as { text: string; cache_control?: object }[] | undefined;
+  const marked = blocks?.findLastIndex((block) => block.cache_control !== undefined) ?? -1;
+  expect(blocks?.findIndex(({ text }) => text.includes("heliotrope"))).toBeLessThanOrEqual(marked);
+
   // The section has the skill: using it adds a line.
   await talk.prompt("/skill:sure Now.");
   expect(lastUserText(provider.requests.at(-1))).not.toContain("heliotrope");

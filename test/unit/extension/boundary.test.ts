@@ -5,15 +5,16 @@ import {
   type BoundaryAnswer,
   type BoundaryContributor,
   BoundaryWriter,
+  type EditKind,
 } from "../../../extension/boundary.ts";
-import { assistant, compaction, pushed, session, user } from "./session.ts";
+import { assistant, compaction, type FakeSession, pushed, session, user } from "./session.ts";
 
 const reader = session(user("u1"), pushed("e1", "d1"), assistant("a1"), compaction("c1", "u1"));
 reader.add({ ...user("u9"), parentId: "u1" });
 reader.leaf = "c1";
 
 const custom: SessionBoundaryDraft = { type: "custom", customType: "state", data: 1 };
-const edit: SessionBoundaryDraft = { type: "context_edit", targetId: "u1", replacement: null };
+const edit: SessionBoundaryDraft = { type: "context_edit", targetId: "a1", replacement: null };
 const summary: SessionBoundaryDraft = { type: "compaction", summary: "…", firstKeptEntryId: "a1" };
 const message: SessionBoundaryDraft = { type: "custom_message", customType: "test", content: "Hello.", display: true };
 
@@ -76,7 +77,7 @@ test.for<[string, SessionBoundaryDraft]>([
 test("there is one edit for each target and one compaction, and others' come first", () => {
   const { answer, faults } = write([() => ({ drafts: [edit, summary, summary] })], { entries: [edit] });
   expect(answer?.entries).toEqual([edit, summary]);
-  expect(faults).toHaveLength(2);
+  expect(faults).toEqual(["turn_end/compaction: A draft was left out: there is a compaction already."]);
 });
 
 test.for<[string, SessionBoundaryDraft]>([
@@ -88,4 +89,65 @@ test.for<[string, SessionBoundaryDraft]>([
   ["a compaction that keeps nothing", { ...summary, firstKeptEntryId: null }],
 ])("%s is taken", ([, draft]) => {
   expect(write([() => ({ drafts: [draft] })]).answer?.entries).toEqual([draft]);
+});
+
+const replaced = (text: string): SessionBoundaryDraft =>
+  ({ type: "context_edit", targetId: "u1", replacement: { content: text } }) as SessionBoundaryDraft;
+
+function writeEdits(
+  kinds: readonly (EditKind | undefined)[],
+  reader: FakeSession,
+  isUnanswered: (id: string) => boolean = () => false,
+): unknown[] {
+  const writer = new BoundaryWriter((_where, thrown) => expect.unreachable(String(thrown)), isUnanswered);
+  for (const [at, edits] of kinds.entries()) {
+    const options = edits === undefined ? {} : { edits };
+    writer.contribute(`part${at}`, () => ({ drafts: [replaced(edits ?? "any")] }), options);
+  }
+  const boundary = { hook: "turn_end", state: { entries: [] }, ctx: { sessionManager: reader } } as unknown as Boundary;
+  return (writer.write(boundary) as BoundaryAnswer | undefined)?.entries ?? [];
+}
+
+const plain = (): FakeSession => session(user("u0"), user("u1"), assistant("a1"));
+
+test("of several edits of an entry the one that matters most is written", () => {
+  const kinds: EditKind[] = ["deduplication", "stale", "errors", "masking", "decay"];
+  const first = (given: readonly (EditKind | undefined)[]): unknown[] => writeEdits(given, plain());
+  expect(first([undefined, ...kinds.toReversed()])).toEqual([replaced("deduplication")]);
+  expect(first(["decay", "masking", "errors"])).toEqual([replaced("errors")]);
+  expect(first([undefined, "decay"])).toEqual([replaced("decay")]);
+});
+
+test("an entry that was edited already is edited no more, whoever has done it", () => {
+  const reader = plain();
+  reader.add({ type: "context_edit", id: "x1", targetId: "u1", replacement: null });
+  expect(writeEdits(["masking"], reader)).toEqual([]);
+  // On another branch it is as it was.
+  reader.add({ ...user("u2"), parentId: "a1" });
+  expect(writeEdits(["masking"], reader)).toEqual([replaced("masking")]);
+});
+
+test("an entry that carries a push which is not answered stays as it is", () => {
+  expect(writeEdits(["masking"], plain(), (id) => id === "u1")).toEqual([]);
+});
+
+test("an entry that is not in the context any more is not edited", () => {
+  const reader = plain();
+  reader.add(compaction("c1", "a1"));
+  expect(writeEdits(["masking"], reader)).toEqual([]);
+  const kept = plain();
+  kept.add(compaction("c1", "u1"));
+  expect(writeEdits(["masking"], kept)).toEqual([replaced("masking")]);
+  const none = plain();
+  none.add(compaction("c1", "c1"));
+  expect(writeEdits(["masking"], none)).toEqual([]);
+});
+
+test("what a compaction of this boundary drops is not edited", () => {
+  const drops: SessionBoundaryDraft = { type: "compaction", summary: "…", firstKeptEntryId: null };
+  expect(write([() => ({ drafts: [edit] }), () => ({ drafts: [drops] })]).answer?.entries).toEqual([drops]);
+  const early = replaced("early");
+  expect(write([() => ({ drafts: [early] }), () => ({ drafts: [summary] })]).answer?.entries).toEqual([summary]);
+  const keeps: SessionBoundaryDraft = { ...drops, firstKeptEntryId: "u1" };
+  expect(write([() => ({ drafts: [early] }), () => ({ drafts: [keeps] })]).answer?.entries).toEqual([early, keeps]);
 });

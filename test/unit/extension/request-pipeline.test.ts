@@ -96,3 +96,17 @@ test("a request waits for what it is to wait for, and goes on where that fails",
   line.wait(() => undefined);
   expect(request()).toEqual({ messages: other });
 });
+
+test.for([
+  ["a result's structured content goes with its new content, which pi would drop", { structuredContent: { kept: 1 } }],
+  ["a result of a pi that knows no structured content gets none", {}],
+] as const)("%s", ([, more]) => {
+  const { pipeline: line } = pipeline();
+  const handlers: ((event: object, ctx: ExtensionContext) => unknown)[] = [];
+  line.use("tool_result", "cap", (event) => ({ ...event, content: [] }));
+  line.install({
+    on: (_name: string, given: (event: object) => unknown) => void handlers.push(given),
+  } as unknown as ExtensionAPI);
+  const event = { content: [{ type: "text", text: "long" }], details: { a: 1 }, isError: false, ...more };
+  expect(handlers[0]?.(event, ctx)).toEqual({ content: [], details: { a: 1 }, isError: false, ...more });
+});

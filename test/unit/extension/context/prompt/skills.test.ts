@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { Prefetch } from "../../../../../extension/context/prompt/prefetch.ts";
+import { maxPrefetchChars, Prefetch } from "../../../../../extension/context/prompt/prefetch.ts";
 import { PromptRecord } from "../../../../../extension/context/prompt/record.ts";
 import { maxSkillBytes, SkillFiles } from "../../../../../extension/context/prompt/skill-files.ts";
 import { skillTool } from "../../../../../extension/context/prompt/skill-tool.ts";
@@ -185,6 +185,13 @@ describe("skills of prefetch", () => {
     expect(stage(of)).toBeUndefined();
     expect(of.fake.degraded).toEqual(['skills: The skill "gone" of prefetch is not here, or cannot be read.']);
     expect(of.fake.entries).toEqual([]);
+  });
+
+  test("that are too long beside the others are left out, and said to be", () => {
+    const of = begin({ prefetch: ["long", "review"] });
+    of.fake.commands.push(writeSkill("long", "x".repeat(maxPrefetchChars)));
+    expect(String(stage(of)?.["skills_prefetched"])).toContain(of.whole);
+    expect(of.fake.degraded).toEqual([expect.stringContaining('The skill "long" of prefetch is too long')]);
   });
 
   test("are in the prompt that another extension forces on a run, once", () => {

@@ -1,0 +1,114 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  numberOf,
+  type RecallRecord,
+  recallIdOf,
+  recordData,
+  recordMark,
+} from "../../../../../extension/context/recall/record.ts";
+import { RecallRegistry, type RecallSession } from "../../../../../extension/context/recall/registry.ts";
+import type { SessionEntry } from "../../../../../extension/pi-types.ts";
+
+const record = (number: number, more: Partial<RecallRecord> = {}): RecallRecord => ({
+  number,
+  part: "masking",
+  tool: "read",
+  tokens: 10,
+  place: { kind: "entry", entryId: `t${number}` },
+  ...more,
+});
+const cost = { tokens: 5, usd: 0.5 };
+const sum = "ab".repeat(32);
+const spilled = { kind: "spill", sha256: sum, bytes: 7 } as const;
+
+const batch = (id: string, ...records: readonly RecallRecord[]): SessionEntry =>
+  custom(id, recordData("masking", records, cost));
+const custom = (id: string, data: unknown): SessionEntry =>
+  ({ type: "custom", id, parentId: null, customType: "pi-rpcd.recall", data }) as unknown as SessionEntry;
+const result = (id: string, details: unknown): SessionEntry =>
+  ({ type: "message", id, message: { role: "toolResult", details } }) as unknown as SessionEntry;
+
+function sessionOf(entries: readonly SessionEntry[], id = "s1"): RecallSession {
+  return { getSessionId: () => id, getEntries: () => [...entries] } as unknown as RecallSession;
+}
+
+test("numbers are those of the whole file, and none is given twice", () => {
+  const entries = [
+    batch("b1", record(1), record(2)),
+    result("x", { "pi-rpcd.recall": recordMark(record(7, { place: spilled })) }),
+  ];
+  const registry = new RecallRegistry();
+  const session = sessionOf(entries);
+  expect([registry.reserve(session), registry.reserve(session)]).toEqual([8, 9]);
+  // Another branch of the file, or another pi, has gone on.
+  entries.push(batch("b2", record(12)));
+  expect(registry.reserve(session)).toBe(13);
+  expect(registry.find(7, session)).toMatchObject({ heldBy: "x", place: spilled });
+  expect(registry.ofEntry("t2", session)).toMatchObject([{ number: 2, heldBy: "b1" }]);
+  expect(registry.ofEntry("x", session)).toMatchObject([{ number: 7 }]);
+  expect(registry.batches(session)).toEqual([
+    { part: "masking", cost, heldBy: "b1" },
+    { part: "masking", cost, heldBy: "b2" },
+  ]);
+  expect(registry.spilledBytes(session)).toBe(7);
+});
+
+test("another session in the same pi has numbers of its own", () => {
+  const registry = new RecallRegistry();
+  expect(registry.reserve(sessionOf([batch("b1", record(40))]))).toBe(41);
+  const other = sessionOf([batch("b9", record(2))], "s2");
+  expect(registry.find(40, other)).toBeUndefined();
+  expect(registry.reserve(other)).toBe(3);
+});
+
+test("an entry that is written later takes no number away", () => {
+  const session = sessionOf([
+    batch("b1", record(1)),
+    batch("b2", record(1, { place: { kind: "entry", entryId: "secret" } })),
+  ]);
+  expect(new RecallRegistry().find(1, session)?.place).toEqual({ kind: "entry", entryId: "t1" });
+});
+
+test("there are no numbers behind the last", () => {
+  expect(new RecallRegistry().reserve(sessionOf([batch("b1", record(999_999_999))]))).toBeUndefined();
+});
+
+test("whatever others write into session files is passed over", () => {
+  const wrong = fc.oneof(
+    fc.jsonValue(),
+    fc.record({ v: fc.constant(1), part: fc.constant("masking"), records: fc.jsonValue(), cost: fc.jsonValue() }),
+    fc.record({
+      v: fc.constant(1),
+      part: fc.constant("masking"),
+      records: fc.array(
+        fc.dictionary(fc.constantFrom("id", "part", "tool", "tokens", "entryId", "sha256", "bytes"), fc.jsonValue()),
+      ),
+    }),
+  );
+  fc.assert(
+    fc.property(wrong, (data) => {
+      const session = sessionOf([custom("b1", data), result("x", { "pi-rpcd.recall": data }), result("y", data)]);
+      const registry = new RecallRegistry();
+      expect(registry.reserve(session)).toBe(1);
+      expect(registry.all(session)).toEqual([]);
+    }),
+  );
+});
+
+test.for([
+  ["r012", 12],
+  [" [R12] ", 12],
+  ["`r1234`", 1234],
+  ["r000", undefined],
+  ["r1234567890", undefined],
+  ["012", undefined],
+  ["b3", undefined],
+  ["r12x", undefined],
+] as const)("%j is read as %j", ([id, number]) => {
+  expect(numberOf(id)).toBe(number);
+});
+
+test("an id has at least three digits", () => {
+  expect([1, 12, 123, 1234].map(recallIdOf)).toEqual(["r001", "r012", "r123", "r1234"]);
+});
