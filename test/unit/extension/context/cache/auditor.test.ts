@@ -131,7 +131,9 @@ test("behind a start of pi only a pause that was too long is told", () => {
 test("behind a reload of the extensions a request is still held against the one before", () => {
   const bench = warmBench();
   bench.auditor = bench.begin();
-  expect(bench.request({ sections: { rules: "Other." }, messages: [first], usage: read(0) })).toEqual(["section:rules"]);
+  expect(bench.request({ sections: { rules: "Other." }, messages: [first], usage: read(0) })).toEqual([
+    "section:rules",
+  ]);
 });
 
 test("another session begins anew", () => {
