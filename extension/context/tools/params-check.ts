@@ -5,8 +5,8 @@ import type { ErrorObject, Options, ValidateFunction } from "ajv";
 
 /** A schema above it, in characters of JSON, is not looked at. */
 const maxSchemaCharacters = 256 * 1_024;
-/** How long a schema may take to be compiled, and params to be checked, in milliseconds. */
-const maxMilliseconds = 250;
+/** How long a schema may take to be compiled, and params to be checked, in milliseconds: much more than any sound one. */
+const usualMilliseconds = 2_000;
 const maxFindings = 8;
 const maxFindingCharacters = 300;
 /** Compiled schemas that are kept. */
@@ -23,8 +23,12 @@ interface Compilers {
 /** Checks params of tools against their schemas. It fails open: pi checks what it cannot. */
 export class ParamsCheck {
   readonly #compiled = new Map<object, ValidateFunction | string>();
-  readonly #timed = new Timed();
+  readonly #timed: Timed;
   #compilers: Compilers | undefined;
+
+  constructor(maxMilliseconds: number = usualMilliseconds) {
+    this.#timed = new Timed(maxMilliseconds);
+  }
 
   async check(schema: unknown, params: unknown): Promise<ParamsVerdict> {
     if (typeof schema !== "object" || schema === null) return { unchecked: "It has no schema." };
@@ -71,6 +75,11 @@ class Timed {
   readonly #globals: { task?: (() => void) | undefined } = {};
   readonly #context = createContext(this.#globals);
   readonly #script = new Script("task()");
+  readonly #maxMilliseconds: number;
+
+  constructor(maxMilliseconds: number) {
+    this.#maxMilliseconds = maxMilliseconds;
+  }
 
   run<T>(task: () => T): T {
     let made: { readonly value: T } | undefined;
@@ -78,7 +87,7 @@ class Timed {
       made = { value: task() };
     };
     try {
-      this.#script.runInContext(this.#context, { timeout: maxMilliseconds });
+      this.#script.runInContext(this.#context, { timeout: this.#maxMilliseconds });
     } finally {
       this.#globals.task = undefined;
     }
@@ -100,10 +109,13 @@ async function loadCompilers(): Promise<Compilers> {
     inlineRefs: false,
     logger: false,
   };
-  return {
+  const compilers: Compilers = {
     draft2020: (schema) => new Ajv2020(options).compile(schema),
     draft07: (schema) => new Ajv(options).compile(schema),
   };
+  // What is done for the first time takes longer, and is no schema's fault.
+  compilers.draft2020({ type: "object" })({});
+  return compilers;
 }
 
 function findingOf({ instancePath, schemaPath, message = "is not as it must be", params }: ErrorObject): string {
@@ -116,6 +128,6 @@ function findingOf({ instancePath, schemaPath, message = "is not as it must be",
 
 function reasonOf(thrown: unknown): string {
   const isLate = (thrown as { code?: unknown } | undefined)?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT";
-  if (isLate) return `it takes more than ${maxMilliseconds} ms.`;
+  if (isLate) return "it takes too long.";
   return (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 200);
 }

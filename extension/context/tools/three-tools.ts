@@ -20,7 +20,7 @@ export function threeTools(
         type: "object",
         properties: {
           query: { type: "string" },
-          limit: { type: "integer", description: "Default 8" },
+          limit: { type: "integer" },
         },
         required: ["query"],
       },
@@ -31,12 +31,12 @@ export function threeTools(
     {
       name: "describe_tools",
       label: "Describe tools",
-      description: "Gives full descriptions and JSON Schemas of found tools.",
+      description: "Gives full descriptions and JSON Schemas of up to 8 found tools.",
       promptSnippet: "Show what tools take, before execute_tool",
       parameters: {
         type: "object",
         properties: {
-          ids: { type: "array", items: { type: "string" }, description: "At most 8" },
+          ids: { type: "array", items: { type: "string" } },
         },
         required: ["ids"],
       },
@@ -53,7 +53,7 @@ export function threeTools(
         type: "object",
         properties: {
           id: { type: "string" },
-          params: { type: "object", description: "By the tool's schema" },
+          params: { type: "object" },
         },
         required: ["id", "params"],
       },

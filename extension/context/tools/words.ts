@@ -40,7 +40,7 @@ const irregular = new Map(
 const doubled = /([bdfglmnprt])\1$/;
 
 /** An English word without its ending. Others stay: whole words of other languages still meet. */
-export function stemOf(word: string): string {
+function stemOf(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
   let stem = irregular.get(word) ?? word;
   if (stem.endsWith("ies") && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
