@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { call } from "../../../provider/reply.ts";
+import { answer, call } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { startPi } from "../extension/driver.ts";
 import { degradedOf, entriesOf, Model } from "./model.ts";
@@ -9,9 +9,14 @@ import { degradedOf, entriesOf, Model } from "./model.ts";
 const numbers = (from: number, to: number): string =>
   Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\n`).join("");
 
-test("what is cut is recalled byte for byte, behind a crash, a fork and the loss of the tool's own log", async () => {
+test("what is cut is recalled byte for byte, behind a crash, a compaction, a fork and the loss of the tool's own log", async () => {
   await using provider = await startProvider();
-  await using pi = await startPi({ provider, optimisation: { toolResults: { enabled: true } }, after: ["emitting"] });
+  await using pi = await startPi({
+    provider,
+    optimisation: { toolResults: { enabled: true } },
+    after: ["emitting"],
+    settings: { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } },
+  });
   const model = new Model(pi, provider);
 
   const [cut = ""] = await model.calls(call("bash", { command: "seq 1 30000" }));
@@ -43,6 +48,8 @@ test("what is cut is recalled byte for byte, behind a crash, a fork and the loss
   };
   await recallAll();
   await pi.revive();
+  provider.add(answer("A summary."));
+  await pi.rpc({ type: "compact" });
   await recallAll();
 
   // The session that is forked off knows the number, and gives the next.
@@ -131,6 +138,9 @@ test("at the limit of a session nothing is cut any more, and nothing is evicted"
   expect(equal).toContain("recall r002 …]");
   expect(degradedOf(pi)).toEqual(["toolResults: The session has no room left for the originals of what would be cut."]);
   expect(await model.recall("r001", { limit: 1 })).toMatch(/^1{99}\n/u);
+  // Another session in the same pi.
+  await pi.replaceSession();
+  expect(await model.recall("r001")).toBe("r001 is not available here.");
 });
 
 test("without the tool recall nothing is cut, and another extension's tool of that name stays", async () => {
