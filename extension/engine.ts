@@ -163,7 +163,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     watch: (frame) => observer.requests.watch(frame),
     configure: (parts, isForNext) => {
       memory.parts = parts ?? undefined;
-      return isForNext ? undefined : Promise.all([...listeners].map((listener) => listener.configured()));
+      return isForNext ? undefined : Promise.all([...listeners].flatMap((listener) => listener.configured() ?? []));
     },
     ask: (about, params, ctx) => partsDesk.ask(about, params, ctx),
     ping: (ctx): PingReply => ({ running: run.isRunning(ctx), held: handOver.held() }),

@@ -21,13 +21,10 @@ export function contradictionsIn(layer: OptimisationOptions): Mistake[] {
 }
 
 /** What all layers together say against themselves. Only parts that are on are looked at. */
-export function contradictionsOf({ toolResults, contextFiles, compaction }: OptimisationConfig): Mistake[] {
+export function contradictionsOf({ toolResults, contextFiles }: OptimisationConfig): Mistake[] {
   const policies = toolResults.enabled ? Object.entries(toolResults.tools) : [];
   const sections = contextFiles.enabled ? contextFiles.sections : [];
-  const isByUsersSettings = compaction.enabled && compaction.route === "settings";
-  const usersSettings = 'Route "settings" would change your pi settings; use "draft"';
   return [
-    ...(isByUsersSettings ? [{ place: [root, "compaction", "route"], why: usersSettings }] : []),
     ...policies.flatMap(([tool, policy]) => wrongPolicy([root, "toolResults", "tools", tool], policy)),
     ...sections.flatMap(({ label, path }, at) =>
       label === undefined && path === undefined

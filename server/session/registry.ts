@@ -129,8 +129,8 @@ export class Registry {
   }
 
   /**
-   * `admit` throws where no session may be. Throws what starting a pi can throw, `cwd_invalid`, `overloaded`, `shutting_down`. Nothing is left behind then. A
-   * session that has the id already is given as it is: the call was made before.
+   * `admit` throws where no session may be. Throws what starting a pi can throw, `cwd_invalid`, `overloaded`,
+   * `shutting_down`. Nothing is left behind then. A session that has the id already is given as it is.
    */
   async create(
     params: Params<"session/create">,

@@ -26,7 +26,7 @@ export function filePath(random: Random, ending = "ts"): string {
   return `src/${folders}/${random.pick(nouns)}-${random.pick(nouns)}-${random.integer(1, 999)}.${ending}`;
 }
 
-export function sentence(random: Random): string {
+function sentence(random: Random): string {
   const words = Array.from({ length: random.integer(6, 16) }, () =>
     random.pick(random.chance(0.6) ? others : random.chance(0.6) ? nouns : verbs),
   );

@@ -11,7 +11,7 @@ export interface PromptForm {
 }
 
 /** The entry by which a session keeps its form. */
-export const FORM_TYPE = "pi-rpcd.prompt_form";
+const FORM_TYPE = "pi-rpcd.prompt_form";
 const plain: PromptForm = { isSorted: false, sections: "xml" };
 
 /**

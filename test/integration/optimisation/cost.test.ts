@@ -165,6 +165,10 @@ test.for(seeds)(
     expect(Math.abs(usd - stats.cost)).toBeLessThan(1e-9);
     expect(told.at(-1)?.event).toMatchObject({ label: "the end", cumulativeCost: stats.cost });
 
+    // Other extensions hear of it on pi's own bus.
+    const heard = pi.log.records.filter(({ statusKey }) => statusKey === "tell:cost");
+    expect(JSON.parse(String(heard.at(-1)?.["statusText"]))).toEqual(told.at(-1)?.event);
+
     const entries = readFileSync(pi.sessionFile, "utf8")
       .split("\n")
       .filter((line) => line !== "")

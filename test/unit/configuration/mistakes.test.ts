@@ -119,10 +119,6 @@ describe("what contradicts is a mistake though each value is right", () => {
       'optimisation.skills.mode: "off" contradicts optimisation.skills.enabled, which is true.',
     ],
     [
-      { compaction: { route: "settings" } },
-      'optimisation.compaction.route: Route "settings" would change your pi settings; use "draft".',
-    ],
-    [
       { compaction: { enabled: true, route: "off" } },
       'optimisation.compaction.route: "off" contradicts optimisation.compaction.enabled, which is true.',
     ],

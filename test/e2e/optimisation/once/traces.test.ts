@@ -6,8 +6,11 @@ import { traceExtension, writeTraceProject, writeTraceSkills } from "../../../..
 import { TraceScript } from "../../../../bench/lib/traces/script.ts";
 import { billOf } from "../../../../bench/lib/traces/spending.ts";
 import type { TraceName } from "../../../../bench/lib/traces/trace.ts";
+import { ContextDaemon } from "../../../../cli/context-daemon.ts";
+import { showContext } from "../../../../cli/context-show.ts";
 import type { ScriptedName } from "../../../../provider/agent-dir.ts";
 import { type Stage, startStage } from "../../../helpers/stage.ts";
+import { memoryOutput } from "../../../unit/cli/memory-output.ts";
 
 const prices = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 
@@ -20,17 +23,26 @@ const cases: Readonly<Record<string, readonly [ScriptedName, TraceName, Readonly
   "dialogue-openai": ["scripted", "dialogue", { expired: 4, compaction: 1 }],
 };
 
-test("the auditor names every cause for which a trace's cache was lost, what was missed, and no other cause", async () => {
+test("the auditor names every cause for which a trace's cache was lost, what was missed, and no other cause; and so does `context show`", async () => {
   const script = new TraceScript();
   await using stage = await startStage({
     provider: { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
     agent: { models: Object.keys(cases).map((id) => ({ id, cost: prices })) },
   });
   writeTraceSkills(stage.agentDir.path);
-  await Promise.all(Object.keys(cases).map((id) => check(id, script, stage)));
+  const [, , longest = ""] = await Promise.all(Object.keys(cases).map((id) => check(id, script, stage)));
+  // What a person is shown of it comes from the same session.
+  const { output, stdout } = memoryOutput();
+  await showContext(new ContextDaemon(stage.stateDir, new AbortController().signal), longest, output);
+  expect(stdout()).toMatch(/^The next request has about [\d,]+ of 200,000 tokens \(\d+ %\):\n {2}\w+ +[\d,]+ +\d+ %\n/);
+  expect(stdout()).toMatch(/^ {2}cache {2}on /m);
+  expect(stdout()).toMatch(
+    /^The provider read 9\d % of all input from its cache, in 120 requests. What has broken it:$/m,
+  );
+  expect(stdout()).toMatch(/^ {2}expired +4 x +[\d,]+ tokens {2}[\d.]+ USD$/m);
 });
 
-async function check(id: string, script: TraceScript, stage: Stage): Promise<void> {
+async function check(id: string, script: TraceScript, stage: Stage): Promise<string> {
   const [provider, name, causes] = cases[id] ?? [];
   if (name === undefined || causes === undefined) throw new Error(`There is no case ${id}.`);
   const directory = join(stage.root, id);
@@ -59,4 +71,5 @@ async function check(id: string, script: TraceScript, stage: Stage): Promise<voi
   expect(bill.breaks, id).toBe(Object.values(causes).reduce((sum, times) => sum + times, 0));
   const missed = Object.values(report.causes).reduce((sum, cause) => sum + cause.missedTokens, 0);
   expect(Math.abs(missed - bill.missedTokens), id).toBeLessThanOrEqual(0.1 * bill.missedTokens);
+  return session.id;
 }

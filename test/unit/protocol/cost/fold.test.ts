@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
+import { defaultContextLimits } from "../../../../protocol/context/limits.ts";
+import { prepareContext } from "../../../../protocol/context/prepare.ts";
+import { sessionEntries } from "../../../../protocol/context/session-entries.ts";
 import { CostFold, maxCheckpoints, maxPhases } from "../../../../protocol/cost/fold.ts";
 import { COST_MARK_TYPE, type CostMark, markData } from "../../../../protocol/cost/marks.ts";
 import { reportOf } from "../../../../protocol/cost/report.ts";
+import { sessionTarget } from "../../../helpers/pi-session.ts";
 
 const rules = { budgetUsd: null, onBudget: "warn", warnAt: 0.8 } as const;
 let ids = 0;
@@ -113,12 +117,19 @@ test("the usage of a delegated session is taken once, from the tool result that 
 });
 
 test("imported history counts nothing: neither tokens, USD nor requests", () => {
-  const imported = { role: "assistant", provider: "p", model: "m", stopReason: "stop", usage: used(0) };
-  const fold = folded(
-    entry({ type: "custom", customType: "pi-rpcd.context", data: {} }),
-    entry({ type: "message", message: imported }),
-    entry({ type: "compaction", summary: "What was." }),
-  );
+  const usage = used(1_000);
+  const document = {
+    format: "pi-rpcd/context",
+    version: 1,
+    items: [
+      { role: "user", content: [{ type: "text", text: "Hello." }] },
+      { role: "assistant", content: [{ type: "text", text: "Hi." }], meta: { usage, provider: "p", model: "m" } },
+    ],
+  };
+  const prepared = prepareContext(document, { budget: null }, sessionTarget, defaultContextLimits);
+  const lines = [...sessionEntries(prepared, { id: "s", timestamp: 1_000, cwd: "/" })];
+  expect(lines.map(({ type }) => type)).toEqual(["session", "custom", "message", "message"]);
+  const fold = folded(...lines);
   expect(reportOf(fold, rules, 0)).toMatchObject({ requests: 0, byModel: {}, bySource: {}, estimated: false });
 });
 

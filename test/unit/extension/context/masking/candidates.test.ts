@@ -3,7 +3,7 @@ import { type ContextEntry, isCandidate, outputsOf } from "../../../../../extens
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
 
 const entry = (id: string, message: object): ContextEntry =>
-  ({ sourceEntry: { type: "message", id, message }, messages: [message as AgentMessage] }) as ContextEntry;
+  ({ sourceEntry: { type: "message", id, message }, messages: [message as AgentMessage] }) as unknown as ContextEntry;
 const user = (id: string): ContextEntry => entry(id, { role: "user", content: "Go on." });
 const turn = (id: string, fields: object = {}): readonly ContextEntry[] => [
   entry(`a-${id}`, {

@@ -1,0 +1,117 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { rename } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { CostFold } from "../../../../protocol/cost/fold.ts";
+import { COST_MARK_TYPE, markData } from "../../../../protocol/cost/marks.ts";
+import { FileFold } from "../../../../server/session/cost/file-fold.ts";
+
+const header = { type: "session", version: 3, id: "s", timestamp: "2026-01-01T00:00:00.000Z", cwd: "/" };
+let count = 0;
+const entry = (type: string, fields: object) => {
+  count += 1;
+  const timestamp = new Date(Date.UTC(2026, 0, 1) + count * 1_000).toISOString();
+  return { type, id: `e${count}`, parentId: count === 1 ? null : `e${count - 1}`, timestamp, ...fields };
+};
+const user = (content: string) => entry("message", { message: { role: "user", content } });
+const answer = (output: number, more: object = {}) => {
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: output / 1e6 };
+  const usage = { input: 1, output, cacheRead: 2, cacheWrite: 3, totalTokens: 0, cost };
+  return entry("message", { message: { role: "assistant", provider: "p", model: "m", content: [], usage, ...more } });
+};
+const checkpoint = (label: string) =>
+  entry("custom", { customType: COST_MARK_TYPE, data: markData({ kind: "checkpoint", label }) });
+const line = (value: unknown) => `${JSON.stringify(value)}\n`;
+
+class File implements Disposable {
+  readonly #root = mkdtempSync(join(tmpdir(), "cost-"));
+  readonly path = join(this.#root, "s.jsonl");
+
+  write(...values: readonly unknown[]): void {
+    writeFileSync(this.path, values.map(line).join(""));
+  }
+
+  append(text: string): void {
+    appendFileSync(this.path, text);
+  }
+
+  async replace(...values: readonly unknown[]): Promise<void> {
+    writeFileSync(`${this.path}.new`, values.map(line).join(""));
+    await rename(`${this.path}.new`, this.path);
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#root, { recursive: true });
+  }
+}
+
+const outputOf = async (fold: FileFold): Promise<number> => (await fold.read()).whole.total.output;
+
+test("what is added to a file is added to its costs, and lines that say nothing of costs only pass the time", async () => {
+  using file = new File();
+  const fold = new FileFold(file.path);
+  expect(await outputOf(fold)).toBe(0);
+  const cut = answer(7, { stopReason: "length" });
+  const entries = [
+    user('What does "usage" mean? '.repeat(20_000)),
+    answer(1),
+    user("And then?"),
+    cut,
+    entry("context_edit", { targetId: cut.id, replacement: null }),
+    user("Well."),
+    checkpoint("half"),
+    entry("session_info", { name: "x" }),
+  ];
+  file.write(header, ...entries);
+  expect(await outputOf(fold)).toBe(8);
+  const more = [user("More."), answer(10), checkpoint("whole")];
+  for (const one of more) {
+    file.append(line(one));
+    await fold.read();
+  }
+  const whole = new CostFold();
+  for (const one of [header, ...entries, ...more]) whole.add(one);
+  const read = await fold.read();
+  expect(read.checkpoints).toEqual(whole.checkpoints);
+  expect(read.whole.bySource()).toEqual(whole.whole.bySource());
+  expect(read.checkpoints.map(({ event }) => event.deltaTokens.output)).toEqual([8, 10]);
+});
+
+test("a line is taken when it is whole, also the last one of a file without an end, and once only", async () => {
+  using file = new File();
+  const fold = new FileFold(file.path);
+  file.write(header, answer(1));
+  const torn = JSON.stringify(answer(20));
+  file.append(torn.slice(0, 40));
+  expect(await outputOf(fold)).toBe(1);
+  file.append(torn.slice(40));
+  expect(await outputOf(fold)).toBe(21);
+  expect(await outputOf(fold)).toBe(21);
+  file.append("\n{no entry}\n\n");
+  file.append(line(answer(300)));
+  expect(await Promise.all([outputOf(fold), outputOf(fold), outputOf(fold)])).toEqual([321, 321, 321]);
+});
+
+test("a file that was written anew, cut or taken away is read anew", async () => {
+  using file = new File();
+  const fold = new FileFold(file.path);
+  file.write(header, answer(1), answer(2), answer(4));
+  expect(await outputOf(fold)).toBe(7);
+  await file.replace(header, answer(8), answer(16), answer(32), answer(64));
+  expect(await outputOf(fold)).toBe(120);
+  file.write(header, answer(5));
+  expect(await outputOf(fold)).toBe(5);
+  rmSync(file.path);
+  expect(await outputOf(fold)).toBe(0);
+  file.write(header, answer(9));
+  expect(await outputOf(fold)).toBe(9);
+});
+
+test("a caller that has gone ends its reading, and the next reads the whole", async () => {
+  using file = new File();
+  const fold = new FileFold(file.path);
+  file.write(header, answer(1));
+  await expect(fold.read(AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
+  expect(await outputOf(fold)).toBe(1);
+});
