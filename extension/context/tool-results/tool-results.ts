@@ -12,13 +12,14 @@ import { fromBlocks } from "../recall/content.ts";
 import { RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
+import { executedTool } from "../tools/executed.ts";
 import { cutText } from "./cut.ts";
 import type { Kept } from "./json-borders.ts";
 
 type ToolResults = OptimisationConfig["toolResults"];
 
 /** What the model asks for whole, and what carries state. */
-const neverCut: ReadonlySet<string> = new Set(["compress", RECALL_TOOL, SKILL_TOOL]);
+const neverCut: ReadonlySet<string> = new Set(["compress", RECALL_TOOL, SKILL_TOOL, "describe_tools"]);
 const usual = { head: 1_000, tail: 2_000, above: 12_000 } as const;
 const mebibyte = 1_048_576;
 
@@ -41,7 +42,7 @@ export function addToolResults(bench: Workbench): void {
     "cap",
     (event, ctx) => {
       const config = bench.config().toolResults;
-      if (!config.enabled || neverCut.has(event.toolName) || isNested(event)) return undefined;
+      if (!config.enabled || neverCut.has(executedTool(event)) || isNested(event)) return undefined;
       const { text, images } = fromBlocks(event.content);
       const kept = keptOf(config, event, text.length);
       if (kept === undefined) return undefined;
@@ -127,12 +128,9 @@ function cap(
 }
 
 /** What stays of this result. `undefined`: all. */
-function keptOf(
-  { tools, errorTail }: ToolResults,
-  { toolName, isError }: ToolResultEvent,
-  length: number,
-): Kept | undefined {
-  const policy = policyOf(tools, toolName);
+function keptOf({ tools, errorTail }: ToolResults, event: ToolResultEvent, length: number): Kept | undefined {
+  const { isError } = event;
+  const policy = policyOf(tools, executedTool(event));
   const { keep, head = usual.head, tail = usual.tail, above = usual.above } = policy;
   if (keep === "none" || length <= above) return undefined;
   // What went wrong stands at the end.

@@ -9,6 +9,7 @@ import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
+import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
 import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
@@ -36,7 +37,9 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(span),
+      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(
+        span,
+      ),
     );
     expect(named.filter((name) => !names.has(name))).toEqual([]);
   });
@@ -79,6 +82,7 @@ describe("the names in the documents", () => {
       ...ControlChange.enum,
       ...DialogResolution.properties.by.enum,
       ...exportNotes,
+      ...DYNAMIC_TOOLS,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
@@ -90,6 +94,7 @@ describe("the names in the documents", () => {
       ...["not_an_object", "record_too_large", "invalid_utf8", "unknown_response", "cut_off", "rpcd_entry"],
     ];
     const ofPi = [
+      "tool_search",
       // Types of its sessions' entries.
       ...["branch_summary", "context_edit", "custom_message", "model_change", "session_info", "thinking_level_change"],
       ...[

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { executedTool } from "../../../../../extension/context/tools/executed.ts";
 import { FakeBench, numbered } from "./fake-bench.ts";
 
 const three = ["search_tools", "describe_tools", "execute_tool"];
@@ -260,4 +261,12 @@ describe("on a pi that runs no tool for another", () => {
     later.start();
     expect(later.declared).toEqual(["read", "bash", ...numbered(30)]);
   });
+});
+
+test("a result of execute_tool is cut by the policy of the tool that it has run", () => {
+  expect(executedTool({ toolName: "execute_tool", details: { tool: "read" } })).toBe("read");
+  expect(executedTool({ toolName: "bash", details: { tool: "read" } })).toBe("bash");
+  for (const details of [undefined, null, 7, {}, { tool: 7 }]) {
+    expect(executedTool({ toolName: "execute_tool", details })).toBe("execute_tool");
+  }
 });
