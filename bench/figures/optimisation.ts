@@ -50,6 +50,8 @@ export const optimisation: Figure = {
       "OpenAI: nothing is charged for what the service keeps",
       "lean: cache, toolResults, masking, compaction, contextFiles and skills together",
       "sent: read, written or neither, summaries included; breaks: requests that read 1,024 tokens less than was kept",
+      "a smaller prompt postpones pi's compaction, so that a longer context is carried on: dialogue can cost more for it",
+      "dynamicTools: each tool costs a request that finds it and one that describes it before its first call",
       "what a model would decide (recalls, details asked for) is not in it",
     ];
     for (const service of Object.keys(services)) {
