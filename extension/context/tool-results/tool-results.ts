@@ -9,7 +9,7 @@ import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts
 import { isObject, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { fromBlocks } from "../recall/content.ts";
-import { RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
+import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
 import { executedTool } from "../tools/executed.ts";
@@ -105,7 +105,10 @@ function cap(
     return undefined;
   }
   const number = recall.registry.reserve(ctx.sessionManager);
-  if (number === undefined) return undefined;
+  if (number === undefined) {
+    bench.degraded("toolResults", noNumberLeft);
+    return undefined;
+  }
   const made = cutText(whole === undefined ? { text } : { text, whole }, kept, recallIdOf(number));
   if (made === undefined) return undefined;
   try {
