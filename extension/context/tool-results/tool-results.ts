@@ -82,16 +82,16 @@ function cap(
 ) {
   const { recall, memory, estimator } = bench;
   const directory = memory.parts?.spillDirectory;
-  const why = directory === undefined ? "There is no spill directory." : recall.missing();
-  if (directory === undefined || why !== undefined) {
-    bench.degraded("toolResults", why ?? "");
+  const missing = directory === undefined ? "There is no spill directory." : recall.missing();
+  if (directory === undefined || missing !== undefined) {
+    bench.degraded("toolResults", missing ?? "");
     return undefined;
   }
   const merged = event.details ?? {};
   if (!isObject(merged) || Object.hasOwn(merged, RECALL_MARK)) return undefined;
   const log = logOf(event, text);
-  const whole = log?.toString("utf8");
-  const bytes = log ?? Buffer.from(text.toWellFormed());
+  const whole = log?.whole;
+  const bytes = log?.bytes ?? Buffer.from(text.toWellFormed());
   const sum = sumOf(bytes);
   const used = recall.registry.spilledBytes(ctx.sessionManager);
   const isNew = !recall.registry.isSpilled(sum.sha256);
@@ -114,7 +114,10 @@ function cap(
   try {
     spill(directory, bytes, sum);
   } catch (thrown) {
-    bench.degraded("toolResults", `The original of a result could not be kept: ${messageOf(thrown)}`.slice(0, 1_024));
+    // The message names a file that is another each time: it would be told anew for each result.
+    const { code } = thrown as NodeJS.ErrnoException;
+    const why = code ?? messageOf(thrown).slice(0, 512);
+    bench.degraded("toolResults", `The original of a result could not be kept: ${why}`);
     return undefined;
   }
   if (isNew) recall.registry.spilled(sum.sha256, sum.bytes);
@@ -147,15 +150,26 @@ function policyOf(tools: ToolResults["tools"], name: string): ToolResultPolicy {
   return otherwise as ToolResultPolicy;
 }
 
-/** The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. */
-function logOf({ toolName, details }: ToolResultEvent, text: string): Buffer | undefined {
+/**
+ * The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. A command can
+ * print the name of any log, so it has to end with all that is shown: what it does not have would be lost.
+ */
+function logOf(
+  { toolName, details, isError }: ToolResultEvent,
+  text: string,
+): { readonly bytes: Buffer; readonly whole: string } | undefined {
   if (toolName !== "bash" && toolName !== "powershell") return undefined;
   const named = isObject(details) ? details["fullOutputPath"] : undefined;
-  const path =
-    typeof named === "string"
-      ? named
-      : /Full output: ([^\]\n]{1,4096})\]\s[^[\]]{0,128}$/u.exec(text.slice(-4_400))?.[1];
-  return path === undefined ? undefined : readLog(path);
+  const said = isError ? /Full output: ([^\]\n]{1,4096})\]\s[^[\]]{0,128}$/u.exec(text.slice(-4_400))?.[1] : undefined;
+  const path = typeof named === "string" ? named : said;
+  const noted = text.lastIndexOf("\n\n[Showing ");
+  if (path === undefined || noted <= 0) return undefined;
+  const bytes = readLog(path);
+  const whole = bytes?.toString("utf8");
+  if (bytes === undefined || whole === undefined) return undefined;
+  const shown = text.slice(0, noted);
+  // pi leaves out the last line end.
+  return whole.endsWith(shown) || whole.endsWith(`${shown}\n`) ? { bytes, whole } : undefined;
 }
 
 /** pi's tools keep a copy of what they give: it would be stored as well. */
