@@ -127,10 +127,16 @@ function cap(
     number,
     part: "toolResults",
     tool: event.toolName,
-    tokens: Math.max(0, estimator.text(text) - estimator.text(made)),
+    tokens: Math.max(0, tokensOf(estimator, text) - estimator.text(made)),
     place: { kind: "spill", ...sum },
   };
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
+}
+
+/** Of a large text by its beginning: pi would stand still for all of it. */
+function tokensOf(estimator: Workbench["estimator"], text: string): number {
+  if (text.length <= mebibyte) return estimator.text(text);
+  return Math.round((estimator.text(text.slice(0, mebibyte)) * text.length) / mebibyte);
 }
 
 /** What stays of this result. `undefined`: all. */

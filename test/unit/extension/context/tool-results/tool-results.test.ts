@@ -9,7 +9,7 @@ import { resolveOptimisation } from "../../../../../protocol/optimisation/resolv
 
 interface Cut {
   readonly content: readonly { readonly text: string }[];
-  readonly details: { readonly "pi-rpcd.recall": { readonly sha256: string } };
+  readonly details: { readonly "pi-rpcd.recall": { readonly sha256: string; readonly tokens: number } };
 }
 type Stage = (event: object, ctx: object) => Cut | undefined;
 
@@ -27,12 +27,18 @@ afterEach(() => {
 /** The part with this directory for the originals. */
 function part(spillDirectory = root) {
   const degraded: string[] = [];
+  const counted: number[] = [];
   const stages: Stage[] = [];
   const bench = {
     recall: { need: () => {}, missing: () => undefined, registry: new RecallRegistry() },
     config: () => resolveOptimisation({ toolResults: { enabled: true } }),
     memory: { parts: { spillDirectory } },
-    estimator: { text: (text: string) => text.length },
+    estimator: {
+      text: (text: string) => {
+        counted.push(text.length);
+        return text.length;
+      },
+    },
     pipeline: { use: (_hook: string, _name: string, stage: Stage) => void stages.push(stage) },
     inspect: () => {},
     degraded: (_part: string, reason: string) => void degraded.push(reason),
@@ -42,7 +48,7 @@ function part(spillDirectory = root) {
   const ctx = { sessionManager: { getSessionId: () => "s1", getEntries: () => [] } };
   const cut = (text: string, fields: object = {}): Cut | undefined =>
     stages[0]?.({ toolName: "bash", isError: false, content: [{ type: "text", text }], ...fields }, ctx);
-  return { cut, degraded };
+  return { cut, degraded, counted };
 }
 
 function originalOf(cut: Cut | undefined): string {
@@ -64,14 +70,21 @@ test.for([
 });
 
 test.for([
-  ["its details", false, () => ({ fullOutputPath: log })],
-  ["its text alone", true, () => undefined],
+  ["its details", false, (): object => ({ fullOutputPath: log })],
+  ["its text alone", true, (): undefined => undefined],
 ] as const)("the log is the original where the tool names it in %s", ([, isError, detailsOf]) => {
   const printed = `${other}${real}`;
   writeFileSync(log, printed);
   const shown = printed.slice(-15_000, -1);
   const text = `${shown}${noteOf()}${isError ? "\n\nCommand exited with code 1" : ""}`;
   expect(originalOf(part().cut(text, { isError, details: detailsOf() }))).toBe(printed);
+});
+
+test("of a large result the beginning is counted", () => {
+  const { cut, counted } = part();
+  const { tokens } = cut("0123456789abcde\n".repeat(200_000))?.details["pi-rpcd.recall"] ?? {};
+  expect(Math.max(...counted)).toBe(1_048_576);
+  expect(tokens).toBeGreaterThan(3_000_000);
 });
 
 test("a directory that cannot be written is told in the same words for each result", () => {
