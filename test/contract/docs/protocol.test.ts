@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { repairCodes } from "../../../protocol/context/document.ts";
 import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
+import { COST_CHANNEL } from "../../../protocol/cost/channel.ts";
+import { sources } from "../../../protocol/cost/tally.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { DialogResolution } from "../../../protocol/dialog.ts";
@@ -83,6 +85,8 @@ describe("the names in the documents", () => {
       ...DialogResolution.properties.by.enum,
       ...exportNotes,
       ...DYNAMIC_TOOLS,
+      ...sources,
+      COST_CHANNEL,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
