@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { repairCodes } from "../../../protocol/context/document.ts";
 import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
+import { COST_CHANNEL } from "../../../protocol/cost/channel.ts";
+import { sources } from "../../../protocol/cost/tally.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { DialogResolution } from "../../../protocol/dialog.ts";
@@ -10,7 +12,6 @@ import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
 import { DYNAMIC_TOOLS, SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
-import { CostCheckpointEvent, CostSource } from "../../../protocol/optimisation/notices.ts";
 import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
@@ -85,9 +86,9 @@ describe("the names in the documents", () => {
       ...exportNotes,
       ...DYNAMIC_TOOLS,
       SKILL_TOOL,
-      ...CostSource.enum,
-      CostCheckpointEvent.properties.type.const,
       "skills_prefetched",
+      ...sources,
+      COST_CHANNEL,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
