@@ -58,8 +58,12 @@ export function outputsOf(
       }
       if (!isOutput(message)) continue;
       const tokens = tokensOf(message);
-      const facts = { entryId: sourceEntry.id, message, ...endOf(message), newer, turns, userTurns, tokens, at };
-      if (isWhole && isWanted(facts)) found.push(calls.wanted({ ...facts, ...saidIn(message) }));
+      if (isWhole) {
+        const tool = message.role === "toolResult" ? message.toolName : "bash";
+        const isError = hasFailed(message);
+        const facts = { entryId: sourceEntry.id, message, tool, isError, newer, turns, userTurns, tokens, at };
+        if (isWanted(facts)) found.push(calls.wanted({ ...facts, ...saidIn(message) }));
+      }
       newer += tokens;
     }
   }
@@ -112,11 +116,10 @@ function isOutput(message: AgentMessage): message is OutputMessage {
   return message.role === "toolResult" || (message.role === "bashExecution" && message.excludeFromContext !== true);
 }
 
-/** Of which tool it is, and how that has ended. */
-function endOf(message: OutputMessage): Pick<Output, "tool" | "isError"> {
-  if (message.role === "toolResult") return { tool: message.toolName, isError: message.isError };
+function hasFailed(message: OutputMessage): boolean {
+  if (message.role === "toolResult") return message.isError;
   const { exitCode = 0, cancelled } = message;
-  return { tool: "bash", isError: cancelled || exitCode !== 0 };
+  return cancelled || exitCode !== 0;
 }
 
 function saidIn(message: OutputMessage): Pick<Output, "text" | "images"> {
