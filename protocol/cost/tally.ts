@@ -1,14 +1,16 @@
 import { addUsage, isNoUsage, noUsage, type Usage, withoutUsage } from "./usage.ts";
 
 /** Where tokens went. */
-export type Source =
-  | "assistant"
-  | "tool"
-  | "compaction"
-  | "branch_summary"
-  | "cache_warm"
-  | "discarded"
-  | "compaction_failed";
+export type Source = (typeof sources)[number];
+export const sources = [
+  "assistant",
+  "tool",
+  "compaction",
+  "branch_summary",
+  "cache_warm",
+  "discarded",
+  "compaction_failed",
+] as const;
 
 /** What one entry adds. */
 export interface Spending {

@@ -60,7 +60,7 @@ export const CostCheckpointDetail = Type.Object(
 export type CostCheckpointDetail = Static<typeof CostCheckpointDetail>;
 
 /** Where a request begins to differ from the one before, or why its cache was not there. */
-export const CacheCause = Type.String({
+const CacheCause = Type.String({
   maxLength: 128,
   pattern: "^(?:tool_set|tool_order|section:.+|edit:.+|compaction|branch|model|expired|service)$",
   description:

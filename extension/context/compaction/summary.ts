@@ -57,9 +57,22 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
       { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: Date.now() }] },
       { cacheRetention: "none", maxTokens, signal },
     );
-    return outcomeOf(await stream.result());
+    return outcomeOf(await unlessAborted(stream.result(), signal));
   } catch (thrown) {
     return { failed: messageOf(thrown), usage: undefined };
+  }
+}
+
+/** A provider of an extension need not heed the signal, and the run is not to wait for it. */
+async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(new Error("The summary was aborted, or took too long."));
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([result, promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -41,7 +41,7 @@ export function reportOf(message: AgentMessage): Omit<Reported, "entryId"> | und
 }
 
 /** What an entry adds to the context, as it was written. */
-export function messageOfEntry(entry: SessionEntry): AgentMessage | undefined {
+function messageOfEntry(entry: SessionEntry): AgentMessage | undefined {
   switch (entry.type) {
     case "message":
       return entry.message;

@@ -4,7 +4,7 @@ import type { Boundary, BoundaryWish } from "../../boundary.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { placeholderOf } from "../recall/placeholder.ts";
-import { RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
+import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { type ContextEntry, isCandidate, type Output, type OutputFacts, outputsOf } from "./candidates.ts";
 import { hasMaskedCommands, maskedCommand, withMaskedCommands } from "./commands.ts";
@@ -67,11 +67,15 @@ function maskAt(bench: Workbench, config: Masking, { state, ctx }: Boundary): Bo
   const decision = bench.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
   if (!decision.act) return undefined;
   const drafts = draftsOf(bench, masks, config, ctx);
+  if (drafts.length === 0) {
+    bench.degraded(part, noNumberLeft);
+    return undefined;
+  }
   const records = drafts.map(({ record }) => record);
   const cost = { tokens: decision.why === "cold" ? 0 : suffixTokens, usd: decision.costUsd };
   bench.cacheRule.changed(
     part,
-    masks.map(({ output }) => output.entryId),
+    masks.slice(0, drafts.length).map(({ output }) => output.entryId),
   );
   return {
     drafts: [

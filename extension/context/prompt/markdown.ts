@@ -90,6 +90,9 @@ export function sectionOf(pieces: readonly MarkdownPiece[], at: number): string 
 /** Where the section of the heading at this place ends. */
 export function sectionEnd(pieces: readonly MarkdownPiece[], at: number): number {
   const level = pieces[at]?.level ?? 0;
-  const next = pieces.findIndex((piece, index) => index > at && piece.kind === "heading" && piece.level <= level);
-  return next < 0 ? pieces.length : next;
+  for (let next = at + 1; next < pieces.length; next += 1) {
+    const piece = pieces[next];
+    if (piece?.kind === "heading" && piece.level <= level) return next;
+  }
+  return pieces.length;
 }

@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { repairCodes } from "../../../protocol/context/document.ts";
 import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
+import { COST_CHANNEL } from "../../../protocol/cost/channel.ts";
+import { sources } from "../../../protocol/cost/tally.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { DialogResolution } from "../../../protocol/dialog.ts";
@@ -9,7 +11,7 @@ import { type ErrorName, errorCatalogue } from "../../../protocol/errors.ts";
 import { Gap } from "../../../protocol/event.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
-import { DYNAMIC_TOOLS } from "../../../protocol/optimisation/config.ts";
+import { DYNAMIC_TOOLS, SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
@@ -83,6 +85,10 @@ describe("the names in the documents", () => {
       ...DialogResolution.properties.by.enum,
       ...exportNotes,
       ...DYNAMIC_TOOLS,
+      SKILL_TOOL,
+      "skills_prefetched",
+      ...sources,
+      COST_CHANNEL,
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
@@ -95,6 +101,7 @@ describe("the names in the documents", () => {
     ];
     const ofPi = [
       "tool_search",
+      "project_context",
       // Types of its sessions' entries.
       ...["branch_summary", "context_edit", "custom_message", "model_change", "session_info", "thinking_level_change"],
       ...[
@@ -149,7 +156,8 @@ describe("the numbers in the documents", () => {
   test.each(documents)("every quantity in the prose of %s is one of the code's", (document) => {
     const [, hours = ""] = /keepMs = (\d+) \* 60 \* 60 \* 1_000/.exec(read("server/store/idempotency.ts")) ?? [];
     const delays = retryDelaysMs.map((delay) => `${delay / 1_000} s`);
-    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`, ...delays];
+    const [, page = ""] = /maxBytes = (\d+) \* 1_024/.exec(read("extension/context/recall/tool.ts")) ?? [];
+    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`, `${page} KiB`, ...delays];
     const said = found(
       withoutGeneratedParts(read(document)),
       /\b(\d[\d.]* ?(?:[KMG]iB|ms|s|seconds|minutes|hours))\b/g,

@@ -116,6 +116,17 @@ test("a budget is told of at four fifths and at its end, once each, also when it
   ]);
 });
 
+test("open phases of one label are each told of once, whichever of them has a budget", async () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
+  for (const text of ["start x $1", "start x", "start x $1"]) await room.say(text);
+  room.spend(0.9);
+  for (const _ of [1, 2]) room.settle();
+  room.spend(1);
+  for (const _ of [1, 2, 3]) room.settle();
+  const told = room.told("cost/budgetReached") as { level: string }[];
+  expect(told.map(({ level }) => level)).toEqual(["warning", "warning", "spent", "spent"]);
+});
+
 test("a model without prices is told of where there is a budget, and refuses another", async () => {
   const room = new Room({ cost: { budgetUsd: 1 } });
   expect(room.degraded).toEqual([]);
