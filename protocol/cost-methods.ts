@@ -46,7 +46,9 @@ export const costMethods = {
     result: Type.Object(
       {
         total: CostUsage,
-        byModel: byName("By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255."),
+        byModel: byName(
+          "By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255.",
+        ),
         bySource: byName("By source; `compaction_failed` is in no sum."),
         phases: Type.Array(CostPhase, {
           maxItems: 1_000,

@@ -48,7 +48,12 @@ export class BudgetBook {
       this.#told = { usd, level };
       return;
     }
-    const phase = open.findLast((one) => one.label === label);
+    // Of two phases with one label and one sum, the outer has always spent as much as the inner: it is told of first.
+    const phase = open.find((one) => {
+      if (one.label !== label || one.budget?.usd !== usd) return false;
+      const told = this.#toldOfPhase.get(one)?.level;
+      return told !== level && told !== "spent";
+    });
     if (phase !== undefined) this.#toldOfPhase.set(phase, { usd, level });
   }
 

@@ -18,6 +18,8 @@ class Room {
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
   prices: Record<string, number> = { input: 1 };
+  /** Whether what the part writes is lost. */
+  isForgetful = false;
   #config: ReturnType<typeof resolveOptimisation>;
 
   constructor(options: OptimisationOptions, others: readonly string[] = []) {
@@ -34,7 +36,9 @@ class Room {
     } as unknown as ExtensionContext;
     this.places = fakePlaces(this.ctx);
     const pi = {
-      appendEntry: (customType: string, data: unknown) => this.add({ type: "custom", customType, data }),
+      appendEntry: (customType: string, data: unknown) => {
+        if (!this.isForgetful) this.add({ type: "custom", customType, data });
+      },
       registerCommand: (name: string, command: Command) => void this.commands.set(name, command),
       getCommands: () => others.map((name) => ({ name })),
       events: {
@@ -114,6 +118,23 @@ test("a budget is told of at four fifths and at its end, once each, also when it
     ["warning", 0.85],
     ["spent", 1.05],
   ]);
+});
+
+test("a budget is told of once though two open phases have its label", async () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
+  await room.say("start x $1");
+  await room.say("start x");
+  room.spend(2);
+  for (const _ of [1, 2, 3]) room.settle();
+  expect(room.told("cost/budgetReached")).toMatchObject([{ label: "x", level: "spent", spentUsd: 2 }]);
+});
+
+test("a budget is told of once in a life where its entry cannot be kept", () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
+  room.isForgetful = true;
+  room.spend(2);
+  for (const _ of [1, 2, 3]) room.settle();
+  expect(room.told("cost/budgetReached")).toHaveLength(1);
 });
 
 test("a model without prices is told of where there is a budget, and refuses another", async () => {
