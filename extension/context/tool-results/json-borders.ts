@@ -16,7 +16,7 @@ export interface JsonCut {
 }
 
 /** A larger text is cut as text: reading it costs more than its borders are worth. */
-const maxChars = 4 * 1_024 * 1_024;
+const maxChars = 512 * 1_024;
 const maxDepth = 4;
 
 /** `undefined`: this is no JSON, or has no borders near the places where it would be cut. */
@@ -56,14 +56,28 @@ function elementsByDepth(text: string): Depth[] {
     if (code === 0x22) index = endOfString(text, index);
     else if (code === 0x5b || code === 0x7b) {
       depth += 1;
-      if (!/^\s*[\]}]/u.test(text.slice(index + 1, index + 65))) found[depth - 1]?.starts.push(index);
-    } else if (code === 0x5d || code === 0x7d) depth -= 1;
+      if (!isClosing(text.charCodeAt(behindSpace(text, index + 1)))) found[depth - 1]?.starts.push(index);
+    } else if (isClosing(code)) depth -= 1;
     else if (code === 0x2c) {
       found[depth - 1]?.commas.push(index);
       found[depth - 1]?.starts.push(index);
     }
   }
   return found;
+}
+
+function isClosing(code: number): boolean {
+  return code === 0x5d || code === 0x7d;
+}
+
+/** Where the next character stands that is none of JSON's white space. */
+function behindSpace(text: string, from: number): number {
+  let index = from;
+  for (let code = text.charCodeAt(index); code === 0x20 || (code >= 0x09 && code <= 0x0d); ) {
+    index += 1;
+    code = text.charCodeAt(index);
+  }
+  return index;
 }
 
 function endOfString(text: string, start: number): number {

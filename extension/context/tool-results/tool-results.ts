@@ -15,6 +15,7 @@ import { readLog, spill, sumOf } from "../recall/spill.ts";
 import { executedTool } from "../tools/executed.ts";
 import { cutText } from "./cut.ts";
 import type { Kept } from "./json-borders.ts";
+import { tokensOfLong } from "./tokens-of-long.ts";
 
 type ToolResults = OptimisationConfig["toolResults"];
 
@@ -121,7 +122,7 @@ function cap(
     number,
     part: "toolResults",
     tool: event.toolName,
-    tokens: Math.max(0, estimator.text(text) - estimator.text(made)),
+    tokens: Math.max(0, tokensOfLong(text, (part) => estimator.text(part)) - estimator.text(made)),
     place: { kind: "spill", ...sum },
   };
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
