@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type AgentMessage, isObject, messageOf } from "../../pi-types.ts";
+import { unlessAborted } from "../../unless-aborted.ts";
 import { transcriptOf } from "./transcript.ts";
 
 type Model = NonNullable<ExtensionContext["model"]>;
