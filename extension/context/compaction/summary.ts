@@ -23,7 +23,7 @@ export interface SummaryRequest {
 
 /** How long a run waits for its summary. */
 const withinMs = 180_000;
-/** How much longer, for a provider to heed that nobody waits any more. */
+/** How long it waits, once that is aborted or too late, for the provider to end by itself. */
 const graceMs = 2_000;
 
 /** Characters of each tool result: the first with which the request fits into the window. */
@@ -60,7 +60,7 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
       { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: Date.now() }] },
       { cacheRetention: "none", maxTokens, signal },
     );
-    // A provider that is deaf to the signal is not waited for; one that is not says what it has cost.
+    // A provider that heeds the signal ends with what the request has cost; one of an extension need not heed it.
     return outcomeOf(await unlessAborted(stream.result(), signal, graceMs));
   } catch (thrown) {
     return { failed: messageOf(thrown), usage: undefined };

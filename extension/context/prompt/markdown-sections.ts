@@ -10,9 +10,7 @@ export function markdownSection(name: string, text: string): string | undefined 
   return `## ${name}\n${content}`;
 }
 
-// No pattern here looks beyond its line: over many lines that would take as long as their number squared.
-
-/** A line that begins with a tag, or with what may be one that ends in a later line. */
-const tag = /^[^\S\r\n]*<\/?[A-Za-z][A-Za-z0-9_-]*(?:\s|>)/m;
+/** A line that begins with a tag, closed or not. It is looked for in no more than a line: prompts can have many empty ones. */
+const tag = /^[^\S\n\r\u2028\u2029]*<\/?[A-Za-z][A-Za-z0-9_-]*[\s>]/m;
 /** A heading of the same rank or above: what stands behind it would seem to be no part of the section. */
-const heading = /^#{1,2} |^(?:=+|-+)[^\S\r\n]*$/m;
+const heading = /^#{1,2} |^(?:=+|-+)\s*$/m;

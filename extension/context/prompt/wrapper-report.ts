@@ -12,30 +12,22 @@ export interface WrapperReport {
 const unwrapped = "none";
 /** A tag that a line consists of, with or without what it wraps. */
 const tags = /^[ \t]*<(\/?)([A-Za-z][A-Za-z0-9_-]*)((?:\s[^<>]*)?)>|<(\/)([A-Za-z][A-Za-z0-9_-]*)>[ \t]*$/gm;
-const closingTags = /<\/([A-Za-z][A-Za-z0-9_-]*)>/g;
+const closing = /<\/([A-Za-z][A-Za-z0-9_-]*)>/g;
 /** Wrappers that are told apart. */
 const maxNames = 32;
-/** Tags that are looked at. What stands behind them is content. */
-const maxTags = 4_096;
-
-interface Piece {
-  readonly of: string;
-  readonly kind: "wrapper" | "content";
-  readonly tokens: number;
-}
 
 /**
- * Counts each piece of the prompt alone. An estimator counts a text as less than the sum of its parts, so each gets its
- * share of the estimate of the whole.
+ * Counts the prompt piece by piece, each as its share of the estimate of the whole: so the pieces come to that, though an
+ * estimator counts a text as less than the sum of its parts. It reads the prompt a few times, whatever stands in it.
  */
 export function wrapperReport(prompt: string, estimate: (text: string) => number): WrapperReport {
   const wrappers = new Map<string, { count: number; wrapper: number; content: number }>();
   const open: string[] = [];
-  const pieces: Piece[] = [];
-  const lastClosing = new Map(Array.from(prompt.matchAll(closingTags), ({ 1: name, index }) => [name, index]));
+  const pieces: { readonly of: { wrapper: number; content: number }; readonly as: "wrapper" | "content"; n: number }[] =
+    [];
   let at = 0;
-  const piece = (end: number, kind: Piece["kind"], name: string): void => {
-    if (end > at) pieces.push({ of: name, kind, tokens: estimate(prompt.slice(at, end)) });
+  const take = (end: number, of: { wrapper: number; content: number }, as: "wrapper" | "content"): void => {
+    if (end > at) pieces.push({ of, as, n: estimate(prompt.slice(at, end)) });
     at = end;
   };
   const of = (name: string) => {
@@ -45,30 +37,29 @@ export function wrapperReport(prompt: string, estimate: (text: string) => number
     return found;
   };
   of(unwrapped);
-  let tagCount = 0;
+  const closings = new Map(Array.from(prompt.matchAll(closing), ({ index, 1: name }) => [name, index]));
   for (const found of prompt.matchAll(tags)) {
-    tagCount += 1;
-    if (tagCount > maxTags) break;
     const name = found[2] ?? found[5] ?? unwrapped;
     const isClosing = found[1] === "/" || found[4] === "/";
-    if (isClosing ? open.at(-1) !== name : (lastClosing.get(name) ?? -1) < found.index) continue;
-    piece(found.index, "content", open.at(-1) ?? unwrapped);
-    piece(found.index + found[0].length, "wrapper", name);
+    if (isClosing ? open.at(-1) !== name : (closings.get(name) ?? -1) < found.index) continue;
+    take(found.index, of(open.at(-1) ?? unwrapped), "content");
+    const wrapper = of(name);
+    take(found.index + found[0].length, wrapper, "wrapper");
     if (isClosing) open.pop();
     else {
       open.push(name);
-      of(name).count += 1;
+      wrapper.count += 1;
     }
   }
-  piece(prompt.length, "content", open.at(-1) ?? unwrapped);
+  take(prompt.length, of(open.at(-1) ?? unwrapped), "content");
   const total = prompt === "" ? 0 : estimate(prompt);
-  const alone = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
-  let [passed, given] = [0, 0];
-  for (const { of: name, kind, tokens } of pieces) {
-    passed += tokens;
-    const upTo = passed === alone ? total : Math.round((total * passed) / alone);
-    of(name)[kind] += upTo - given;
+  const sum = pieces.reduce((all, { n }) => all + n, 0);
+  let [seen, given] = [0, 0];
+  for (const { of: wrapper, as, n } of pieces) {
+    seen += n;
+    const upTo = sum === 0 ? total : Math.round((total * seen) / sum);
+    wrapper[as] += upTo - given;
     given = upTo;
   }
-  return { wrappers, total };
+  return { wrappers, total: given };
 }

@@ -16,7 +16,7 @@ export interface JsonCut {
 }
 
 /** A larger text is cut as text: reading it costs more than its borders are worth. */
-const maxChars = 512 * 1_024;
+const maxChars = 4 * 1_024 * 1_024;
 const maxDepth = 4;
 
 /** `undefined`: this is no JSON, or has no borders near the places where it would be cut. */
@@ -56,8 +56,8 @@ function elementsByDepth(text: string): Depth[] {
     if (code === 0x22) index = endOfString(text, index);
     else if (code === 0x5b || code === 0x7b) {
       depth += 1;
-      if (!isClosing(text.charCodeAt(behindSpace(text, index + 1)))) found[depth - 1]?.starts.push(index);
-    } else if (isClosing(code)) depth -= 1;
+      if (depth <= maxDepth && !isEmptyAt(text, index + 1)) found[depth - 1]?.starts.push(index);
+    } else if (code === 0x5d || code === 0x7d) depth -= 1;
     else if (code === 0x2c) {
       found[depth - 1]?.commas.push(index);
       found[depth - 1]?.starts.push(index);
@@ -66,18 +66,16 @@ function elementsByDepth(text: string): Depth[] {
   return found;
 }
 
-function isClosing(code: number): boolean {
+/** Whether what begins here is a list or an object without elements. */
+function isEmptyAt(text: string, from: number): boolean {
+  let index = from;
+  while (index < from + 64 && isSpace(text.charCodeAt(index))) index += 1;
+  const code = text.charCodeAt(index);
   return code === 0x5d || code === 0x7d;
 }
 
-/** Where the next character stands that is none of JSON's white space. */
-function behindSpace(text: string, from: number): number {
-  let index = from;
-  for (let code = text.charCodeAt(index); code === 0x20 || (code >= 0x09 && code <= 0x0d); ) {
-    index += 1;
-    code = text.charCodeAt(index);
-  }
-  return index;
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
 function endOfString(text: string, start: number): number {
