@@ -60,7 +60,7 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
       { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: Date.now() }] },
       { cacheRetention: "none", maxTokens, signal },
     );
-    // A provider that heeds the signal ends with what the request has cost so far. One of an extension need not heed it.
+    // A provider that heeds the signal ends with what the request has cost; one of an extension need not heed it.
     return outcomeOf(await unlessAborted(stream.result(), signal, graceMs));
   } catch (thrown) {
     return { failed: messageOf(thrown), usage: undefined };

@@ -116,6 +116,14 @@ test("a budget is told of at four fifths and at its end, once each, also when it
   ]);
 });
 
+test("a budget is told of once in a life where its entry cannot be kept", () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
+  room.isForgetful = true;
+  room.spend(2);
+  for (const _ of [1, 2, 3]) room.settle();
+  expect(room.told("cost/budgetReached")).toHaveLength(1);
+});
+
 test("open phases of one label are each told of once, whichever of them has a budget", async () => {
   const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
   for (const text of ["start x $1", "start x", "start x $1"]) await room.say(text);
