@@ -156,6 +156,14 @@ test("/cost says what was spent, and begins and ends phases whose names have spa
   expect(await room.say("start deeper")).toBe("32 phases are open; end one first.");
 });
 
+test("a label's length is that of its characters, and the checkpoint before its phase cuts none apart", async () => {
+  const room = new Room({ cost: { enabled: true } });
+  room.spend(1);
+  expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("has begun.");
+  expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: `before ${"🙂".repeat(113)}` } }]);
+  expect(await room.say(`start ${"🙂".repeat(121)}`)).toContain("A label has 1 to 120 characters");
+});
+
 test("the command gives way to another extension's of its name", () => {
   expect([...new Room({ cost: { enabled: true } }, ["context"]).commands.keys()]).toEqual(["cost"]);
   for (const name of ["cost", "cost:1"]) {
