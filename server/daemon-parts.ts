@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { limits } from "./config.ts";
@@ -6,6 +7,7 @@ import { sessionRoot } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Registry } from "./session/registry.ts";
 import { Spill } from "./session/spill.ts";
+import { isAnyUnwritten } from "./session/unwritten.ts";
 import type { StateDirectory } from "./state-directory.ts";
 import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
@@ -34,10 +36,17 @@ export function spillOf(
     directory: state.spillDirectory,
     notes: state.spillNotes,
     sessionRoot: sessionRoot(env),
-    isAnyInMemory: () =>
-      sessions()
-        ?.all()
-        .some(({ stored }) => stored.ephemeral === true && stored.options.optimisation !== undefined) === true,
+    isAnyUnwritten: () => {
+      const registry = sessions();
+      return registry === undefined || isAnyUnwritten(registry);
+    },
+    sessions: () =>
+      (sessions()?.all() ?? [])
+        .filter(({ stored }) => stored.ephemeral !== true)
+        .map(({ stored: { file, options } }) => ({
+          directory: dirname(file),
+          hasParts: options.optimisation !== undefined,
+        })),
     limits: limits.spill,
     log,
   });

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/methods.ts";
@@ -11,11 +12,14 @@ import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
 import type { Roots } from "./roots.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 import type { SessionRecord } from "./session-record.ts";
+import type { Spill } from "./spill.ts";
 
 export interface PartsConfiguringOptions {
   readonly record: SessionRecord;
   /** Where the parts leave texts. */
   readonly spillDirectory: string;
+  /** Who has to know where a session lies that may refer to them. */
+  readonly spill?: Pick<Spill, "note"> | undefined;
   /** Where files must lie that a call names. */
   readonly roots?: Roots;
   /** Refuses what a session cannot go by. */
@@ -78,6 +82,8 @@ export class PartsConfiguring {
 
   async #give(child: Child): Promise<void> {
     const parts = this.#parts();
+    const { stored } = this.#options.record;
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
     if (!isChildOf(this.#core, child) || hasParts(child, parts)) return;
     try {
       await child.link.send({ kind: "configure", parts: parts ?? null });

@@ -182,6 +182,11 @@ export class Registry {
     return await modelList(data, this.#options.env);
   }
 
+  /** Whether a session is being made. */
+  get isMaking(): boolean {
+    return this.#making.size > 0;
+  }
+
   /** Looks after every session's child, as the daemon does every so often. */
   look(now?: number): Promise<void> {
     return this.children.occupancy.look(now);
@@ -318,7 +323,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      parts: { spillDirectory, roots, compaction: this.children.compaction },
+      parts: { spillDirectory, spill: this.#options.spill, roots, compaction: this.children.compaction },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,
