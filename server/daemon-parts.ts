@@ -1,9 +1,10 @@
-import { dirname } from "node:path";
+import { realpathSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { limits } from "./config.ts";
 import { StartError } from "./lib/start-error.ts";
-import { sessionRoot } from "./pi/session-file.ts";
+import { agentDirectoryOf, sessionRoot } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Registry } from "./session/registry.ts";
 import { Spill } from "./session/spill.ts";
@@ -50,6 +51,23 @@ export function spillOf(
     limits: limits.spill,
     log,
   });
+}
+
+/** Throws a StartError `config_invalid` where the daemon's own configuration directory of pi is the user's. */
+export function requireOwnAgentDirectory(directory: string, env: NodeJS.ProcessEnv): void {
+  const { PI_CODING_AGENT_DIR: _chosen, ...others } = env;
+  const theirs = [agentDirectoryOf(env), agentDirectoryOf(others)].map(whole);
+  if (!theirs.includes(whole(directory))) return;
+  const why = "is pi's own configuration directory, which the daemon never writes. Leave it out, or name another one";
+  throw new StartError("config_invalid", `agentDirectory ${JSON.stringify(directory)} ${why}.`);
+}
+
+function whole(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
 }
 
 /** The helper as this very package has it: TypeScript in a checkout, JavaScript in what is published. */

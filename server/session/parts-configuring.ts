@@ -6,7 +6,7 @@ import { checkedOptimisation } from "../../protocol/optimisation/check.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
-import type { CompactionSettings } from "./compaction-settings.ts";
+import { type CompactionSettings, requireNamedRoute } from "./compaction-settings.ts";
 import { requireFiles } from "./optimisation-layers.ts";
 import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
 import type { Roots } from "./roots.ts";
@@ -62,6 +62,7 @@ export class PartsConfiguring {
     const { options } = record.stored;
     const { merged, config, mistakes } = checkedOptimisation([options.optimisation, given], options, given);
     if (mistakes.length > 0) throw configurationRefusal(mistakes);
+    requireNamedRoute(given, merged);
     this.#options.compaction?.require(record.stored.sessionId, merged);
     this.#requireOpen();
     const before = this.#parts();
@@ -70,6 +71,7 @@ export class PartsConfiguring {
       record.optimisedBy(options.optimisation);
       throw error;
     });
+    await this.#options.compaction?.giveBack();
     const after = this.#parts();
     // What starts now may have looked at the record before.
     await this.#core.startOver();

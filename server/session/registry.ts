@@ -120,6 +120,7 @@ export class Registry {
   async recover(): Promise<void> {
     await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
     await Promise.all(this.all().map((session) => session.recover()));
+    await this.children.compaction.giveBack();
   }
 
   /** Wakes the sessions whose pushes a former daemon had accepted, as many at a time as may start. */
@@ -252,6 +253,7 @@ export class Registry {
     if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
     if (how === "delete") this.#options.spill?.wanted();
+    await this.children.compaction.giveBack();
     return exit;
   }
 
@@ -272,7 +274,7 @@ export class Registry {
 
   async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
-    this.children.compaction.require(sessionId, stored.options.optimisation);
+    using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
