@@ -216,13 +216,9 @@ export class Registry {
     ]);
   }
 
-  async #track<T>(work: Promise<T>): Promise<T> {
+  #track<T>(work: Promise<T>): Promise<T> {
     this.#underWay.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#underWay.delete(work);
-    }
+    return work.finally(() => this.#underWay.delete(work));
   }
 
   /** One id is that of one session: who wants it while it is being made gets that very one. */
@@ -357,7 +353,6 @@ export class Registry {
   }
 
   #refusal(): WireError | undefined {
-    if (this.#shuttingDown === undefined) return undefined;
-    return new WireError("shutting_down", "The daemon is about to end.");
+    return this.#shuttingDown && new WireError("shutting_down", "The daemon is about to end.");
   }
 }
