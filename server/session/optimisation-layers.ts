@@ -10,6 +10,7 @@ import type { Profile } from "../../protocol/session-options.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { filesIn, unusableFiles } from "../configuration/optimisation.ts";
 import { type FoundProject, readProjectFile } from "../configuration/project-file.ts";
+import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
 import { liesUnder, type Roots } from "./roots.ts";
 import type { Session } from "./session.ts";
 
@@ -44,9 +45,21 @@ export async function layered(
   if (given !== undefined) await requireFiles(given, roots);
   const own = checkedOptimisation([configured, profile, given], tools, given);
   if (own.mistakes.length > 0) throw configurationRefusal(own.mistakes);
+  requireNamedRoute(given, own.merged);
   if (project === undefined) return asLayered(own.merged);
   if (project.optimisation === undefined) return asLayered(own.merged, project.problem);
+  if (project.optimisation.compaction?.route === "settings") {
+    return asLayered(
+      own.merged,
+      `${project.file} has the route "settings" of compaction, which holds for all sessions.`,
+    );
+  }
   const all = checkedOptimisation([configured, project.optimisation, profile, given], tools);
+  requireNamedRoute(given, all.merged);
+  // Neither does it say what that route writes.
+  if (project.optimisation.compaction !== undefined && settingsOf(all.merged) !== undefined) {
+    return asLayered(own.merged, `${project.file} has a compaction, and the route "settings" holds for all sessions.`);
+  }
   const [mistake] = all.mistakes;
   const why = mistake === undefined ? whyUnfit(all.merged, requireFit) : inWords(mistake);
   if (why === undefined) return asLayered(all.merged);

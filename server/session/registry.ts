@@ -120,6 +120,7 @@ export class Registry {
   async recover(): Promise<void> {
     await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
     await Promise.all(this.all().map((session) => session.recover()));
+    await this.children.compaction.giveBack();
   }
 
   /** Wakes the sessions whose pushes a former daemon had accepted, as many at a time as may start. */
@@ -182,6 +183,11 @@ export class Registry {
     return await modelList(data, this.#options.env);
   }
 
+  /** Whether a session is being made. */
+  get isMaking(): boolean {
+    return this.#making.size > 0;
+  }
+
   /** Looks after every session's child, as the daemon does every so often. */
   look(now?: number): Promise<void> {
     return this.children.occupancy.look(now);
@@ -210,13 +216,9 @@ export class Registry {
     ]);
   }
 
-  async #track<T>(work: Promise<T>): Promise<T> {
+  #track<T>(work: Promise<T>): Promise<T> {
     this.#underWay.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#underWay.delete(work);
-    }
+    return work.finally(() => this.#underWay.delete(work));
   }
 
   /** One id is that of one session: who wants it while it is being made gets that very one. */
@@ -247,6 +249,7 @@ export class Registry {
     if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
     if (how === "delete") this.#options.spill?.wanted();
+    await this.children.compaction.giveBack();
     return exit;
   }
 
@@ -267,7 +270,7 @@ export class Registry {
 
   async #begin(stored: StoredSession, { how = "awake", content, signal, ownBudget }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
-    this.children.compaction.require(sessionId, stored.options.optimisation);
+    using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
@@ -318,7 +321,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      parts: { spillDirectory, roots, compaction: this.children.compaction },
+      parts: { spillDirectory, spill: this.#options.spill, roots, compaction: this.children.compaction },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,
@@ -350,7 +353,6 @@ export class Registry {
   }
 
   #refusal(): WireError | undefined {
-    if (this.#shuttingDown === undefined) return undefined;
-    return new WireError("shutting_down", "The daemon is about to end.");
+    return this.#shuttingDown && new WireError("shutting_down", "The daemon is about to end.");
   }
 }

@@ -82,6 +82,9 @@ export interface CoreOptions {
   /** Others than those of a daemon, in which runs have no time to end by themselves. */
   readonly limits?: Partial<RegistryOptions["limits"]>;
   readonly contexts?: Partial<RegistryOptions["contexts"]>;
+  readonly spill?: RegistryOptions["spill"];
+  /** pi's configuration directory that is the daemon's alone. */
+  readonly ownAgentDirectory?: boolean;
   /** What the configuration has at the start of each life. Default: none. */
   readonly roots?: () => readonly string[];
   /** What the configuration says of all sessions. Default: nothing. */
@@ -115,9 +118,15 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       helper: "unused",
       runDirectory,
       spillDirectory: join(root, "spill"),
+      ...(options.spill && { spill: options.spill }),
       env,
       sessions: new SessionStore(database),
-      configuration: { ...noConfiguration, roots, ...(optimisation && { optimisation }) },
+      configuration: {
+        ...noConfiguration,
+        roots,
+        ...(optimisation && { optimisation }),
+        ...(options.ownAgentDirectory === true && { agentDirectory: join(root, "agent") }),
+      },
       roots,
       prompts: new PromptStore(database),
       logs: new Logs(new EventStore(database, limits.storedEvents), {
