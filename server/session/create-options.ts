@@ -2,6 +2,7 @@ import { access, constants, realpath, stat } from "node:fs/promises";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
 import { layered, projectOf, shippedProfiles } from "./optimisation-layers.ts";
@@ -30,6 +31,8 @@ export interface CreateOptions {
   readonly labels?: Labels;
   /** Why the configuration file of the session's project is left out. */
   readonly projectProblem?: string;
+  /** How the call and its profile want it optimised: the tools that they name must be there. */
+  readonly policies?: OptimisationOptions;
 }
 
 /**
@@ -83,6 +86,9 @@ export async function createOptions(
   return {
     options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env, optimisation }),
     ...(projectProblem === undefined ? {} : { projectProblem }),
+    ...(options.optimisation === undefined
+      ? {}
+      : { policies: mergeOptimisation(profile.optimisation, given.optimisation) }),
     ephemeral: ephemeral === true,
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),

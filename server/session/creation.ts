@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Params } from "../../protocol/methods.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { Contexts } from "./context/contexts.ts";
@@ -28,6 +29,8 @@ export interface Beginning {
   readonly content?: Uint8Array | undefined;
   /** Who began it does not want it any more. */
   readonly signal?: AbortSignal | undefined;
+  /** What the call and its profile say of tools, all of which pi must have. */
+  readonly policies?: OptimisationOptions | undefined;
 }
 
 export interface CreatorOptions {
@@ -36,8 +39,8 @@ export interface CreatorOptions {
   readonly runDirectory: string;
   readonly created: CreatedFiles;
   readonly contexts: Contexts;
-  /** Starts the session's first pi. `content`: what its file was created with, where that has messages. `signal` ends the start. */
-  readonly begin: (stored: StoredSession, content?: Uint8Array, signal?: AbortSignal) => Promise<Session>;
+  /** Starts the session's first pi. */
+  readonly begin: (stored: StoredSession, how: Beginning) => Promise<Session>;
 }
 
 /** Makes sessions of what clients want. */
@@ -53,7 +56,10 @@ export class Creator {
     const { configuration, contexts, env, runDirectory } = this.#options;
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels, projectProblem } = await createOptions(params, configuration);
+    const { options, ephemeral, profile, labels, projectProblem, policies } = await createOptions(
+      params,
+      configuration,
+    );
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const stored = (file: string, given: WithContext | undefined): StoredSession => ({
@@ -81,11 +87,12 @@ export class Creator {
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
-        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), undefined, signal);
+        if (ephemeral)
+          return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), { signal, policies });
         const { content } = given ?? {};
         await created.begin(sessionId, sessionFilePath(request), content);
         try {
-          return await begin(stored(await createFile(request, content), given), content, signal);
+          return await begin(stored(await createFile(request, content), given), { content, signal, policies });
         } finally {
           await created.end(sessionId);
         }

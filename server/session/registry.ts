@@ -111,7 +111,7 @@ export class Registry {
       ...options,
       created: this.#created,
       contexts: this.contexts,
-      begin: (stored, content, signal) => this.#begin(stored, { content, signal }),
+      begin: (stored, how) => this.#begin(stored, how),
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -265,7 +265,7 @@ export class Registry {
     ]);
   }
 
-  async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
+  async #begin(stored: StoredSession, { how = "awake", content, signal, policies }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
     this.children.compaction.require(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
@@ -273,6 +273,7 @@ export class Registry {
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
       session.costs.requirePrices();
+      if (policies !== undefined) await session.parts.tools.require(policies);
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
