@@ -349,11 +349,7 @@ export class Session implements SessionCore {
   #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    this.#journal.say("session/updated", {
-      ...signed(this.attribution.by),
-      session,
-      ...more,
-    });
+    this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...more });
     this.#options.onChange();
   }
 }

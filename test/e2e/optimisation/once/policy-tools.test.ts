@@ -23,7 +23,7 @@ test("a policy for a tool that pi lacks is refused when the session begins, and 
   });
   expect(await stage.client.listSessions()).toEqual([]);
 
-  // Tools that are not active are pi's too, and so are those of extensions.
+  // Tools that are not active are pi's too, and recall is ours.
   const session = await create({ optimisation: { masking: { excludeTools: ["grep", "find", "ls", "recall"] } } });
   await using told = await Notifications.of(stage.stateDir, session.id);
   const configure = (tool: string) =>
