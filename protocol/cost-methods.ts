@@ -4,7 +4,12 @@ import type { MethodRow } from "./method-row.ts";
 import { CostCheckpointed, CostUsage } from "./optimisation/notices.ts";
 import { commandErrors, idempotencyKey, params } from "./params.ts";
 
-const label = Type.String({ minLength: 1, maxLength: 120, description: "At most 120 characters." });
+const label = Type.String({
+  minLength: 1,
+  maxLength: 120,
+  pattern: "\\S",
+  description: "At most 120 characters, not all of them blank.",
+});
 const budgetUsd = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 });
 const onBudget = Type.Enum(["warn", "stop"], {
   description: "`stop` refuses the next prompt; a run that is on goes on.",
@@ -46,7 +51,9 @@ export const costMethods = {
     result: Type.Object(
       {
         total: CostUsage,
-        byModel: byName("By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255."),
+        byModel: byName(
+          "By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255.",
+        ),
         bySource: byName("By source; `compaction_failed` is in no sum."),
         phases: Type.Array(CostPhase, {
           maxItems: 1_000,
@@ -90,7 +97,7 @@ export const costMethods = {
   },
   "cost/endPhase": {
     summary:
-      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label the innermost one.",
+      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label the innermost one. Turns the part `cost` on for the session, where a phase is open.",
     params: params({ sessionId: SessionId, label: Type.Optional(label), idempotencyKey }),
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,

@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type AgentMessage, isObject, messageOf } from "../../pi-types.ts";
+import { unlessAborted } from "../../unless-aborted.ts";
 import { transcriptOf } from "./transcript.ts";
 
 type Model = NonNullable<ExtensionContext["model"]>;
@@ -22,6 +23,8 @@ export interface SummaryRequest {
 
 /** How long a run waits for its summary. */
 const withinMs = 180_000;
+/** How long it waits, once that is aborted or too late, for the provider to end by itself. */
+const graceMs = 2_000;
 
 /** Characters of each tool result: the first with which the request fits into the window. */
 const resultChars = [2_000, 500, 100] as const;
@@ -63,16 +66,23 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
   }
 }
 
-/** A provider of an extension need not heed the signal, and the run is not to wait for it. */
+/**
+ * A provider that heeds the signal ends with what the request has cost so far. One of an extension need not heed it, and the
+ * run is not to wait for that.
+ */
 async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(new Error("The summary was aborted, or took too long."));
+  let timer: NodeJS.Timeout | undefined;
+  const abort = (): void => {
+    timer = setTimeout(() => reject(new Error("The summary was aborted, or took too long.")), graceMs);
+  };
   signal.addEventListener("abort", abort, { once: true });
   if (signal.aborted) abort();
   try {
     return await Promise.race([result, promise]);
   } finally {
     signal.removeEventListener("abort", abort);
+    clearTimeout(timer);
   }
 }
 

@@ -31,6 +31,9 @@ const leastDifference = 24;
 /** A service does not count so far from us: something else has changed between the two requests. */
 const beyondBelief = 5;
 
+/** Factors that move by less in a round are found. */
+const settled = 1e-6;
+
 /** Models that are remembered. */
 const maxModels = 64;
 
@@ -99,6 +102,7 @@ function solve(seen: readonly Observation[]): Counts {
   }));
   const scale = rows.reduce((sum, { counts, weight }) => sum + sizeOf(counts) ** 2 * weight, 0) / rows.length;
   for (let round = 0; round < 50; round += 1) {
+    let moved = 0;
     for (let at = 0; at < factors.length; at += 1) {
       const factor = factors[at] as number;
       let above = priorWeight * scale * (priors[at] as number);
@@ -110,8 +114,10 @@ function solve(seen: readonly Observation[]): Counts {
       }
       const better = Math.min(greatestFactor, Math.max(leastFactor, above / below));
       factors[at] = better;
+      moved = Math.max(moved, Math.abs(better - factor));
       for (const row of rows) row.missed -= (row.counts[at] as number) * (better - factor);
     }
+    if (moved < settled) break;
   }
   return factors;
 }

@@ -1,16 +1,12 @@
-import type { AgentMessage } from "../../pi-types.ts";
+import { type AgentMessage, isObject } from "../../pi-types.ts";
 
-/** What of a message a service is sent, whatever its role. */
-const sentFields = [
-  "content",
-  "summary",
-  "command",
-  "output",
-  "fullOutputPath",
-  "excludeFromContext",
-  "sections",
-  "toolsAdded",
-] as const;
+/** What a service is sent of the messages that have more than a content. */
+const sentFields: Readonly<Partial<Record<AgentMessage["role"], readonly string[]>>> = {
+  system: ["sections", "toolsAdded"],
+  compactionSummary: ["summary"],
+  branchSummary: ["summary"],
+  bashExecution: ["command", "output", "fullOutputPath", "excludeFromContext"],
+};
 
 /** Deeper values are taken for different. */
 const maxDepth = 64;
@@ -41,9 +37,24 @@ export function unpaired(
 
 function saysTheSame(a: AgentMessage, b: AgentMessage): boolean {
   if (a === b) return true;
-  if (a.role !== b.role) return false;
-  for (const name of sentFields) {
-    if (!isSame((a as unknown as Fields)[name], (b as unknown as Fields)[name], 0)) return false;
+  if (a.role !== b.role || !isSameContent((a as unknown as Fields)["content"], (b as unknown as Fields)["content"]))
+    return false;
+  const more = sentFields[a.role];
+  return (
+    more === undefined ||
+    more.every((name) => isSame((a as unknown as Fields)[name], (b as unknown as Fields)[name], 0))
+  );
+}
+
+/** Nearly all messages have texts: these are looked at first, and at nothing else of them. */
+function isSameContent(a: unknown, b: unknown): boolean {
+  if (!Array.isArray(a) || !Array.isArray(b)) return isSame(a, b, 0);
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at += 1) {
+    const [one, other]: readonly [unknown, unknown] = [a[at], b[at]];
+    if (isObject(one) && isObject(other) && one["type"] === "text" && other["type"] === "text") {
+      if (one["text"] !== other["text"]) return false;
+    } else if (!isSame(one, other, 0)) return false;
   }
   return true;
 }

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { BudgetState } from "../../../protocol/cost/budgets.ts";
-import { CostFold } from "../../../protocol/cost/fold.ts";
+import { CostFold, type Phase } from "../../../protocol/cost/fold.ts";
 import { unpricedReason } from "../../../protocol/cost/prices.ts";
+import { type PhaseRefusal, phaseToEnd, phaseTooMany } from "../../../protocol/cost/refusals.ts";
 import { reportOf } from "../../../protocol/cost/report.ts";
 import type { costMethods } from "../../../protocol/cost-methods.ts";
 import { WireError } from "../../../protocol/errors.ts";
@@ -44,11 +45,29 @@ export class SessionCosts {
     return reportOf(await this.#read(signal), this.#rules(), Date.now());
   }
 
-  /** Turns the part on for the session, if it is off, and has it write. Throws what {@link PartCalls.ask} throws. */
+  /**
+   * Turns the part on for the session, if it is off and has nothing against the order, and has it write. Throws what
+   * {@link PartCalls.ask} throws.
+   */
   async order<M extends Order>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> {
     const { parts } = this.#options;
-    if (!this.#rules().enabled) await parts.configuring.configure({ cost: { enabled: true } }, signal);
+    if (!this.#rules().enabled) {
+      await this.#refuseBefore(about, params, signal);
+      await parts.configuring.configure({ cost: { enabled: true } }, signal);
+    }
     return await parts.ask(about, params, signal);
+  }
+
+  /** What the part would refuse, while it is off: a call that is refused changes nothing. */
+  async #refuseBefore(about: Order, params: Params<Order>, signal: AbortSignal): Promise<void> {
+    const { label, budgetUsd } = params as { readonly label?: string; readonly budgetUsd?: number | null };
+    if (about === "cost/endPhase") refuse(phaseToEnd(await this.#read(signal), label));
+    if (about === "cost/startPhase") refuse(phaseTooMany(await this.#read(signal)));
+    if (typeof budgetUsd !== "number") return;
+    // Whether its model has prices is said by its pi.
+    await this.#core.awake("reading");
+    signal.throwIfAborted();
+    if (!this.#options.record.hasPrices) throw this.#unpriced();
   }
 
   /** Throws `price_unknown` where the session, or `given`, has a budget, and its pi has said that the model has no prices. */
@@ -56,8 +75,12 @@ export class SessionCosts {
     const { record } = this.#options;
     const { enabled, budgetUsd } = resolveOptimisation(given).cost;
     if (!enabled || budgetUsd === null || record.hasPrices) return;
-    const { model } = record.facts();
-    throw new WireError("price_unknown", unpricedReason(model && `${model.provider}/${model.id}`));
+    throw this.#unpriced();
+  }
+
+  #unpriced(): WireError {
+    const { model } = this.#options.record.facts();
+    return new WireError("price_unknown", unpricedReason(model && `${model.provider}/${model.id}`));
   }
 
   /** Throws `budget_exceeded` where a budget is spent that stops the session. */
@@ -102,6 +125,10 @@ export class SessionCosts {
     for (const entry of entries) fold.add(entry);
     return fold;
   }
+}
+
+function refuse(found: Phase | PhaseRefusal | undefined): void {
+  if (found !== undefined && "refused" in found) throw new WireError(found.refused, found.message);
 }
 
 function exceeded({ phase, usd, spentUsd }: BudgetState): WireError {

@@ -18,6 +18,8 @@ class Room {
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
   prices: Record<string, number> = { input: 1 };
+  /** Whether what the part writes is lost. */
+  isForgetful = false;
   #config: ReturnType<typeof resolveOptimisation>;
 
   constructor(options: OptimisationOptions, others: readonly string[] = []) {
@@ -34,7 +36,9 @@ class Room {
     } as unknown as ExtensionContext;
     this.places = fakePlaces(this.ctx);
     const pi = {
-      appendEntry: (customType: string, data: unknown) => this.add({ type: "custom", customType, data }),
+      appendEntry: (customType: string, data: unknown) => {
+        if (!this.isForgetful) this.add({ type: "custom", customType, data });
+      },
       registerCommand: (name: string, command: Command) => void this.commands.set(name, command),
       getCommands: () => others.map((name) => ({ name })),
       events: {
@@ -165,6 +169,14 @@ test("/cost says what was spent, and begins and ends phases whose names have spa
   expect(await room.say("budget none")).toBe("The session has no budget.");
   for (let at = 0; at < 32; at++) await room.say("start deep");
   expect(await room.say("start deeper")).toBe("32 phases are open; end one first.");
+});
+
+test("a label's length is that of its characters, and the checkpoint before its phase cuts none apart", async () => {
+  const room = new Room({ cost: { enabled: true } });
+  room.spend(1);
+  expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("has begun.");
+  expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: `before ${"🙂".repeat(113)}` } }]);
+  expect(await room.say(`start ${"🙂".repeat(121)}`)).toContain("A label has 1 to 120 characters");
 });
 
 test("the command gives way to another extension's of its name", () => {
