@@ -63,8 +63,8 @@ function headingOf(
     const title = (marked[2] ?? "").replace(/(?:^|[ \t])#+$/, "").trim();
     return { level: (marked[1] ?? "").length, title, isUnderlined: false };
   }
-  const [only] = above;
-  if (only === undefined || above.length > 1 || !plainStart.test(only)) return undefined;
+  const [only, ...others] = above;
+  if (only === undefined || others.length > 0 || !plainStart.test(only)) return undefined;
   if (!/^ {0,3}(?:=+|-{2,})$/.test(line)) return undefined;
   return { level: line.trim().startsWith("=") ? 1 : 2, title: only.trim(), isUnderlined: true };
 }

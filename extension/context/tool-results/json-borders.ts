@@ -16,7 +16,7 @@ export interface JsonCut {
 }
 
 /** A larger text is cut as text: reading it costs more than its borders are worth. */
-const maxChars = 512 * 1_024;
+const maxChars = 4 * 1_024 * 1_024;
 const maxDepth = 4;
 
 /** `undefined`: this is no JSON, or has no borders near the places where it would be cut. */

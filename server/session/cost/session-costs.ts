@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { BudgetState } from "../../../protocol/cost/budgets.ts";
-import { CostFold, type Phase } from "../../../protocol/cost/fold.ts";
+import { CostFold } from "../../../protocol/cost/fold.ts";
+import type { Phase } from "../../../protocol/cost/phase.ts";
 import { unpricedReason } from "../../../protocol/cost/prices.ts";
 import { type PhaseRefusal, phaseToEnd, phaseTooMany } from "../../../protocol/cost/refusals.ts";
 import { reportOf } from "../../../protocol/cost/report.ts";
