@@ -39,9 +39,9 @@ interface Schema {
 /** What a text of this pattern is: `an absolute path`. */
 export type PatternWords = Readonly<Record<string, string>>;
 
-/** `optimisation.compaction.thresholdPercent: 0.3 is below 0.5.` */
+/** `optimisation.compaction.thresholdPercent: 0.3 is below 0.5.`; what asks something ends so. */
 export function inWords({ place, why }: Mistake): string {
-  return `${placeName(place)}: ${why}.`;
+  return `${placeName(place)}: ${why}${why.endsWith("?") ? "" : "."}`;
 }
 
 /** `optimisation.contextFiles.sections[2].path`; what is no plain word stands in brackets. */

@@ -1,14 +1,17 @@
 /** Longer words are not compared: what a stranger writes may be of any length. */
 const maxLength = 64;
 
-/** Which of these words is the nearest to one that is none of them. Undefined: there are none, or it is too long. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+/**
+ * Which of these words is the nearest to one that is none of them, by at most so many changes. Undefined: there is none, or it
+ * is too long.
+ */
+export function nearest(word: string, known: readonly string[], within = Number.POSITIVE_INFINITY): string | undefined {
   if (word.length > maxLength) return undefined;
   const asked = word.toLowerCase();
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const name of known) {
     const distance = distanceOf(asked, name.toLowerCase());
-    if (best === undefined || distance < best.distance) best = { name, distance };
+    if (distance <= within && (best === undefined || distance < best.distance)) best = { name, distance };
   }
   return best?.name;
 }

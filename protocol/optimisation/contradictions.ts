@@ -57,17 +57,24 @@ export interface GivenTools {
  * at: what the whole daemon is configured with is for sessions of every kind.
  */
 export function absentTools(layer: OptimisationOptions, given: GivenTools): Mistake[] {
-  const { masking, toolResults, dynamicTools } = layer;
+  return namedTools(layer).flatMap(([place, tool]) => {
+    const why = whyAbsent(tool, given);
+    return why === undefined ? [] : [{ place, why: `the session has no tool "${tool}": ${why}` }];
+  });
+}
+
+/** The tools that a layer names, and where, without patterns and without those that our own parts bring along. */
+export function namedTools({
+  masking,
+  toolResults,
+  dynamicTools,
+}: OptimisationOptions): (readonly [place: Mistake["place"], tool: string])[] {
   const named: readonly (readonly [place: Mistake["place"], tool: string])[] = [
     ...(masking?.excludeTools ?? []).map((tool, at) => [[root, "masking", "excludeTools", at], tool] as const),
     ...Object.keys(toolResults?.tools ?? {}).map((tool) => [[root, "toolResults", "tools", tool], tool] as const),
     ...(dynamicTools?.keep ?? []).map((tool, at) => [[root, "dynamicTools", "keep", at], tool] as const),
   ];
-  return named.flatMap(([place, tool]) => {
-    if (tool.includes("*") || ours.has(tool)) return [];
-    const why = whyAbsent(tool, given);
-    return why === undefined ? [] : [{ place, why: `the session has no tool "${tool}": ${why}` }];
-  });
+  return named.filter(([, tool]) => !tool.includes("*") && !ours.has(tool));
 }
 
 /** What leaves the context could not be fetched again. */

@@ -33,6 +33,8 @@ export interface CreateOptions {
   readonly projectProblem?: string;
   /** Whether the call, or its profile, gives a budget: where it cannot be kept, the session is refused. */
   readonly ownBudget?: boolean;
+  /** How the call and its profile want it optimised: the tools that they name must be there. */
+  readonly policies?: OptimisationOptions;
 }
 
 /**
@@ -88,6 +90,9 @@ export async function createOptions(
     options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env, optimisation }),
     ...(projectProblem === undefined ? {} : { projectProblem }),
     ...(hasBudget(mergeOptimisation(profile.optimisation, given.optimisation)) && { ownBudget: true }),
+    ...(options.optimisation === undefined
+      ? {}
+      : { policies: mergeOptimisation(profile.optimisation, given.optimisation) }),
     ephemeral: ephemeral === true,
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Params } from "../../protocol/methods.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { CompactionSettings } from "./compaction-settings.ts";
@@ -31,6 +32,8 @@ export interface Beginning {
   readonly signal?: AbortSignal | undefined;
   /** Whoever begins it wants a budget: it does not begin where that cannot be kept. Default: false; of another's budget the part tells. */
   readonly ownBudget?: boolean | undefined;
+  /** What the call and its profile say of tools, all of which pi must have. */
+  readonly policies?: OptimisationOptions | undefined;
 }
 
 export interface CreatorOptions {
@@ -57,7 +60,7 @@ export class Creator {
     const { configuration, contexts, env, runDirectory } = this.#options;
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels, projectProblem, ownBudget } = await createOptions(
+    const { options, ephemeral, profile, labels, projectProblem, ownBudget, policies } = await createOptions(
       params,
       configuration,
       (optimisation) => this.#options.compaction.require(sessionId, optimisation),
@@ -89,7 +92,7 @@ export class Creator {
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
-        const how = { signal, ownBudget };
+        const how = { signal, ownBudget, policies };
         if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
         const { content } = given ?? {};
         await created.begin(sessionId, sessionFilePath(request), content);
@@ -103,4 +106,13 @@ export class Creator {
     tellProjectProblem(session, projectProblem);
     return session;
   }
+}
+
+/** Throws what keeps a session from beginning that its pi alone could tell: no prices for its budget, a tool that is not there. */
+export async function requireWanted(
+  session: Pick<Session, "costs" | "parts">,
+  { ownBudget, policies }: Pick<Beginning, "ownBudget" | "policies">,
+): Promise<void> {
+  if (ownBudget === true) session.costs.requirePrices();
+  if (policies !== undefined) await session.parts.tools.require(policies);
 }

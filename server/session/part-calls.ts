@@ -7,9 +7,10 @@ import { unlessAborted } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
 import type { Journal } from "./journal.ts";
 import { PartsConfiguring, type PartsConfiguringOptions } from "./parts-configuring.ts";
+import { PolicyTools, type PolicyToolsOptions } from "./policy-tools.ts";
 import type { SessionCore } from "./session-core.ts";
 
-export interface PartCallsOptions extends PartsConfiguringOptions {
+export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyToolsOptions, "startTimeoutMs"> {
   readonly journal: Journal;
   readonly log: Logger;
 }
@@ -22,13 +23,15 @@ export class PartCalls {
   readonly #core: SessionCore;
   readonly #options: PartCallsOptions;
   readonly configuring: PartsConfiguring;
+  readonly tools: PolicyTools;
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
     this.#options = options;
-    this.configuring = new PartsConfiguring(core, options);
+    this.tools = new PolicyTools(core, options);
+    this.configuring = new PartsConfiguring(core, { ...options, tools: this.tools });
   }
 
   /** A child has come from another session: it is told what this one's parts go by. */

@@ -9,6 +9,7 @@ import type { Child } from "../pi/child.ts";
 import { type CompactionSettings, requireNamedRoute } from "./compaction-settings.ts";
 import { requireFiles } from "./optimisation-layers.ts";
 import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
+import type { PolicyTools } from "./policy-tools.ts";
 import type { Roots } from "./roots.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 import type { SessionRecord } from "./session-record.ts";
@@ -24,6 +25,8 @@ export interface PartsConfiguringOptions {
   readonly roots?: Roots;
   /** Refuses what a session cannot go by. */
   readonly compaction?: CompactionSettings;
+  /** Refuses tools that the pi that runs does not have. */
+  readonly tools?: Pick<PolicyTools, "require">;
 }
 
 const maxWaiting = 64;
@@ -63,6 +66,7 @@ export class PartsConfiguring {
     const { merged, config, mistakes } = checkedOptimisation([options.optimisation, given], options, given);
     if (mistakes.length > 0) throw configurationRefusal(mistakes);
     requireNamedRoute(given, merged);
+    await this.#options.tools?.require(given, merged);
     this.#options.compaction?.require(record.stored.sessionId, merged);
     this.#requireOpen();
     const before = this.#parts();

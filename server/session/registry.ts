@@ -14,7 +14,7 @@ import { type ContextConfiguration, Contexts, type ContextsOptions } from "./con
 import type { ContextCaller } from "./context/read-path.ts";
 import type { SessionConfiguration } from "./create-options.ts";
 import { CreatedFiles, removeIfUnused, sumOf } from "./created-files.ts";
-import { type Beginning, Creator } from "./creation.ts";
+import { type Beginning, Creator, requireWanted } from "./creation.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import { ModelCatalogue, modelList } from "./model-catalogue.ts";
@@ -268,14 +268,14 @@ export class Registry {
     ]);
   }
 
-  async #begin(stored: StoredSession, { how = "awake", content, signal, ownBudget }: Beginning = {}): Promise<Session> {
+  async #begin(stored: StoredSession, { how = "awake", content, signal, ...wants }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
     using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
-      if (ownBudget === true) session.costs.requirePrices();
+      await requireWanted(session, wants);
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);

@@ -93,7 +93,7 @@ export class Session implements SessionCore {
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
-    this.parts = new PartCalls(this, { ...options.parts, record: this.#record, journal: this.#journal, log });
+    this.parts = new PartCalls(this, { ...options.child, ...options.parts, ...made, log });
     this.costs = new SessionCosts(this, { record: this.#record, parts: this.parts, log });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing, costs: this.costs },
@@ -106,6 +106,7 @@ export class Session implements SessionCore {
       onReady: (child) => {
         this.#provider.attach(child);
         this.dialogs.childReady();
+        this.parts.tools.look(child);
       },
       resume: (child, purpose) => this.pushing.resume(child, purpose === "prompt" ? "later" : "now"),
       leave: (end) => {
@@ -348,11 +349,7 @@ export class Session implements SessionCore {
   #publish(more: { readonly lostPrompts?: readonly LostPrompt[]; readonly restored?: true } = {}): void {
     // The frame's own seq is the cursor behind it.
     const session = { ...this.info(), cursor: this.#journal.cursor + 1 };
-    this.#journal.say("session/updated", {
-      ...signed(this.attribution.by),
-      session,
-      ...more,
-    });
+    this.#journal.say("session/updated", { ...signed(this.attribution.by), session, ...more });
     this.#options.onChange();
   }
 }

@@ -18,6 +18,8 @@ class Room {
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
   prices: Record<string, number> = { input: 1 };
+  /** Whether what the part writes is lost. */
+  isForgetful = false;
   #config: ReturnType<typeof resolveOptimisation>;
 
   constructor(options: OptimisationOptions, others: readonly string[] = []) {
@@ -34,7 +36,9 @@ class Room {
     } as unknown as ExtensionContext;
     this.places = fakePlaces(this.ctx);
     const pi = {
-      appendEntry: (customType: string, data: unknown) => this.add({ type: "custom", customType, data }),
+      appendEntry: (customType: string, data: unknown) => {
+        if (!this.isForgetful) this.add({ type: "custom", customType, data });
+      },
       registerCommand: (name: string, command: Command) => void this.commands.set(name, command),
       getCommands: () => others.map((name) => ({ name })),
       events: {

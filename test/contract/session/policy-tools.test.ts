@@ -1,0 +1,64 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { recorder, startCore } from "../../helpers/core.ts";
+
+const never = new AbortController().signal;
+const policy = { toolResults: { tools: { grepp: { keep: "none" } } } } as const;
+const words = 'optimisation.toolResults.tools.grepp: pi has no tool "grepp"; did you mean "grep"?';
+const refusal = {
+  kind: "invalid_params",
+  message: words,
+  data: {
+    findings: [
+      { path: "/optimisation/toolResults/tools/grepp", message: 'pi has no tool "grepp"; did you mean "grep"?' },
+    ],
+  },
+};
+
+test("a session whose call names a tool that its pi lacks does not come to be, and nothing is left of it", async () => {
+  await using core = await startCore();
+  core.behave("names-tools");
+  await expect(core.registry.create({ cwd: core.cwd, optimisation: policy })).rejects.toMatchObject(refusal);
+  expect(core.registry.all()).toEqual([]);
+  const agent = join(core.root, "agent");
+  const left = existsSync(agent) ? readdirSync(agent, { recursive: true, encoding: "utf8" }) : [];
+  expect(left.filter((name) => name.endsWith(".jsonl"))).toEqual([]);
+  const right = { toolResults: { tools: { grep: { keep: "none" } } } } as const;
+  expect((await core.registry.create({ cwd: core.cwd, optimisation: right })).info().state).toBe("idle");
+});
+
+test("what its project names is told as degraded, and the session begins", async () => {
+  await using core = await startCore();
+  core.behave("names-tools");
+  mkdirSync(join(core.cwd, ".pi"));
+  writeFileSync(join(core.cwd, ".pi", "pi-rpcd.jsonc"), JSON.stringify({ optimisation: policy }));
+  const optimisation = { masking: { excludeTools: ["bash"] } };
+  const session = await core.registry.create({ cwd: core.cwd, approve: true, optimisation });
+  const heard = recorder();
+  session.subscribe(heard, { after: 0 });
+  const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
+  expect(params).toMatchObject({ part: "toolResults", reason: words });
+});
+
+test("configuring refuses it while pi runs; what a session that sleeps is given is told when its next pi is there", async () => {
+  await using core = await startCore();
+  core.behave("names-tools");
+  const session = await core.registry.create({ cwd: core.cwd });
+  await expect(session.parts.configuring.configure(policy, never)).rejects.toMatchObject(refusal);
+  expect(session.stored.options).not.toHaveProperty("optimisation");
+  await session.upkeep.hibernate(false);
+  expect((await session.parts.configuring.configure(policy, never)).from).toBe("nextPi");
+  expect(session.stored.options.optimisation).toEqual(policy);
+  const heard = recorder();
+  session.subscribe(heard);
+  await session.awake();
+  const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
+  expect(params).toMatchObject({ part: "toolResults", reason: words });
+});
+
+test("a pi that does not name its tools has nothing held against it", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd, optimisation: policy });
+  expect(session.info().state).toBe("idle");
+});

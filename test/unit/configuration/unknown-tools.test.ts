@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { inWords } from "../../../protocol/configuration/mistakes.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { toolsOfPolicies, unknownTools } from "../../../protocol/optimisation/unknown-tools.ts";
+
+const known = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+const wordsOf = (layer: OptimisationOptions, merged = layer) =>
+  unknownTools(toolsOfPolicies(layer, merged), known).map(inWords);
+const keepNone = { keep: "none" } as const;
+
+test("a tool that pi does not have is named with its key, and with the one that may be meant", () => {
+  expect(wordsOf({ toolResults: { tools: { grepp: keepNone, read: keepNone, fetch_page: keepNone } } })).toEqual([
+    'optimisation.toolResults.tools.grepp: pi has no tool "grepp"; did you mean "grep"?',
+    'optimisation.toolResults.tools.fetch_page: pi has no tool "fetch_page".',
+  ]);
+  const lists = { masking: { excludeTools: ["bash", "Bash"] }, dynamicTools: { keep: ["red"] } };
+  expect(wordsOf(lists)).toEqual([
+    'optimisation.masking.excludeTools[1]: pi has no tool "Bash"; did you mean "bash"?',
+    'optimisation.dynamicTools.keep[0]: pi has no tool "red"; did you mean "read"?',
+  ]);
+});
+
+test("patterns, tools of our own and those of MCP servers are not looked for, nor what a part has that is off", () => {
+  const tools = { "*": keepNone, "gre*p": keepNone, recall: keepNone, mcp__docs__search: keepNone };
+  expect(wordsOf({ toolResults: { tools } })).toEqual([]);
+  const keep = ["compress", "get_skill_detail", "search_tools", "describe_tools", "execute_tool"];
+  expect(wordsOf({ dynamicTools: { keep } })).toEqual([]);
+  const off = { masking: { enabled: false, excludeTools: ["grepp"] } };
+  expect(wordsOf(off)).toEqual([]);
+  expect(wordsOf({ masking: { excludeTools: ["grepp"] } }, off)).toEqual([]);
+  expect(wordsOf({ masking: { excludeTools: ["grepp"] } })).toHaveLength(1);
+});
+
+test("at most 16 are told of", () => {
+  const excludeTools = Array.from({ length: 200 }, (_, at) => `none_${at}`);
+  expect(wordsOf({ masking: { excludeTools } })).toHaveLength(16);
+});
