@@ -102,7 +102,7 @@ function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
     ];
   }
   const rows = on.map(([name, { state, savedTokens, savedUsd, spentTokens, spentUsd, reason }]) => [
-    ...["", name, state],
+    ...["", oneLine(name), state],
     `saved ${count(savedTokens)} tokens${usd(savedUsd)}`,
     `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${usd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
   ]);

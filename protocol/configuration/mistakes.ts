@@ -151,7 +151,9 @@ function lookAtNumber(schema: Schema, value: number, say: (why: string) => void)
 
 function lookAtText(schema: Schema, value: string, say: (why: string) => void, words: PatternWords): void {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
-  const length = value.length > maxLength ? [...value].length : value.length;
+  // A character has two units at most: of a text that is long all the same nobody counts them.
+  const isCounted = value.length > maxLength && value.length <= 2 * maxLength;
+  const length = isCounted ? [...value].length : value.length;
   if (length > maxLength) say(`${length} characters are more than ${maxLength}`);
   else if (length < minLength) say("it is empty");
   else if (pattern !== undefined && !new RegExp(pattern, "u").test(value))

@@ -67,6 +67,13 @@ describe("what is wrong with a configuration is told in the words of its keys", 
     );
   });
 
+  test("the characters of a text that is long all the same are not counted", () => {
+    const heading = "🙂".repeat(100_000);
+    expect(wordsOf({ contextFiles: { sections: [{ heading }] } })[0]).toMatch(
+      /: 200000 characters are more than \d+\.$/,
+    );
+  });
+
   test("a hostile one costs little and is shown only so far", () => {
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key${at}`, {}]));
     expect(wordsOf(many)).toHaveLength(32);
