@@ -27,8 +27,8 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "context/inspect": "read",
   "context/export": "read",
   "optimisation/inspect": "read",
-  // The same again changes nothing.
-  "optimisation/configure": "read",
+  // Another client may have configured the session since.
+  "optimisation/configure": "never",
   "cache/report": "read",
   "cost/report": "read",
   "cost/checkpoint": "idempotency_key",

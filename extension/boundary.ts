@@ -2,6 +2,11 @@ import type { BoundaryState, ExtensionContext, SessionBoundaryDraft } from "@ear
 import { BranchView } from "./branch-view.ts";
 import { isObject } from "./pi-types.ts";
 import type { Fault } from "./request-pipeline.ts";
+import { unlessAborted } from "./unless-aborted.ts";
+
+/** A contributor's promise is waited for so long, and so long behind that or the run's abort. Its own bounds are lower. */
+const withinMs = 200_000;
+const graceMs = 5_000;
 
 /** What a part of the helper wants to have written at a boundary. */
 export interface BoundaryWish {
@@ -110,7 +115,9 @@ export class BoundaryWriter {
         const wish = contributor(boundary);
         if (wish instanceof Promise) {
           const rest = contributors.slice(at + 1);
-          return wish.catch(failed).then((given) => this.#ask(rest, withWish(wishes, given, edits), boundary));
+          return bounded(wish, boundary)
+            .catch(failed)
+            .then((given) => this.#ask(rest, withWish(wishes, given, edits), boundary));
         }
         wishes = withWish(wishes, wish, edits);
       } catch (thrown) {
@@ -154,6 +161,11 @@ export class BoundaryWriter {
     const compaction = earlier.find((other) => other.type === "compaction");
     return !branch.isEdited(targetId) && branch.isKept(targetId, compaction) && !this.#isUnanswered(targetId);
   }
+}
+
+function bounded<T>(promise: Promise<T>, { ctx }: Boundary): Promise<T> {
+  const late = AbortSignal.timeout(withinMs);
+  return unlessAborted(promise, ctx.signal === undefined ? late : AbortSignal.any([ctx.signal, late]), graceMs);
 }
 
 function withWish({ drafts, goesOn }: Wishes, wish: BoundaryWish | undefined, edits: EditKind | undefined): Wishes {

@@ -62,6 +62,8 @@ export interface Memory {
   parts: PartsConfig | undefined;
   /** What is known of the session's requests and of the provider's cache. */
   audit: AuditMemory | undefined;
+  /** Tools of a session that this pi has made inactive, of which a reload knows nothing. */
+  takenTools: { readonly sessionId: string; readonly names: ReadonlySet<string> } | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -81,6 +83,7 @@ export function emptyMemory(): Memory {
     isOnlyAsked: false,
     parts: undefined,
     audit: undefined,
+    takenTools: undefined,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

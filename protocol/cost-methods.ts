@@ -4,7 +4,12 @@ import type { MethodRow } from "./method-row.ts";
 import { CostCheckpointed, CostUsage } from "./optimisation/notices.ts";
 import { commandErrors, idempotencyKey, params } from "./params.ts";
 
-const label = Type.String({ minLength: 1, maxLength: 120, description: "At most 120 characters." });
+const label = Type.String({
+  minLength: 1,
+  maxLength: 120,
+  pattern: "\\S",
+  description: "At most 120 characters, not all of them blank.",
+});
 const budgetUsd = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 });
 const onBudget = Type.Enum(["warn", "stop"], {
   description: "`stop` refuses the next prompt; a run that is on goes on.",
@@ -46,7 +51,9 @@ export const costMethods = {
     result: Type.Object(
       {
         total: CostUsage,
-        byModel: byName("By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255."),
+        byModel: byName(
+          "By `provider/id`; `unknown` are tools and summaries, `other` all models behind the first 255.",
+        ),
         bySource: byName("By source; `compaction_failed` is in no sum."),
         phases: Type.Array(CostPhase, {
           maxItems: 1_000,
@@ -71,7 +78,7 @@ export const costMethods = {
     result: CostCheckpointed,
     ...changes,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/cost/checkpoints" },
-    errors: [...commandErrors, "conflict"],
+    errors: [...commandErrors, "conflict", "outcome_unknown"],
   },
   "cost/startPhase": {
     summary:
@@ -86,16 +93,16 @@ export const costMethods = {
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/cost/phases" },
-    errors: [...commandErrors, "conflict", "price_unknown"],
+    errors: [...commandErrors, "conflict", "outcome_unknown", "price_unknown"],
   },
   "cost/endPhase": {
     summary:
-      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label the innermost one.",
+      "Ends the innermost open phase of this label, and those inside it, with a checkpoint of its label. Without a label the innermost one. Turns the part `cost` on for the session, where a phase is open.",
     params: params({ sessionId: SessionId, label: Type.Optional(label), idempotencyKey }),
     result: Type.Object({ phase: CostPhase }, { additionalProperties: false }),
     ...changes,
     http: { verb: "DELETE", path: "/v1/sessions/{sessionId}/cost/phases" },
-    errors: [...commandErrors, "conflict", "phase_not_open"],
+    errors: [...commandErrors, "conflict", "outcome_unknown", "phase_not_open"],
   },
   "cost/setBudget": {
     summary:
@@ -109,6 +116,6 @@ export const costMethods = {
     result: Type.Object({ budget: Type.Union([Type.Null(), Budget]) }, { additionalProperties: false }),
     ...changes,
     http: { verb: "PUT", path: "/v1/sessions/{sessionId}/cost/budget" },
-    errors: [...commandErrors, "conflict", "price_unknown"],
+    errors: [...commandErrors, "conflict", "outcome_unknown", "price_unknown"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

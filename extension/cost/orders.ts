@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Checkpoint } from "../../protocol/cost/fold.ts";
-import { isLabel, MAX_OPEN_PHASES, type OnBudget } from "../../protocol/cost/marks.ts";
+import { isLabel, type OnBudget } from "../../protocol/cost/marks.ts";
+import { phaseToEnd, phaseTooMany } from "../../protocol/cost/refusals.ts";
 import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "../../protocol/cost/report.ts";
 import { isFields } from "../../protocol/cost/usage.ts";
 import type { Workbench } from "../context/optimisation/workbench.ts";
@@ -26,10 +27,8 @@ export class CostOrders {
   startPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
     const label = labelOf(params);
     const { budgetUsd, rule } = budgetOf(params);
-    const { openPhases } = this.#desk.look(ctx);
-    if (openPhases.length >= MAX_OPEN_PHASES) {
-      throw new AskRefused("invalid_params", `${MAX_OPEN_PHASES} phases are open; end one first.`);
-    }
+    const tooMany = phaseTooMany(this.#desk.look(ctx));
+    if (tooMany !== undefined) throw new AskRefused(tooMany.refused, tooMany.message);
     if (budgetUsd !== undefined) requirePrices(ctx);
     const budget = budgetUsd === undefined ? undefined : { usd: budgetUsd, ...rule };
     this.#desk.mark({ kind: "phaseStart", label, ...(budget === undefined ? {} : { budget }) }, ctx);
@@ -39,14 +38,8 @@ export class CostOrders {
 
   endPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
     const wanted = isFields(params) && params["label"] !== undefined ? labelOf(params) : undefined;
-    const { openPhases } = this.#desk.look(ctx);
-    const phase = wanted === undefined ? openPhases.at(-1) : openPhases.findLast(({ label }) => label === wanted);
-    if (phase === undefined) {
-      throw new AskRefused(
-        "phase_not_open",
-        wanted === undefined ? "No phase is open." : `No phase "${wanted}" is open.`,
-      );
-    }
+    const phase = phaseToEnd(this.#desk.look(ctx), wanted);
+    if ("refused" in phase) throw new AskRefused(phase.refused, phase.message);
     this.#desk.mark({ kind: "phaseEnd", label: phase.label }, ctx);
     return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
   }

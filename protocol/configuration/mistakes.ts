@@ -151,10 +151,11 @@ function lookAtNumber(schema: Schema, value: number, say: (why: string) => void)
 
 function lookAtText(schema: Schema, value: string, say: (why: string) => void, words: PatternWords): void {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
-  // A character has two units at most: of a text that is long all the same nobody counts them.
-  const isCounted = value.length > maxLength && value.length <= 2 * maxLength;
-  const length = isCounted ? [...value].length : value.length;
-  if (length > maxLength) say(`${length} characters are more than ${maxLength}`);
+  // A character has at most two halves. What is longer than that is not counted: a stranger's text may be of any length.
+  const isFarTooLong = value.length > 2 * maxLength;
+  const length = value.length > maxLength && !isFarTooLong ? [...value].length : value.length;
+  if (isFarTooLong) say(`a text of ${length} units is longer than ${maxLength} characters`);
+  else if (length > maxLength) say(`${length} characters are more than ${maxLength}`);
   else if (length < minLength) say("it is empty");
   else if (pattern !== undefined && !new RegExp(pattern, "u").test(value))
     say(`${shown(value)} is not ${words[pattern] ?? "as it must be"}`);

@@ -48,7 +48,10 @@ export class BudgetBook {
       this.#told = { usd, level };
       return;
     }
-    const phase = open.findLast((one) => one.label === label);
+    // Phases of one label can lie in each other. The outer one has spent as much at least, and is told of first.
+    const phase = open.find(
+      (one) => one.label === label && one.budget?.usd === usd && isNews(this.#toldOfPhase.get(one), level),
+    );
     if (phase !== undefined) this.#toldOfPhase.set(phase, { usd, level });
   }
 
@@ -69,6 +72,10 @@ export class BudgetBook {
     if (usd === null) return undefined;
     return { usd, ...(this.#said?.onBudget === undefined ? {} : { onBudget: this.#said.onBudget }) };
   }
+}
+
+function isNews(told: Told | undefined, level: BudgetLevel): boolean {
+  return told === undefined || (told.level === "warning" && level === "spent");
 }
 
 function stateOf(

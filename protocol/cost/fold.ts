@@ -131,7 +131,7 @@ export class CostFold {
   #start({ label, budget }: Extract<CostMark, { kind: "phaseStart" }>): Checkpoint | undefined {
     if (this.#open.length >= MAX_OPEN_PHASES) return undefined;
     // What came before it is no part of it.
-    const before = this.#delta.isEmpty ? undefined : this.#checkpoint(`before ${label}`.slice(0, MAX_LABEL_CHARS));
+    const before = this.#delta.isEmpty ? undefined : this.#checkpoint(startOf(`before ${label}`));
     const path = [...this.#open.map((phase) => phase.label), label];
     const phase = new Phase({ label, path, startedAt: this.#now, budget });
     this.#open = [...this.#open, phase];
@@ -203,4 +203,9 @@ export class CostFold {
     if (at > this.#now) this.#now = at;
     this.#checkpointAt ??= Number.isNaN(at) ? undefined : at;
   }
+}
+
+/** Of a label, as much as one may have; no character is cut apart. */
+function startOf(label: string): string {
+  return [...label].slice(0, MAX_LABEL_CHARS).join("");
 }

@@ -3,7 +3,7 @@ import { isFields, readUsage, type Usage } from "./usage.ts";
 /** `customType` of the entries by which a session's file knows its phases, checkpoints and budgets. */
 export const COST_MARK_TYPE = "pi-rpcd.cost";
 
-/** Characters of a label. */
+/** Characters of a label, each of one code point. */
 export const MAX_LABEL_CHARS = 120;
 /** Phases inside one another. */
 export const MAX_OPEN_PHASES = 32;
@@ -71,7 +71,8 @@ const readers: Readonly<Record<CostMark["kind"], (data: Fields) => CostMark | un
 
 /** Whether something can be the label of a phase or checkpoint. */
 export function isLabel(value: unknown): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= MAX_LABEL_CHARS && value.trim() !== "";
+  if (typeof value !== "string" || value.length > 2 * MAX_LABEL_CHARS || value.trim() === "") return false;
+  return value.length <= MAX_LABEL_CHARS || [...value].length <= MAX_LABEL_CHARS;
 }
 
 function isUsd(value: unknown): value is number {

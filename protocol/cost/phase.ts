@@ -14,16 +14,17 @@ export interface PhaseStart {
 export class Phase {
   readonly label: string;
   readonly path: readonly string[];
+  /** Unix milliseconds. */
+  readonly startedAt: number;
   readonly budget: MarkedBudget | undefined;
   readonly tally = new Tally();
-  readonly #startedAt: number;
   #endedAt: number | undefined;
 
   constructor({ label, path, startedAt, budget }: PhaseStart) {
     this.label = label;
     this.path = path;
     this.budget = budget;
-    this.#startedAt = startedAt;
+    this.startedAt = startedAt;
   }
 
   get isOpen(): boolean {
@@ -35,6 +36,6 @@ export class Phase {
   }
 
   wallMs(now: number): number {
-    return Math.max(0, (this.#endedAt ?? now) - this.#startedAt);
+    return Math.max(0, (this.#endedAt ?? now) - this.startedAt);
   }
 }

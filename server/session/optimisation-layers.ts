@@ -40,6 +40,7 @@ export async function layered(
   { configured, project, profile, given }: OptimisationLayers,
   tools: GivenTools,
   roots: Roots,
+  requireFit: RequireFit = () => {},
 ): Promise<Layered> {
   if (given !== undefined) await requireFiles(given, roots);
   const own = checkedOptimisation([configured, profile, given], tools, given);
@@ -60,8 +61,22 @@ export async function layered(
     return asLayered(own.merged, `${project.file} has a compaction, and the route "settings" holds for all sessions.`);
   }
   const [mistake] = all.mistakes;
-  if (mistake === undefined) return asLayered(all.merged);
-  return asLayered(own.merged, `${project.file} does not go with what else is configured: ${inWords(mistake)}`);
+  const why = mistake === undefined ? whyUnfit(all.merged, requireFit) : inWords(mistake);
+  if (why === undefined) return asLayered(all.merged);
+  return asLayered(own.merged, `${project.file} does not go with what else is configured: ${why}`);
+}
+
+/** Throws where the daemon cannot have a session that goes by this. */
+export type RequireFit = (optimisation: OptimisationOptions) => void;
+
+function whyUnfit(optimisation: OptimisationOptions, requireFit: RequireFit): string | undefined {
+  try {
+    requireFit(optimisation);
+    return undefined;
+  } catch (error) {
+    if (error instanceof WireError) return error.message;
+    throw error;
+  }
 }
 
 function asLayered(merged: OptimisationOptions, projectProblem?: string): Layered {
@@ -93,8 +108,9 @@ export async function openedOptimisation(
   cwd: string,
   isTrusted: boolean,
   configured: OptimisationOptions | undefined,
+  requireFit?: RequireFit,
 ): Promise<Layered> {
-  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined);
+  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined, requireFit);
 }
 
 /** Tells the session's subscribers that its project's layer is left out. */

@@ -81,12 +81,12 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
-    this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
+    this.files = new SessionFiles({ ...options, house: this.#house(), compaction: this.children.compaction });
     const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
@@ -109,9 +109,9 @@ export class Registry {
     });
     this.#creator = new Creator({
       ...options,
-      created: this.#created,
-      contexts: this.contexts,
-      begin: (stored, content, signal) => this.#begin(stored, { content, signal }),
+      ...{ created: this.#created, contexts: this.contexts },
+      begin: (stored, how) => this.#begin(stored, how),
+      compaction: this.children.compaction,
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -268,14 +268,14 @@ export class Registry {
     ]);
   }
 
-  async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
+  async #begin(stored: StoredSession, { how = "awake", content, signal, ownBudget }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
     using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
-      session.costs.requirePrices();
+      if (ownBudget === true) session.costs.requirePrices();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { defaultContextLimits } from "../../protocol/context/limits.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { lifeLimits, limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
@@ -86,10 +87,12 @@ export interface CoreOptions {
   readonly ownAgentDirectory?: boolean;
   /** What the configuration has at the start of each life. Default: none. */
   readonly roots?: () => readonly string[];
+  /** What the configuration says of all sessions. Default: nothing. */
+  readonly optimisation?: OptimisationOptions;
 }
 
 export async function startCore(options: CoreOptions = {}): Promise<Core> {
-  const { connect } = options;
+  const { connect, optimisation } = options;
   const root = mkdtempSync(join(tmpdir(), "core-"));
   const cwd = join(root, "cwd");
   const runDirectory = join(root, "run");
@@ -121,6 +124,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       configuration: {
         ...noConfiguration,
         roots,
+        ...(optimisation && { optimisation }),
         ...(options.ownAgentDirectory === true && { agentDirectory: join(root, "agent") }),
       },
       roots,

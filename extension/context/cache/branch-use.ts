@@ -18,6 +18,11 @@ export interface AnswerUse {
 export interface BranchUse {
   /** The newest answer that reported its usage. */
   readonly last: AnswerUse | undefined;
+  /**
+   * `provider/model` of the newest answer, whether it reported its usage or not: the one that it names, and the one that was
+   * asked, for extensions name another in it. Empty: there is no answer.
+   */
+  readonly models: readonly string[];
   /** When its cache was used last, by it or by a request that only kept it warm. Milliseconds since the epoch. */
   readonly usedAt: number;
   /** Behind it the transcript was compacted, or another branch was the session's. */
@@ -33,6 +38,8 @@ const expectedAtFirst = 10;
 /** Reads it from the session itself, from the leaf towards the root. */
 export function branchUse(session: Session): BranchUse {
   let last: BranchUse["last"];
+  let newest: SessionEntry | undefined;
+  let askedOf: string | undefined;
   let usedAt = 0;
   let isBroken = false;
   /** The newest first. */
@@ -40,17 +47,20 @@ export function branchUse(session: Session): BranchUse {
   let entry = session.getLeafEntry();
   for (let seen = 0; entry !== undefined && seen < maxEntries; seen += 1) {
     const answer = answerIn(entry);
-    if (last === undefined) {
+    const isOne = answer !== undefined || isSilent(entry);
+    if (newest === undefined) {
       isBroken ||= entry.type === "compaction" || entry.type === "branch_summary";
-      usedAt = Math.max(usedAt, warmedAt(entry), answer === undefined ? 0 : timeOf(entry));
-      last = answer;
-    }
-    const step = stepOf(entry, answer !== undefined);
+      usedAt = Math.max(usedAt, warmedAt(entry), isOne ? timeOf(entry) : 0);
+      if (isOne) newest = entry;
+    } else if (entry.type === "model_change") askedOf ??= `${entry.provider}/${entry.modelId}`;
+    last ??= answer;
+    const step = stepOf(entry, isOne);
     if (step !== undefined) steps.push(step);
     entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
   }
-  isBroken ||= last !== undefined && newestAnswer(session.getEntries()) !== last.entryId;
-  return { last, usedAt, isBroken, requestsPerPrompt: perPrompt(steps.reverse()) };
+  isBroken ||= newest !== undefined && newestAnswer(session.getEntries()) !== newest.id;
+  const models = newest === undefined ? [] : [modelIn(newest), askedOf].filter((model) => model !== undefined);
+  return { last, models, usedAt, isBroken, requestsPerPrompt: perPrompt(steps.reverse()) };
 }
 
 /** `call`: an answer behind which the run goes on. `end`: one behind which it does not. `failure`: no answer. */
@@ -95,6 +105,17 @@ function answerIn(entry: SessionEntry): AnswerUse | undefined {
   return inputTokens > 0 ? { entryId: entry.id, provider, model, inputTokens, cachedTokens } : undefined;
 }
 
+/** An answer whose service has said nothing of its usage. */
+function isSilent(entry: SessionEntry): boolean {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return false;
+  return entry.message.stopReason !== "error" && entry.message.stopReason !== "aborted";
+}
+
+function modelIn(entry: SessionEntry): string | undefined {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return undefined;
+  return `${entry.message.provider}/${entry.message.model}`;
+}
+
 function countOf(value: unknown): number {
   return typeof value === "number" && value > 0 ? value : 0;
 }
@@ -110,5 +131,5 @@ function warmedAt(entry: SessionEntry): number {
 }
 
 function newestAnswer(entries: readonly SessionEntry[]): string | undefined {
-  return entries.findLast((entry) => answerIn(entry) !== undefined)?.id;
+  return entries.findLast((entry) => answerIn(entry) !== undefined || isSilent(entry))?.id;
 }

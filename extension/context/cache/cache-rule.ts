@@ -117,8 +117,8 @@ export function createCacheRule(places: Pick<Places, "memory">): CacheRule {
   };
 }
 
-function isColdFor({ last, usedAt, isBroken }: BranchUse, { model }: ExtensionContext): boolean {
-  if (last === undefined || isBroken) return true;
-  if (model !== undefined && (model.id !== last.model || model.provider !== last.provider)) return true;
+function isColdFor({ models, usedAt, isBroken }: BranchUse, { model }: ExtensionContext): boolean {
+  if (models.length === 0 || isBroken) return true;
+  if (model !== undefined && !models.includes(`${model.provider}/${model.id}`)) return true;
   return Date.now() - usedAt > cacheLifetimeMs(model);
 }

@@ -1,4 +1,3 @@
-import { closeSync, openSync, readSync } from "node:fs";
 import type {
   ExtensionContext,
   SessionBeforeCompactEvent,
@@ -12,6 +11,7 @@ import { type AgentMessage, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { type Cut, cutOf } from "./cut.ts";
 import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
+import { promptIn } from "./prompt-file.ts";
 import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
 
 const part = "compaction";
@@ -23,7 +23,6 @@ const leastSummary = 256;
 const aroundSummary = 48;
 /** Above this share of the window pi's own compaction is never held back. */
 const fullShare = 0.95;
-const maxPromptBytes = 64 * 1_024;
 
 /** Compacts between two turns, when the context is above a share of the model's window. */
 export function addCompaction(bench: Workbench): void {
@@ -198,15 +197,7 @@ class Compaction {
     const { prompt } = this.#bench.config().compaction;
     if (prompt === null) return undefined;
     try {
-      const file = openSync(prompt, "r");
-      try {
-        const bytes = Buffer.alloc(maxPromptBytes);
-        const text = bytes.toString("utf8", 0, readSync(file, bytes, 0, maxPromptBytes, 0)).trim();
-        if (text !== "") return text;
-        throw new Error(`${prompt} is empty.`);
-      } finally {
-        closeSync(file);
-      }
+      return promptIn(prompt);
     } catch (thrown) {
       this.#bench.degraded(
         part,

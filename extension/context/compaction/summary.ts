@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { type AgentMessage, isObject, messageOf } from "../../pi-types.ts";
+import { unlessAborted } from "../../unless-aborted.ts";
 import { transcriptOf } from "./transcript.ts";
 
 type Model = NonNullable<ExtensionContext["model"]>;
@@ -22,6 +23,8 @@ export interface SummaryRequest {
 
 /** How long a run waits for its summary. */
 const withinMs = 180_000;
+/** How long it waits, once that is aborted or too late, for the provider to end by itself. */
+const graceMs = 2_000;
 
 /** Characters of each tool result: the first with which the request fits into the window. */
 const resultChars = [2_000, 500, 100] as const;
@@ -57,7 +60,8 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
       { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: Date.now() }] },
       { cacheRetention: "none", maxTokens, signal },
     );
-    return outcomeOf(await stream.result());
+    // A provider that heeds the signal ends with what the request has cost; one of an extension need not heed it.
+    return outcomeOf(await unlessAborted(stream.result(), signal, graceMs));
   } catch (thrown) {
     return { failed: messageOf(thrown), usage: undefined };
   }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash as digestOf } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { countText, textClasses } from "../../../protocol/context/text-classes.ts";
 import { type AgentMessage, isObject } from "../../pi-types.ts";
@@ -123,7 +123,7 @@ function countsOf(text: string): Counts {
 
 /** A hash of a text, and its length. */
 function hashOf(text: string): string {
-  return `${text.length}:${createHash("sha1").update(text).digest("base64")}`;
+  return `${text.length}:${digestOf("sha1", text, "base64")}`;
 }
 
 /** By what a message is known to be unchanged though it is the same object. */

@@ -7,6 +7,7 @@ import { reportOf, reportsOf, tailOf } from "./branch.ts";
 import { addCounts, Counter, type Counts, noCounts } from "./counts.ts";
 import { ExactCounter } from "./exact-counter.ts";
 import { dot, Factors, namedFactors } from "./factors.ts";
+import { unpaired, withKnown } from "./same-message.ts";
 
 /** Counts tokens for every decision of every part. */
 export interface TokenEstimator {
@@ -77,6 +78,8 @@ class Estimator implements TokenEstimator {
   readonly #errors: number[] = [];
   readonly #thresholds: ((ctx: ExtensionContext) => number | undefined)[] = [];
   #model = "";
+  /** The model that has this name. */
+  #named: ExtensionContext["model"];
   #sending: Sent | undefined;
   #anchor: Anchor | undefined;
   #toolsLength = 0;
@@ -110,7 +113,8 @@ class Estimator implements TokenEstimator {
       const tokens = this.#sum(messages, factors);
       return Math.ceil(tokens + (hasSystem ? 0 : this.#around(ctx, factors)));
     }
-    const { counts, images } = this.#difference(anchor.messages, messages, hasSystem);
+    const known = hasSystem ? anchor.messages : withoutSystem(anchor.messages);
+    const { counts, images } = this.#difference(known, withKnown(messages, known));
     return Math.max(0, Math.ceil(anchor.reported + this.#tokens(counts, images, factors)));
   }
 
@@ -180,8 +184,9 @@ class Estimator implements TokenEstimator {
   /** A request is about to be made of these messages. */
   sending(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
     this.#of(ctx);
-    const expected = this.#anchor?.model === this.#model ? this.request(messages, ctx) : undefined;
-    this.#sending = { model: this.#model, messages: [...messages], toolsLength: this.#toolsLength, expected };
+    const made = withKnown(messages, this.#anchor?.messages ?? []);
+    const expected = this.#anchor?.model === this.#model ? this.request(made, ctx) : undefined;
+    this.#sending = { model: this.#model, messages: made, toolsLength: this.#toolsLength, expected };
   }
 
   /** Requests that only keep the cache warm come here too, with the tools of the others. */
@@ -203,7 +208,7 @@ class Estimator implements TokenEstimator {
     }
     this.#anchor = { ...sent, reported: report.input };
     if (before === undefined || before.model !== sent.model || before.toolsLength !== sent.toolsLength) return;
-    const { counts, images } = this.#difference(before.messages, sent.messages, true);
+    const { counts, images } = this.#difference(before.messages, sent.messages);
     // What an image costs depends on its size, which is not known here.
     if (images === 0) this.#factors.learn(sent.model, counts, report.input - before.reported);
   }
@@ -231,7 +236,12 @@ class Estimator implements TokenEstimator {
 
   /** The factors of the session's model, of which the branch may tell what the session's former pi had learnt. */
   #of(ctx: ExtensionContext): Counts {
-    if (ctx.model !== undefined) this.#model = `${ctx.model.provider}/${ctx.model.id}`;
+    const { model } = ctx;
+    // Asked for each message.
+    if (model !== undefined && model !== this.#named) {
+      this.#named = model;
+      this.#model = `${model.provider}/${model.id}`;
+    }
     if (!this.#read.has(this.#model)) {
       this.#read.add(this.#model);
       if (this.#factors.seen(this.#model) === 0) this.#learnFromBranch(ctx);
@@ -261,22 +271,22 @@ class Estimator implements TokenEstimator {
     for (const { counts, tokens } of found.reverse()) this.#factors.learn(this.#model, counts, tokens);
   }
 
-  /** What has come less what has gone. `hasSystem`: messages of the role `system` are among both. */
+  /** What has come less what has gone. */
   #difference(
     before: readonly AgentMessage[],
     after: readonly AgentMessage[],
-    hasSystem: boolean,
   ): { readonly counts: Counts; readonly images: number } {
     const counts = noCounts();
     let images = 0;
     const left = new Map<string, AgentMessage[]>();
-    for (const message of hasSystem ? before : withoutSystem(before)) {
+    const { gone, come } = unpaired(before, after);
+    for (const message of gone) {
       const { key } = this.#counter.message(message);
       const same = left.get(key);
       if (same === undefined) left.set(key, [message]);
       else same.push(message);
     }
-    for (const message of after) {
+    for (const message of come) {
       const counted = this.#counter.message(message);
       if (left.get(counted.key)?.pop() !== undefined) continue;
       addCounts(counts, counted.counts);

@@ -31,6 +31,9 @@ const leastDifference = 24;
 /** A service does not count so far from us: something else has changed between the two requests. */
 const beyondBelief = 5;
 
+/** Factors that move by less in a round are found. */
+const settled = 1e-6;
+
 /** Models that are remembered. */
 const maxModels = 64;
 
@@ -91,21 +94,30 @@ function sizeOf(counts: Counts): number {
  */
 function solve(seen: readonly Observation[]): Counts {
   const factors = Float64Array.from(priors);
-  const rows = seen.map(({ counts, tokens }) => ({ counts, tokens, weight: 1 / sizeOf(counts) ** 1.5 }));
+  // `missed`: what is reported beyond what the factors say.
+  const rows = seen.map(({ counts, tokens }) => ({
+    counts,
+    missed: tokens - dot(counts, factors),
+    weight: 1 / sizeOf(counts) ** 1.5,
+  }));
   const scale = rows.reduce((sum, { counts, weight }) => sum + sizeOf(counts) ** 2 * weight, 0) / rows.length;
   for (let round = 0; round < 50; round += 1) {
+    let moved = 0;
     for (let at = 0; at < factors.length; at += 1) {
+      const factor = factors[at] as number;
       let above = priorWeight * scale * (priors[at] as number);
       let below = priorWeight * scale;
-      for (const { counts, tokens, weight } of rows) {
+      for (const { counts, missed, weight } of rows) {
         const count = counts[at] as number;
-        if (count === 0) continue;
-        const rest = tokens - dot(counts, factors) + count * (factors[at] as number);
-        above += weight * count * rest;
+        above += weight * count * (missed + count * factor);
         below += weight * count * count;
       }
-      factors[at] = Math.min(greatestFactor, Math.max(leastFactor, above / below));
+      const better = Math.min(greatestFactor, Math.max(leastFactor, above / below));
+      factors[at] = better;
+      moved = Math.max(moved, Math.abs(better - factor));
+      for (const row of rows) row.missed -= (row.counts[at] as number) * (better - factor);
     }
+    if (moved < settled) break;
   }
   return factors;
 }

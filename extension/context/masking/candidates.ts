@@ -29,36 +29,70 @@ export interface Output {
   readonly at: number;
 }
 
+/** What of an output is known without its text. */
+export type OutputFacts = Omit<Output, "args" | "text" | "images">;
+
 /**
  * The outputs that are in the context as they were written, the oldest first. A turn is the model's: in a run of sixty calls
- * behind one message of the user all but the newest are old.
+ * behind one message of the user all but the newest are old. `isWanted`: the texts of the others are not looked at.
  */
-export function outputsOf(context: readonly ContextEntry[], tokensOf: (message: AgentMessage) => number): Output[] {
-  const calls = callsOf(context);
-  const edited = new Set(
-    context.flatMap(({ sourceEntry: one }) => (one.type === "context_edit" ? [one.targetId] : [])),
-  );
+export function outputsOf(
+  context: readonly ContextEntry[],
+  tokensOf: (message: AgentMessage) => number,
+  isWanted: (facts: OutputFacts) => boolean = () => true,
+): Output[] {
+  const edited = editedIn(context);
   const found: Output[] = [];
+  const calls = new Calls();
   let turns = 0;
   let userTurns = 0;
   let newer = 0;
   for (let at = context.length - 1; at >= 0; at -= 1) {
     const { sourceEntry, messages } = context[at] as ContextEntry;
+    const isWhole = sourceEntry.type === "message" && messages.length === 1 && !edited.has(sourceEntry.id);
     for (const message of messages) {
-      if (message.role === "assistant") turns += 1;
       if (message.role === "user") userTurns += 1;
-      const said = saidIn(message);
-      if (said === undefined) continue;
+      if (message.role === "assistant") {
+        turns += 1;
+        calls.made(message);
+      }
+      if (!isOutput(message)) continue;
       const tokens = tokensOf(message);
-      // pi names a person's command itself.
-      const args = said.message.role === "toolResult" ? calls.get(said.message.toolCallId) : undefined;
-      if (sourceEntry.type === "message" && messages.length === 1 && !edited.has(sourceEntry.id)) {
-        found.push({ entryId: sourceEntry.id, ...said, args, newer, turns, userTurns, tokens, at });
+      if (isWhole) {
+        const tool = message.role === "toolResult" ? message.toolName : "bash";
+        const isError = hasFailed(message);
+        const facts = { entryId: sourceEntry.id, message, tool, isError, newer, turns, userTurns, tokens, at };
+        if (isWanted(facts)) found.push(calls.wanted({ ...facts, ...saidIn(message) }));
       }
       newer += tokens;
     }
   }
   return found.reverse();
+}
+
+/** Finds the calls of outputs, which stand before them, on the way towards the beginning of a context. */
+class Calls {
+  readonly #open = new Map<string, { args?: unknown }[]>();
+
+  /** The same output, which gets its arguments when its call is come to. pi names a person's command itself. */
+  wanted(output: Output): Output {
+    if (output.message.role !== "toolResult") return output;
+    const { toolCallId } = output.message;
+    const called: Output & { args?: unknown } = output;
+    const alike = this.#open.get(toolCallId);
+    if (alike === undefined) this.#open.set(toolCallId, [called]);
+    else alike.push(called);
+    return called;
+  }
+
+  made({ content }: Extract<AgentMessage, { role: "assistant" }>): void {
+    if (this.#open.size === 0) return;
+    for (const block of content) {
+      if (block.type !== "toolCall") continue;
+      for (const output of this.#open.get(block.id) ?? []) output.args = block.arguments;
+      this.#open.delete(block.id);
+    }
+  }
 }
 
 /** Which outputs may go. */
@@ -71,30 +105,29 @@ export interface MaskingRules {
   readonly excludeTools: readonly string[];
 }
 
-export function isCandidate(output: Output, rules: MaskingRules): boolean {
+export function isCandidate(output: OutputFacts, rules: MaskingRules): boolean {
   if (output.turns < rules.afterTurns || output.newer < rules.protectTokens) return false;
   if (rules.afterUserTurns !== null && output.userTurns < rules.afterUserTurns) return false;
   if (output.isError && rules.errors === "keep") return false;
   return !rules.excludeTools.includes(output.tool);
 }
 
-function saidIn(message: AgentMessage): Pick<Output, "message" | "tool" | "text" | "images" | "isError"> | undefined {
-  if (message.role === "toolResult") {
-    const { toolName, isError, content } = message;
-    return { message, tool: toolName, isError, ...fromBlocks(content) };
-  }
-  if (message.role !== "bashExecution" || message.excludeFromContext === true) return undefined;
-  const { output: text, exitCode = 0, cancelled } = message;
-  return { message, tool: "bash", text, images: [], isError: cancelled || exitCode !== 0 };
+function isOutput(message: AgentMessage): message is OutputMessage {
+  return message.role === "toolResult" || (message.role === "bashExecution" && message.excludeFromContext !== true);
 }
 
-function callsOf(context: readonly ContextEntry[]): ReadonlyMap<string, unknown> {
-  const calls = new Map<string, unknown>();
-  for (const { messages } of context) {
-    for (const message of messages) {
-      if (message.role !== "assistant") continue;
-      for (const block of message.content) if (block.type === "toolCall") calls.set(block.id, block.arguments);
-    }
-  }
-  return calls;
+function hasFailed(message: OutputMessage): boolean {
+  if (message.role === "toolResult") return message.isError;
+  const { exitCode = 0, cancelled } = message;
+  return cancelled || exitCode !== 0;
+}
+
+function saidIn(message: OutputMessage): Pick<Output, "text" | "images"> {
+  return message.role === "toolResult" ? fromBlocks(message.content) : { text: message.output, images: [] };
+}
+
+function editedIn(context: readonly ContextEntry[]): ReadonlySet<string> {
+  const edited = new Set<string>();
+  for (const { sourceEntry: one } of context) if (one.type === "context_edit") edited.add(one.targetId);
+  return edited;
 }

@@ -4,9 +4,9 @@ import type { Boundary, BoundaryWish } from "../../boundary.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { placeholderOf } from "../recall/placeholder.ts";
-import { RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
+import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
-import { type ContextEntry, isCandidate, type Output, outputsOf } from "./candidates.ts";
+import { type ContextEntry, isCandidate, type Output, type OutputFacts, outputsOf } from "./candidates.ts";
 import { hasMaskedCommands, maskedCommand, withMaskedCommands } from "./commands.ts";
 
 type Masking = OptimisationConfig["masking"];
@@ -48,8 +48,11 @@ export function addMasking(bench: Workbench): void {
 function maskAt(bench: Workbench, config: Masking, { state, ctx }: Boundary): BoundaryWish | undefined {
   const context = state.context.contextEntries;
   const tokensOf = tokensOnce(bench);
-  const candidates = outputsOf(context, tokensOf).filter(
-    (output) => isCandidate(output, rulesOf(config, ctx)) && !isTakenOut(bench, output, context, ctx),
+  const rules = rulesOf(config, ctx);
+  const candidates = outputsOf(
+    context,
+    tokensOf,
+    (output) => isCandidate(output, rules) && !isTakenOut(bench, output, context, ctx),
   );
   const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
   if (possible === 0) return undefined;
@@ -64,11 +67,15 @@ function maskAt(bench: Workbench, config: Masking, { state, ctx }: Boundary): Bo
   const decision = bench.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
   if (!decision.act) return undefined;
   const drafts = draftsOf(bench, masks, config, ctx);
+  if (drafts.length === 0) {
+    bench.degraded(part, noNumberLeft);
+    return undefined;
+  }
   const records = drafts.map(({ record }) => record);
   const cost = { tokens: decision.why === "cold" ? 0 : suffixTokens, usd: decision.costUsd };
   bench.cacheRule.changed(
     part,
-    masks.map(({ output }) => output.entryId),
+    masks.slice(0, drafts.length).map(({ output }) => output.entryId),
   );
   return {
     drafts: [
@@ -86,7 +93,7 @@ function rulesOf(config: Masking, { model }: ExtensionContext) {
 /** Commands stay in the context by their entry: it is a record on the branch that says that they are masked. */
 function isTakenOut(
   { recall }: Workbench,
-  { message, entryId }: Output,
+  { message, entryId }: OutputFacts,
   context: readonly ContextEntry[],
   { sessionManager }: ExtensionContext,
 ): boolean {

@@ -33,11 +33,15 @@ export function configOf({ memory }: Pick<Places, "memory">): OptimisationConfig
   return memory.parts?.optimisation ?? defaultOptimisation;
 }
 
+/** Reasons of one part that are told. */
+const maxReasons = 32;
+
 /** What parts say of themselves, and that they are degraded. */
 export class PartStates {
   readonly #places: Places;
   readonly #reporters = new Map<PartName, Reporter>();
-  readonly #reasons = new Map<PartName, string>();
+  /** Those of a part that were told since it was restored, the newest last. */
+  readonly #reasons = new Map<PartName, Set<string>>();
 
   constructor(places: Places) {
     this.#places = places;
@@ -48,8 +52,12 @@ export class PartStates {
   }
 
   degraded(part: PartName, reason: string, figures?: Readonly<Record<string, number>>): void {
-    if (this.#reasons.get(part) === reason) return;
-    this.#reasons.set(part, reason);
+    const reasons = this.#reasons.get(part) ?? new Set();
+    this.#reasons.set(part, reasons);
+    const isTold = reasons.delete(reason);
+    if (!isTold && reasons.size >= maxReasons) return;
+    reasons.add(reason);
+    if (isTold) return;
     this.#places.notify("optimisation/degraded", { part, reason, ...(figures === undefined ? {} : { figures }) });
   }
 
@@ -59,7 +67,7 @@ export class PartStates {
 
   report(part: PartName, ctx: ExtensionContext): PartReport {
     const { enabled } = configOf(this.#places)[part];
-    const reason = this.#reasons.get(part);
+    const reason = [...(this.#reasons.get(part) ?? [])].at(-1);
     if (!enabled) return { enabled, state: "off", ...nothing };
     const state = reason === undefined ? "on" : "degraded";
     return { enabled, state, ...(reason === undefined ? {} : { reason }), ...this.#said(part, ctx) };

@@ -3,6 +3,7 @@ import { basename, isAbsolute } from "node:path";
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { canBeMadeOf } from "./belief.ts";
 import { withChangedSection } from "./head-section.ts";
 import {
   CONTEXT_FILES_SECTION,
@@ -89,7 +90,8 @@ export class ContextFiles {
     const { bench, record } = this.#options;
     const hash = hashOf(source);
     const decided = record.get(CONTEXT_FILES_SECTION, hash);
-    if (decided !== undefined) return this.#take(source, decided ?? source);
+    if (decided === null) return this.#take(source, source);
+    if (decided !== undefined && canBeMadeOf(source, decided)) return this.#take(source, decided);
     if (!record.isOpen || source.length > maxSectionChars) {
       const why = record.isOpen ? "The context files are too long" : "The context files change from request to request";
       bench.degraded(part, `${why}: they are sent as they are.`, { characters: source.length });

@@ -63,8 +63,8 @@ function headingOf(
     const title = (marked[2] ?? "").replace(/(?:^|[ \t])#+$/, "").trim();
     return { level: (marked[1] ?? "").length, title, isUnderlined: false };
   }
-  const [only, ...others] = above;
-  if (only === undefined || others.length > 0 || !plainStart.test(only)) return undefined;
+  const [only] = above;
+  if (only === undefined || above.length > 1 || !plainStart.test(only)) return undefined;
   if (!/^ {0,3}(?:=+|-{2,})$/.test(line)) return undefined;
   return { level: line.trim().startsWith("=") ? 1 : 2, title: only.trim(), isUnderlined: true };
 }
@@ -90,6 +90,9 @@ export function sectionOf(pieces: readonly MarkdownPiece[], at: number): string 
 /** Where the section of the heading at this place ends. */
 export function sectionEnd(pieces: readonly MarkdownPiece[], at: number): number {
   const level = pieces[at]?.level ?? 0;
-  const next = pieces.findIndex((piece, index) => index > at && piece.kind === "heading" && piece.level <= level);
-  return next < 0 ? pieces.length : next;
+  for (let next = at + 1; next < pieces.length; next += 1) {
+    const piece = pieces[next];
+    if (piece?.kind === "heading" && piece.level <= level) return next;
+  }
+  return pieces.length;
 }

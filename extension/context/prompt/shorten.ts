@@ -104,7 +104,7 @@ function withoutRepeats(
       if (line !== undefined) {
         kept.push({ kind: "paragraph", text: line, level: 0, title: "" });
         repeats += run.filter(({ kind }) => kind === "paragraph").length;
-      } else kept.push(...run);
+      } else for (const piece of run) kept.push(piece);
       at = end;
     }
     for (const key of keys) if (key !== undefined && !nearest.has(key)) nearest.set(key, path);

@@ -12,23 +12,23 @@ export interface WrapperReport {
 const unwrapped = "none";
 /** A tag that a line consists of, with or without what it wraps. */
 const tags = /^[ \t]*<(\/?)([A-Za-z][A-Za-z0-9_-]*)((?:\s[^<>]*)?)>|<(\/)([A-Za-z][A-Za-z0-9_-]*)>[ \t]*$/gm;
+const closing = /<\/([A-Za-z][A-Za-z0-9_-]*)>/g;
 /** Wrappers that are told apart. */
 const maxNames = 32;
 
 /**
- * Counts the prompt piece by piece, each as what the estimate grows by: so the pieces come to the estimate of the whole,
- * though an estimator counts a text as less than the sum of its parts.
+ * Counts the prompt piece by piece, each as its share of the estimate of the whole: so the pieces come to that, though an
+ * estimator counts a text as less than the sum of its parts. It reads the prompt a few times, whatever stands in it.
  */
 export function wrapperReport(prompt: string, estimate: (text: string) => number): WrapperReport {
   const wrappers = new Map<string, { count: number; wrapper: number; content: number }>();
   const open: string[] = [];
-  let [at, counted] = [0, 0];
-  const grow = (end: number): number => {
-    if (end === at) return 0;
-    const now = estimate(prompt.slice(0, end));
-    const grown = now - counted;
-    [at, counted] = [end, now];
-    return grown;
+  const pieces: { readonly of: { wrapper: number; content: number }; readonly as: "wrapper" | "content"; n: number }[] =
+    [];
+  let at = 0;
+  const take = (end: number, of: { wrapper: number; content: number }, as: "wrapper" | "content"): void => {
+    if (end > at) pieces.push({ of, as, n: estimate(prompt.slice(at, end)) });
+    at = end;
   };
   const of = (name: string) => {
     const known = wrappers.get(name) ?? (wrappers.size < maxNames ? { count: 0, wrapper: 0, content: 0 } : undefined);
@@ -37,19 +37,29 @@ export function wrapperReport(prompt: string, estimate: (text: string) => number
     return found;
   };
   of(unwrapped);
+  const closings = new Map(Array.from(prompt.matchAll(closing), ({ index, 1: name }) => [name, index]));
   for (const found of prompt.matchAll(tags)) {
     const name = found[2] ?? found[5] ?? unwrapped;
     const isClosing = found[1] === "/" || found[4] === "/";
-    if (isClosing ? open.at(-1) !== name : !prompt.includes(`</${name}>`, found.index)) continue;
-    of(open.at(-1) ?? unwrapped).content += grow(found.index);
+    if (isClosing ? open.at(-1) !== name : (closings.get(name) ?? -1) < found.index) continue;
+    take(found.index, of(open.at(-1) ?? unwrapped), "content");
     const wrapper = of(name);
-    wrapper.wrapper += grow(found.index + found[0].length);
+    take(found.index + found[0].length, wrapper, "wrapper");
     if (isClosing) open.pop();
     else {
       open.push(name);
       wrapper.count += 1;
     }
   }
-  of(open.at(-1) ?? unwrapped).content += grow(prompt.length);
-  return { wrappers, total: counted };
+  take(prompt.length, of(open.at(-1) ?? unwrapped), "content");
+  const total = prompt === "" ? 0 : estimate(prompt);
+  const sum = pieces.reduce((all, { n }) => all + n, 0);
+  let [seen, given] = [0, 0];
+  for (const { of: wrapper, as, n } of pieces) {
+    seen += n;
+    const upTo = sum === 0 ? total : Math.round((total * seen) / sum);
+    wrapper[as] += upTo - given;
+    given = upTo;
+  }
+  return { wrappers, total: given };
 }

@@ -2,7 +2,8 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import type { Places } from "../../engine-port.ts";
 import type { SessionEntry } from "../../pi-types.ts";
-import { contentOf, type Recalled } from "./content.ts";
+import { contentOf, fromBlocks, type Recalled } from "./content.ts";
+import { othersEdit } from "./edits.ts";
 import { numberOf, recallIdOf } from "./record.ts";
 import { type HeldRecord, RecallRegistry } from "./registry.ts";
 import { readSpilled } from "./spill.ts";
@@ -45,6 +46,10 @@ export function createRecall(places: Places): Recall {
       const record = number === undefined ? undefined : registry.find(number, sessionManager);
       if (record === undefined) return undefined;
       const { place } = record;
+      const shown = place.kind === "entry" ? place.entryId : record.heldBy;
+      const edit = othersEdit(shown, recallIdOf(record.number), sessionManager);
+      // What was taken out by somebody else, such as a secret, does not come back by us.
+      if (edit !== undefined) return edit.replacement === null ? undefined : fromBlocks(edit.replacement.content);
       if (place.kind === "entry") return contentOf(sessionManager.getEntry(place.entryId));
       const text = memory.parts === undefined ? undefined : await readSpilled(memory.parts.spillDirectory, place);
       if (text === undefined) return undefined;

@@ -33,6 +33,9 @@ export interface Recorded {
   readonly batch?: { readonly part: string; readonly cost: BatchCost };
 }
 
+/** Why a part takes nothing out any more. */
+export const noNumberLeft = "The session's file leaves no number by which an output could be recalled.";
+
 const maxNumber = 999_999_999;
 /** A batch has at most as many as a session has outputs. */
 const maxRecords = 100_000;
@@ -67,7 +70,8 @@ export function recordedIn(entry: SessionEntry): Recorded | undefined {
   if (!isObject(details) || !Object.hasOwn(details, RECALL_MARK)) return undefined;
   const mark = details[RECALL_MARK];
   const record = isObject(mark) && mark["v"] === 1 ? recordOf(mark) : undefined;
-  return record === undefined ? undefined : { records: [record] };
+  // The details of a result are the tool's. Ours name the file of the text, and nothing else can be had by them.
+  return record?.place.kind === "spill" ? { records: [record] } : undefined;
 }
 
 function batch(data: unknown): Recorded | undefined {

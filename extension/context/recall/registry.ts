@@ -22,6 +22,8 @@ export interface HeldBatch {
 
 /** The last number there can be: behind it nothing leaves the context any more. */
 const lastNumber = 999_999_999;
+/** Numbers are given one after the other. One that is further from all before it is no number of ours: none is lost for it. */
+const longestStep = 100_000;
 
 /**
  * What has left the context of the session, over all branches of its file: a fold over the entries, which only grow. An
@@ -65,9 +67,9 @@ export class RecallRegistry {
   /** A number that nothing of this file has, and that no other call will get. `undefined`: there is none left. */
   reserve(session: RecallSession): number | undefined {
     this.#follow(session);
-    if (this.#highest >= lastNumber) return undefined;
-    this.#highest += 1;
-    return this.#highest;
+    do this.#highest += 1;
+    while (this.#byNumber.has(this.#highest));
+    return this.#highest <= lastNumber ? this.#highest : undefined;
   }
 
   /** Bytes of the spilled texts that the session's file names, and of those that it is about to name. */
@@ -104,10 +106,12 @@ export class RecallRegistry {
       const { number, place } = record;
       const held = { ...record, heldBy: entry.id };
       const entryId = place.kind === "entry" ? place.entryId : entry.id;
-      this.#highest = Math.max(this.#highest, number);
+      if (number > this.#highest && number <= this.#highest + longestStep) this.#highest = number;
       if (!this.#byNumber.has(number)) this.#byNumber.set(number, held);
       this.#all.push(held);
-      this.#byEntry.set(entryId, [...(this.#byEntry.get(entryId) ?? []), held]);
+      const ofEntry = this.#byEntry.get(entryId);
+      if (ofEntry === undefined) this.#byEntry.set(entryId, [held]);
+      else ofEntry.push(held);
       if (place.kind === "spill") this.#spilled.set(place.sha256, place.bytes);
     }
   }

@@ -36,7 +36,7 @@ export function sumOf(bytes: Uint8Array): Spilled {
  */
 export function spill(directory: string, bytes: Uint8Array, { sha256 }: Spilled): void {
   const path = join(directory, sha256);
-  if (isThere(path, bytes.byteLength)) return;
+  if (isThere(path, { sha256, bytes: bytes.byteLength })) return;
   const fresh = join(directory, `.${sha256}.${randomUUID()}`);
   try {
     makeDirectory(directory);
@@ -80,9 +80,10 @@ export function readLog(path: string): Buffer | undefined {
   }
 }
 
-function isThere(path: string, bytes: number): boolean {
+/** A file of this size need not have these bytes: a machine that lost power can have left zeros. */
+function isThere(path: string, { sha256, bytes }: Spilled): boolean {
   try {
-    if (statSync(path).size !== bytes) return false;
+    if (statSync(path).size !== bytes || sumOf(readFileSync(path)).sha256 !== sha256) return false;
     const now = new Date();
     utimesSync(path, now, now);
     return true;

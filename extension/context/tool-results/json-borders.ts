@@ -16,7 +16,7 @@ export interface JsonCut {
 }
 
 /** A larger text is cut as text: reading it costs more than its borders are worth. */
-const maxChars = 4 * 1_024 * 1_024;
+const maxChars = 512 * 1_024;
 const maxDepth = 4;
 
 /** `undefined`: this is no JSON, or has no borders near the places where it would be cut. */
@@ -56,7 +56,7 @@ function elementsByDepth(text: string): Depth[] {
     if (code === 0x22) index = endOfString(text, index);
     else if (code === 0x5b || code === 0x7b) {
       depth += 1;
-      if (!/^\s*[\]}]/u.test(text.slice(index + 1, index + 65))) found[depth - 1]?.starts.push(index);
+      if (depth <= maxDepth && !isEmptyAt(text, index + 1)) found[depth - 1]?.starts.push(index);
     } else if (code === 0x5d || code === 0x7d) depth -= 1;
     else if (code === 0x2c) {
       found[depth - 1]?.commas.push(index);
@@ -64,6 +64,18 @@ function elementsByDepth(text: string): Depth[] {
     }
   }
   return found;
+}
+
+/** Whether what begins here is a list or an object without elements. */
+function isEmptyAt(text: string, from: number): boolean {
+  let index = from;
+  while (index < from + 64 && isSpace(text.charCodeAt(index))) index += 1;
+  const code = text.charCodeAt(index);
+  return code === 0x5d || code === 0x7d;
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
 function endOfString(text: string, start: number): number {

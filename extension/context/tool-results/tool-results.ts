@@ -9,7 +9,7 @@ import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts
 import { isObject, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { fromBlocks } from "../recall/content.ts";
-import { RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
+import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
 import { executedTool } from "../tools/executed.ts";
@@ -82,16 +82,16 @@ function cap(
 ) {
   const { recall, memory, estimator } = bench;
   const directory = memory.parts?.spillDirectory;
-  const why = directory === undefined ? "There is no spill directory." : recall.missing();
-  if (directory === undefined || why !== undefined) {
-    bench.degraded("toolResults", why ?? "");
+  const missing = directory === undefined ? "There is no spill directory." : recall.missing();
+  if (directory === undefined || missing !== undefined) {
+    bench.degraded("toolResults", missing ?? "");
     return undefined;
   }
   const merged = event.details ?? {};
   if (!isObject(merged) || Object.hasOwn(merged, RECALL_MARK)) return undefined;
   const log = logOf(event, text);
-  const whole = log?.toString("utf8");
-  const bytes = log ?? Buffer.from(text.toWellFormed());
+  const whole = log?.whole;
+  const bytes = log?.bytes ?? Buffer.from(text.toWellFormed());
   const sum = sumOf(bytes);
   const used = recall.registry.spilledBytes(ctx.sessionManager);
   const isNew = !recall.registry.isSpilled(sum.sha256);
@@ -105,13 +105,19 @@ function cap(
     return undefined;
   }
   const number = recall.registry.reserve(ctx.sessionManager);
-  if (number === undefined) return undefined;
+  if (number === undefined) {
+    bench.degraded("toolResults", noNumberLeft);
+    return undefined;
+  }
   const made = cutText(whole === undefined ? { text } : { text, whole }, kept, recallIdOf(number));
   if (made === undefined) return undefined;
   try {
     spill(directory, bytes, sum);
   } catch (thrown) {
-    bench.degraded("toolResults", `The original of a result could not be kept: ${messageOf(thrown)}`.slice(0, 1_024));
+    // The message names a file that is another each time: it would be told anew for each result.
+    const { code } = thrown as NodeJS.ErrnoException;
+    const why = code ?? messageOf(thrown).slice(0, 512);
+    bench.degraded("toolResults", `The original of a result could not be kept: ${why}`);
     return undefined;
   }
   if (isNew) recall.registry.spilled(sum.sha256, sum.bytes);
@@ -121,10 +127,16 @@ function cap(
     number,
     part: "toolResults",
     tool: event.toolName,
-    tokens: Math.max(0, estimator.text(text) - estimator.text(made)),
+    tokens: Math.max(0, tokensOf(estimator, text) - estimator.text(made)),
     place: { kind: "spill", ...sum },
   };
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
+}
+
+/** Of a large text by its beginning: pi would stand still for all of it. */
+function tokensOf(estimator: Workbench["estimator"], text: string): number {
+  if (text.length <= mebibyte) return estimator.text(text);
+  return Math.round((estimator.text(text.slice(0, mebibyte)) * text.length) / mebibyte);
 }
 
 /** What stays of this result. `undefined`: all. */
@@ -144,15 +156,26 @@ function policyOf(tools: ToolResults["tools"], name: string): ToolResultPolicy {
   return otherwise as ToolResultPolicy;
 }
 
-/** The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. */
-function logOf({ toolName, details }: ToolResultEvent, text: string): Buffer | undefined {
+/**
+ * The log that pi's tool has named: in its details, or, where the command failed, at the end of its text alone. A command can
+ * print the name of any log, so it has to end with all that is shown: what it does not have would be lost.
+ */
+function logOf(
+  { toolName, details, isError }: ToolResultEvent,
+  text: string,
+): { readonly bytes: Buffer; readonly whole: string } | undefined {
   if (toolName !== "bash" && toolName !== "powershell") return undefined;
   const named = isObject(details) ? details["fullOutputPath"] : undefined;
-  const path =
-    typeof named === "string"
-      ? named
-      : /Full output: ([^\]\n]{1,4096})\]\s[^[\]]{0,128}$/u.exec(text.slice(-4_400))?.[1];
-  return path === undefined ? undefined : readLog(path);
+  const said = isError ? /Full output: ([^\]\n]{1,4096})\]\s[^[\]]{0,128}$/u.exec(text.slice(-4_400))?.[1] : undefined;
+  const path = typeof named === "string" ? named : said;
+  const noted = text.lastIndexOf("\n\n[Showing ");
+  if (path === undefined || noted <= 0) return undefined;
+  const bytes = readLog(path);
+  const whole = bytes?.toString("utf8");
+  if (bytes === undefined || whole === undefined) return undefined;
+  const shown = text.slice(0, noted);
+  // pi leaves out the last line end.
+  return whole.endsWith(shown) || whole.endsWith(`${shown}\n`) ? { bytes, whole } : undefined;
 }
 
 /** pi's tools keep a copy of what they give: it would be stored as well. */

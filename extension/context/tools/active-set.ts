@@ -35,6 +35,9 @@ function namesIn(list: unknown): readonly string[] {
 /**
  * The active set of a pi that cannot hide tools in another way. Tools are taken from it once. Those that pi adds to it
  * because they are registered later follow them; those that somebody activates stay.
+ *
+ * Who switches tools off sees only those that are active, and cannot name one that was taken. So while a tool that was left
+ * active is missing, those that were taken count as switched off, too.
  */
 export class ActiveSet {
   readonly #pi: Tools;
@@ -42,20 +45,37 @@ export class ActiveSet {
   readonly #taken = new Set<string>();
   /** Non-kept tools that are to stay active: the model or somebody else has asked for them. */
   readonly #given = new Set<string>();
+  /** What was taken, while somebody else has switched tools off. */
+  readonly #withheld = new Set<string>();
   #known: ReadonlySet<string> = new Set();
+  /** The active tools as they were seen last. */
+  #left: readonly string[] = [];
+  /** Those of them that somebody has switched off since. */
+  readonly #dropped = new Set<string>();
 
   constructor(pi: Tools, keep: () => readonly string[]) {
     this.#pi = pi;
     this.#keep = keep;
   }
 
+  /** What may be activated. The same set for as long as this one lives. */
   get taken(): ReadonlySet<string> {
+    this.#look();
     return this.#taken;
+  }
+
+  /** Whether somebody else has switched tools off. */
+  get isRestricted(): boolean {
+    this.#look();
+    return this.#dropped.size > 0;
   }
 
   /** What a later life must know. */
   get stored(): StoredTools {
-    return { taken: [...this.#taken].slice(0, maxNames), given: [...this.#given].slice(0, maxNames) };
+    return {
+      taken: [...this.#taken, ...this.#withheld].slice(0, maxNames),
+      given: [...this.#given].slice(0, maxNames),
+    };
   }
 
   /** Takes all tools but the kept ones. What is active beside those that an earlier life has taken was asked for. */
@@ -71,10 +91,12 @@ export class ActiveSet {
     }
     this.#apply(active);
     this.#known = this.#names();
+    this.#left = this.#pi.getActiveTools();
   }
 
   /** Takes what was registered since. Says whether anything was taken. */
   follow(): boolean {
+    this.#look();
     const names = this.#names();
     const active = this.#pi.getActiveTools();
     const isRefreshed = [...names].some((name) => !this.#known.has(name));
@@ -89,11 +111,13 @@ export class ActiveSet {
         hasTaken = true;
       } else {
         this.#taken.delete(name);
+        this.#withheld.delete(name);
         this.#given.add(name);
       }
     }
     this.#known = names;
     if (hasTaken) this.#apply(active);
+    this.#left = this.#pi.getActiveTools();
     return hasTaken;
   }
 
@@ -105,16 +129,33 @@ export class ActiveSet {
     }
     const active = this.#pi.getActiveTools();
     this.#pi.setActiveTools([...active, ...names.filter((name) => !active.includes(name))]);
+    this.#left = this.#pi.getActiveTools();
   }
 
   /** All is as it would be without us. */
   restore(stored: readonly string[] = []): void {
+    this.#look();
     const names = this.#names();
     const active = this.#pi.getActiveTools().filter((name) => !isOurs(name));
     const back = [...new Set([...this.#taken, ...stored])].filter((name) => names.has(name) && !active.includes(name));
-    this.#taken.clear();
-    this.#given.clear();
+    for (const set of [this.#taken, this.#given, this.#withheld, this.#dropped]) set.clear();
+    this.#left = [];
     this.#pi.setActiveTools([...active, ...back]);
+  }
+
+  /** Sees what others have switched off, or on again. */
+  #look(): void {
+    const active = new Set(this.#pi.getActiveTools());
+    const missing = [...this.#left, ...this.#dropped].filter((name) => !active.has(name));
+    this.#left = [...active];
+    if (missing.length === 0 && this.#dropped.size === 0) return;
+    const names = this.#names();
+    this.#dropped.clear();
+    // One that is not there any more was switched off by nobody.
+    for (const name of missing) if (names.has(name)) this.#dropped.add(name);
+    const [from, to] = this.#dropped.size > 0 ? [this.#taken, this.#withheld] : [this.#withheld, this.#taken];
+    for (const name of from) to.add(name);
+    from.clear();
   }
 
   #apply(active: readonly string[]): void {

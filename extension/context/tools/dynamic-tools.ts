@@ -42,6 +42,7 @@ class DynamicTools {
   #isUnrecorded = false;
   /** Of the active set, in this run. `open`: no request has gone out since. */
   #change: "none" | "open" | "made" = "none";
+  #isRestricted = false;
   readonly #wanted = new Set<string>();
   readonly #queued = new Set<string>();
 
@@ -87,7 +88,13 @@ class DynamicTools {
 
   /** Tools that were registered since follow the others. */
   follow(): void {
-    if (this.#state === "taking" && this.#set.follow()) this.#isUnrecorded = true;
+    if (this.#state !== "taking") return;
+    if (this.#set.follow()) this.#isUnrecorded = true;
+    const { isRestricted } = this.#set;
+    if (isRestricted === this.#isRestricted) return;
+    this.#isRestricted = isRestricted;
+    if (isRestricted) this.#degraded("Somebody has switched tools off: those that are not declared are off as well.");
+    else this.#bench.restored(PART);
   }
 
   turnStarts(): void {
@@ -175,7 +182,10 @@ class DynamicTools {
     const active = pi.getActiveTools();
     const inactive = DYNAMIC_TOOLS.filter((name) => !active.includes(name));
     if (inactive.length > 0) pi.setActiveTools([...active, ...inactive]);
-    if (!isHiding) this.#set.take(stored);
+    if (!isHiding) {
+      this.#set.take(stored);
+      this.#bench.memory.takenTools = { sessionId: ctx.sessionManager.getSessionId(), names: this.#set.taken };
+    }
     this.#isUnrecorded = stored === undefined;
   }
 
@@ -183,10 +193,11 @@ class DynamicTools {
     if (this.#state === "hiding" || this.#state === "taking") {
       this.#withdraw();
     } else if (this.#state === "off" && !hasExposures(allTools(this.#bench.pi))) {
-      // An earlier life may have left its tools inactive.
-      const stored = storedTools(ctx)?.taken ?? [];
-      if (stored.length > 0) {
-        this.#set.restore(stored);
+      // The modules before a reload have left their tools inactive. A new pi activates them; what a file says is not believed.
+      const { takenTools } = this.#bench.memory;
+      this.#bench.memory.takenTools = undefined;
+      if (takenTools?.sessionId === ctx.sessionManager.getSessionId() && takenTools.names.size > 0) {
+        this.#set.restore([...takenTools.names]);
         this.#isUnrecorded = true;
       }
     }
@@ -242,7 +253,7 @@ class DynamicTools {
   }
 
   #activate(name: string): Activation {
-    if (!this.#config.allowActivation || this.#state !== "taking") return "never";
+    if (!this.#config.allowActivation || this.#state !== "taking" || !this.#set.taken.has(name)) return "never";
     if (this.#change === "made") {
       this.#queued.add(name);
       return "later";

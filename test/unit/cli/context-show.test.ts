@@ -86,6 +86,13 @@ test("in a pipe it says what fills the window, what parts saved, what is masked,
   ]);
 });
 
+test("the name of a part that another program has made up does not reach the terminal as it is", () => {
+  const forged = { ...inspected, parts: { "x\u001b]52;c;AAAA\u0007": on } };
+  const text = showLines(forged, undefined, memoryOutput().output).join("\n");
+  expect(["\u001b", "\u0007"].filter((control) => text.includes(control))).toEqual([]);
+  expect(text).toContain("x]52;c;AAAA");
+});
+
 test("a session with no part on shows its window, and says what to turn on", () => {
   const text = showLines(empty, undefined, memoryOutput().output).join("\n");
   expect(text).toContain("The next request has about 10 tokens:\n  system         10  100 %\n");

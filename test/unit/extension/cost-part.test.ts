@@ -116,6 +116,25 @@ test("a budget is told of at four fifths and at its end, once each, also when it
   ]);
 });
 
+test("a budget is told of once in a life where its entry cannot be kept", () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
+  room.isForgetful = true;
+  room.spend(2);
+  for (const _ of [1, 2, 3]) room.settle();
+  expect(room.told("cost/budgetReached")).toHaveLength(1);
+});
+
+test("open phases of one label are each told of once, whichever of them has a budget", async () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off" } });
+  for (const text of ["start x $1", "start x", "start x $1"]) await room.say(text);
+  room.spend(0.9);
+  for (const _ of [1, 2]) room.settle();
+  room.spend(1);
+  for (const _ of [1, 2, 3]) room.settle();
+  const told = room.told("cost/budgetReached") as { level: string }[];
+  expect(told.map(({ level }) => level)).toEqual(["warning", "warning", "spent", "spent"]);
+});
+
 test("a model without prices is told of where there is a budget, and refuses another", async () => {
   const room = new Room({ cost: { budgetUsd: 1 } });
   expect(room.degraded).toEqual([]);
@@ -154,6 +173,14 @@ test("/cost says what was spent, and begins and ends phases whose names have spa
   expect(await room.say("budget none")).toBe("The session has no budget.");
   for (let at = 0; at < 32; at++) await room.say("start deep");
   expect(await room.say("start deeper")).toBe("32 phases are open; end one first.");
+});
+
+test("a label's length is that of its characters, and the checkpoint before its phase cuts none apart", async () => {
+  const room = new Room({ cost: { enabled: true } });
+  room.spend(1);
+  expect(await room.say(`start ${"🙂".repeat(120)}`)).toContain("has begun.");
+  expect(room.told("cost/checkpointed")).toMatchObject([{ event: { label: `before ${"🙂".repeat(113)}` } }]);
+  expect(await room.say(`start ${"🙂".repeat(121)}`)).toContain("A label has 1 to 120 characters");
 });
 
 test("the command gives way to another extension's of its name", () => {

@@ -87,6 +87,44 @@ test("the cache is warm behind an answer, and cold for another model, behind its
   expect(rule().isCold(branch.context())).toBe(true);
 });
 
+test("a service that reports no usage has a cache too, until it is too old or another model's", () => {
+  const silent = { usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } };
+  const branch = new Branch();
+  branch.append("model_change", { provider: "p", modelId: "m" });
+  branch.prompt();
+  branch.answer(silent, Date.now() - 301_000);
+  expect(rule().isCold(branch.context())).toBe(true);
+  branch.answer(silent);
+  expect(rule().isCold(branch.context())).toBe(false);
+  expect(rule().isCold(branch.context({ id: "other" }))).toBe(true);
+  expect(rule().decide({ freedTokens: 100, suffixTokens: 0 }, branch.context())).toMatchObject({ why: "too_small" });
+  branch.append("compaction", { summary: "So far.", firstKeptEntryId: "e1" });
+  expect(rule().isCold(branch.context())).toBe(true);
+});
+
+test("an answer that failed leaves no cache", () => {
+  const branch = new Branch();
+  branch.prompt();
+  branch.answer({ usage: undefined, stopReason: "error" });
+  expect(rule().isCold(branch.context())).toBe(true);
+});
+
+test("what a model is called in its answers does not make its cache cold; another model that is asked does", () => {
+  const branch = new Branch();
+  branch.append("model_change", { provider: "p", modelId: "m" });
+  branch.prompt();
+  branch.answer({ provider: "inner", model: "routed" });
+  expect(rule().isCold(branch.context())).toBe(false);
+  branch.append("model_change", { provider: "p", modelId: "other" });
+  expect(rule().isCold(branch.context({ id: "other" }))).toBe(true);
+  branch.answer();
+  expect(rule().isCold(branch.context({ id: "other" }))).toBe(false);
+  // A session that is resumed with another model has no entry that says so.
+  expect(rule().isCold(branch.context({ id: "third" }))).toBe(true);
+  branch.answer({ model: "third" });
+  expect(rule().isCold(branch.context({ id: "third" }))).toBe(false);
+});
+
 test("what kept the cache warm counts as its use", () => {
   const branch = new Branch();
   branch.prompt();

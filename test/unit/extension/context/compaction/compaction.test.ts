@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { cutOf, type SeenEntry } from "../../../../../extension/context/compaction/cut.ts";
 import { historyOf, turnsSince } from "../../../../../extension/context/compaction/history.ts";
-import { thresholdOf } from "../../../../../protocol/optimisation/threshold.ts";
 import { transcriptOf } from "../../../../../extension/context/compaction/transcript.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import { defaultOptimisation } from "../../../../../protocol/optimisation/config.ts";
+import { thresholdOf } from "../../../../../protocol/optimisation/threshold.ts";
 import { assistant, compaction, session, user } from "../../session.ts";
 
 const config = defaultOptimisation.compaction;

@@ -69,6 +69,18 @@ test.for([
   expect(sortedSection(name, text)).toBeUndefined();
 });
 
+test("thousands of tags that are never or all closed, and of empty lines, are read in a few passes", () => {
+  let counted = 0;
+  const prompt = "<a>\n".repeat(4_000) + "x\n</a>\n".repeat(4_000) + "<b>\n".repeat(4_000);
+  wrapperReport(prompt, (text) => {
+    counted += text.length;
+    return text.length;
+  });
+  expect(counted).toBeLessThan(4 * prompt.length);
+  expect(markdownSection("s", `<s>\nx${"\n".repeat(400_000)}y\n</s>`)).toMatch(/^## s\n/u);
+  expect(markdownSection("s", `<s>\n${"<b \n".repeat(400_000)}y\n</s>`)).toBeUndefined();
+});
+
 test.for([
   ["is not closed", "<cwd>\n/work"],
   ["has another wrapper", "<x>\n/work\n</x>"],

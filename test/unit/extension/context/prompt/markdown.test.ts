@@ -65,3 +65,17 @@ test("a section ends at the next heading that is not below its own", () => {
   expect(sectionOf(pieces, at)).toBe("## B\nb\n### C\nc\n");
   expect(sectionEnd(pieces, 0)).toBe(pieces.length - 1);
 });
+
+test("the end of a section is looked for behind its heading alone", () => {
+  const pieces = markdownPieces("# A\n\ntext\n\n".repeat(1_000));
+  let looked = 0;
+  const watched = new Proxy(pieces, {
+    get: (target, key, receiver) => {
+      if (typeof key === "string" && /^\d+$/u.test(key)) looked += 1;
+      return Reflect.get(target, key, receiver);
+    },
+  });
+  const at = pieces.findLastIndex(({ kind }) => kind === "heading");
+  expect(sectionEnd(watched, at)).toBe(pieces.length);
+  expect(looked).toBeLessThan(10);
+});

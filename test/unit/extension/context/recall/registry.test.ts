@@ -71,7 +71,30 @@ test("an entry that is written later takes no number away", () => {
 });
 
 test("there are no numbers behind the last", () => {
-  expect(new RecallRegistry().reserve(sessionOf([batch("b1", record(999_999_999))]))).toBeUndefined();
+  const all = Array.from({ length: 10_000 }, (_, at) => record(Math.min((at + 1) * 100_000, 999_999_999)));
+  expect(new RecallRegistry().reserve(sessionOf([batch("b1", ...all)]))).toBeUndefined();
+});
+
+test("a number that others have made up takes none from ours", () => {
+  const registry = new RecallRegistry();
+  const session = sessionOf([
+    batch("b1", record(1), record(999_999_999)),
+    result("x", { "pi-rpcd.recall": recordMark(record(999_999_998, { place: spilled })) }),
+    result("y", { "pi-rpcd.recall": recordMark(record(2)) }),
+    batch("b2", record(100_002)),
+  ]);
+  expect([registry.reserve(session), registry.reserve(session)]).toEqual([2, 3]);
+  expect(registry.find(999_999_998, session)).toMatchObject({ heldBy: "x" });
+  for (let next = 4; next < 100_002; next += 1) registry.reserve(session);
+  expect(registry.reserve(session)).toBe(100_003);
+});
+
+test("records that all name one entry are read in one pass", () => {
+  const many = Array.from({ length: 40_000 }, (_, at) => record(at + 1, { place: { kind: "entry", entryId: "same" } }));
+  const session = sessionOf([batch("b1", ...many)]);
+  const registry = new RecallRegistry();
+  expect(registry.ofEntry("same", session)).toHaveLength(40_000);
+  expect(registry.reserve(session)).toBe(40_001);
 });
 
 test("whatever others write into session files is passed over", () => {

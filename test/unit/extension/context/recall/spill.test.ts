@@ -23,6 +23,14 @@ afterEach(() => rmSync(root, { recursive: true }));
 const bytes = Buffer.from("ünder\n");
 const sum = sumOf(bytes);
 
+test("a file that is not what its name says is written anew", async () => {
+  const directory = join(root, "spill");
+  spill(directory, bytes, sum);
+  writeFileSync(join(directory, sum.sha256), Buffer.alloc(bytes.byteLength));
+  spill(directory, bytes, sum);
+  expect(await readSpilled(directory, sum)).toBe("ünder\n");
+});
+
 test("a text is kept once, and read as long as it is what it was", async () => {
   const directory = join(root, "spill");
   spill(directory, bytes, sum);

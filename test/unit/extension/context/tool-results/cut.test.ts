@@ -57,6 +57,12 @@ test("JSON whose list is not outermost is cut in that list", () => {
   expect(made).toMatch(/"id":\d+\},\n\[… \d+ of 300 elements left out/u);
 });
 
+test("JSON of more than half a mebibyte is cut as text", () => {
+  const listOf = (count: number) => JSON.stringify(Array.from({ length: count }, () => "12345678"));
+  expect(cutText({ text: listOf(40_000) }, kept, "r001")).toContain("of 40000 elements");
+  expect(cutText({ text: listOf(50_000) }, kept, "r001")).not.toContain("elements");
+});
+
 test("any JSON is cut within the limit", () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 6 }), anyKept, (text, given) => {

@@ -254,12 +254,40 @@ describe("on a pi that runs no tool for another", () => {
     expect(later.declared).toEqual([...usual, "tool_29"]);
   });
 
-  test("a life with the part off gives back what an earlier one has taken", () => {
-    const { appended } = new FakeBench({ isNew: false }).start();
-    const later = new FakeBench({ isNew: false, entries: appended, config: { enabled: false } });
+  test("after a reload with the part off, what was taken is given back", () => {
+    const { appended, memory } = new FakeBench({ isNew: false }).start();
+    const later = new FakeBench({ isNew: false, entries: appended, memory, config: { enabled: false } });
     later.setActive(["read", "bash"]);
     later.start();
     expect(later.declared).toEqual(["read", "bash", ...numbered(30)]);
+  });
+
+  test("with the part off, no tool is activated because a session's file names it", () => {
+    const data = { v: 1, on: true, taken: ["tool_1", "tool_2"], given: [] };
+    const bench = new FakeBench({
+      isNew: false,
+      entries: [{ customType: "pi-rpcd.tools", data }],
+      config: { enabled: false },
+    });
+    bench.setActive(["read", "bash"]);
+    bench.start();
+    expect(bench.declared).toEqual(["read", "bash"]);
+    expect(bench.appended).toHaveLength(1);
+  });
+
+  test("while somebody restricts the active tools, none that was taken is found, activated or given back", async () => {
+    const bench = new FakeBench({ isNew: false }).start();
+    bench.setActive(bench.active.filter((name) => name !== "bash"));
+    expect(await activated(bench, "tool_1")).toContain('! There is no tool "tool_1".');
+    bench.tell("tool_execution_end");
+    expect(bench.degraded).toHaveLength(1);
+    expect(bench.memory.takenTools?.names.size).toBe(0);
+    bench.setActive([...bench.active, "bash"]);
+    expect(await activated(bench, "tool_1")).toContain("call it by its name, with these params");
+    bench.setActive(["read", ...three]);
+    bench.config = { enabled: false };
+    bench.tell("before_agent_start");
+    expect(bench.declared).toEqual(["read"]);
   });
 });
 

@@ -6,6 +6,7 @@ import type {
   Loadout,
   ToolResult,
 } from "../../../../../extension/context/tools/pi-tools.ts";
+import { emptyMemory, type Memory } from "../../../../../extension/memory.ts";
 import type { OptimisationOptions } from "../../../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
 
@@ -26,6 +27,8 @@ export interface BenchOptions {
   readonly config?: OptimisationOptions["dynamicTools"];
   /** Tools that the session does not let in. */
   readonly excluded?: readonly string[];
+  /** What outlives the modules. */
+  readonly memory?: Memory;
   readonly entries?: readonly { readonly customType: string; readonly data: unknown }[];
 }
 
@@ -33,6 +36,7 @@ export interface BenchOptions {
 export class FakeBench {
   readonly degraded: string[] = [];
   readonly appended: { readonly customType: string; readonly data: unknown }[];
+  readonly memory: Memory;
   /** How often the active set was set. */
   sets = 0;
   config: NonNullable<OptimisationOptions["dynamicTools"]>;
@@ -44,11 +48,19 @@ export class FakeBench {
   #report: (ctx: unknown) => unknown = () => undefined;
   #resolved: { readonly of: unknown; readonly config: ReturnType<typeof resolveOptimisation> } | undefined;
 
-  constructor({ isNew = true, tools = numbered(30), config = {}, excluded = [], entries = [] }: BenchOptions = {}) {
+  constructor({
+    isNew = true,
+    tools = numbered(30),
+    config = {},
+    excluded = [],
+    entries = [],
+    memory,
+  }: BenchOptions = {}) {
     this.#isNew = isNew;
     this.#excluded = excluded;
     this.config = { enabled: true, ...config };
     this.appended = [...entries];
+    this.memory = memory ?? emptyMemory();
     for (const tool of ["read", "bash"]) this.register({ name: tool });
     for (const tool of tools) {
       if (typeof tool === "string") this.register({ name: tool });
@@ -145,6 +157,7 @@ export class FakeBench {
     isIdle: () => true,
     model: { cost: { input: 3, cacheRead: 0.3 } },
     sessionManager: {
+      getSessionId: () => "s1",
       getEntries: () => [
         { type: "message", message: { role: "assistant" } },
         ...this.appended.map((entry) => ({ type: "custom", ...entry })),
@@ -154,6 +167,7 @@ export class FakeBench {
 
   #bench(): Workbench {
     const bench = {
+      memory: this.memory,
       pi: {
         registerTool: (definition: AnyToolDefinition) => this.register(definition),
         getAllTools: () =>
@@ -181,6 +195,7 @@ export class FakeBench {
         this.#report = report;
       },
       degraded: (_part: string, reason: string) => this.degraded.push(reason),
+      restored: () => {},
       fault: (where: string, thrown: unknown) => this.degraded.push(`${where}: ${String(thrown)}`),
     };
     return bench as unknown as Workbench;

@@ -1,0 +1,40 @@
+/** Names and titles that are looked for in a source: no text of ours has more. */
+const maxQuoted = 1_000;
+
+const pointers: readonly RegExp[] = [
+  /^\[Same text as below, in (?<path>.+)\.\]$/,
+  /^\[Same text below\.\]$/,
+  /^\[Left out to save space: read (?<path>.+) when it matters\.\]$/,
+  /^\[Left out: "(?<titles>.*)"(?: and \d+ more)?\. Read (?<path>.+) when they matter\.\]$/,
+];
+
+/**
+ * Whether a text can be what was made of these context files: whole lines of theirs, and lines of ours, which name nothing
+ * that is not in them. A session's file that came from elsewhere can hold any text for the prompt.
+ */
+export function canBeMadeOf(source: string, text: string): boolean {
+  const lines = new Set(source.split("\n").map((line) => line.trimEnd()));
+  const quoted = new Set<string>();
+  return text.split("\n").every((written) => {
+    const line = written.trimEnd();
+    if (lines.has(line)) return true;
+    const names = namesIn(line);
+    if (names === undefined) return false;
+    return names.every((name) => {
+      if (quoted.has(name)) return true;
+      quoted.add(name);
+      return quoted.size <= maxQuoted && source.includes(name);
+    });
+  });
+}
+
+/** What a line of ours names. `undefined`: it is none. */
+function namesIn(line: string): readonly string[] | undefined {
+  for (const pointer of pointers) {
+    const found = pointer.exec(line);
+    if (found === null) continue;
+    const { path, titles } = found.groups ?? {};
+    return [...(path === undefined ? [] : [path]), ...(titles?.split('", "') ?? [])];
+  }
+  return undefined;
+}

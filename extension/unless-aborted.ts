@@ -1,0 +1,19 @@
+/**
+ * What a promise gives, unless a signal comes and so many milliseconds have passed since: then the signal's reason is
+ * thrown. What comes after that is passed over.
+ */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs: number): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  let timer: NodeJS.Timeout | undefined;
+  const abort = (): void => {
+    timer = setTimeout(() => reject(signal.reason), graceMs);
+  };
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+  }
+}
