@@ -9,7 +9,7 @@ import { unusable } from "../../pi/lease.ts";
 /** A longer entry costs nothing: it is read at once by nobody, since whoever writes the file may make it as long as they like. */
 const maxEntryBytes = 4 * 1024 * 1024;
 /** A larger file is not read. */
-const maxFileBytes = 1024 * 1024 * 1024;
+export const maxFileBytes = 1024 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
 /** So many bytes before the place are compared, to see whether the file is still the same. */
 const tailBytes = 256;

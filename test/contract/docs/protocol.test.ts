@@ -20,6 +20,7 @@ import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { withoutGeneratedParts } from "../../../scripts/lib/generated-parts.ts";
 import { withGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
 import { protocolLimits, quantity } from "../../../scripts/lib/protocol-limits.ts";
+import { maxFileBytes } from "../../../server/session/cost/file-fold.ts";
 import { retryDelaysMs } from "../../../server/session/restart-policy.ts";
 import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
@@ -157,7 +158,8 @@ describe("the numbers in the documents", () => {
     const [, hours = ""] = /keepMs = (\d+) \* 60 \* 60 \* 1_000/.exec(read("server/store/idempotency.ts")) ?? [];
     const delays = retryDelaysMs.map((delay) => `${delay / 1_000} s`);
     const [, page = ""] = /maxBytes = (\d+) \* 1_024/.exec(read("extension/context/recall/tool.ts")) ?? [];
-    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`, `${page} KiB`, ...delays];
+    const costs = `${maxFileBytes / 1_024 ** 3} GiB`;
+    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`, `${page} KiB`, ...delays, costs];
     const said = found(
       withoutGeneratedParts(read(document)),
       /\b(\d[\d.]* ?(?:[KMG]iB|ms|s|seconds|minutes|hours))\b/g,

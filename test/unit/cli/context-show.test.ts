@@ -116,6 +116,13 @@ function daemon(answers: Readonly<Record<string, () => unknown>>): ContextDaemon
   return { call: async (method: MethodName) => calls[method as keyof typeof calls]?.() } as unknown as ContextDaemon;
 }
 
+test("a part's name moves no terminal", () => {
+  const { output } = memoryOutput({ isTerminal: true, columns: 80, env: { NO_COLOR: "1" } });
+  const forged = { ...inspected, parts: { "x\u001b]52;c;eA==\u0007": on } };
+  const shown = showLines(forged, report, output).join("\n");
+  for (const character of ["\u0007", "\u001b"]) expect(shown).not.toContain(character);
+});
+
 test("for programs it is what both methods say, in one document", async () => {
   const { output, stdout } = memoryOutput({ json: true });
   const both = daemon({ "optimisation/inspect": () => inspected, "cache/report": () => report });
