@@ -88,7 +88,8 @@ test.each(["child_exited", "link_failed"] as const)(
 );
 
 test("a budget is held against the prices where the layers come to another than there was", () => {
-  const was = (cost: OptimisationOptions["cost"]) => room({ optimisation: { cost }, hasPrices: false }).costs;
+  const was = (cost: NonNullable<OptimisationOptions["cost"]>) =>
+    room({ optimisation: { cost }, hasPrices: false }).costs;
   const none = expect.objectContaining({ kind: "price_unknown" });
   expect(() => was({ enabled: false, budgetUsd: 1 }).requirePrices({ cost: { enabled: true } })).toThrow(none);
   expect(() => was({ enabled: true }).requirePrices({ cost: { budgetUsd: 3 } })).toThrow(none);
