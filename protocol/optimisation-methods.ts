@@ -2,7 +2,7 @@ import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { CacheBroken } from "./optimisation/notices.ts";
-import { OptimisationOptions, optimisationPaths } from "./optimisation/options.ts";
+import { OptimisationOptions, optimisationNeeds } from "./optimisation/options.ts";
 import { PartReport } from "./optimisation/report.ts";
 import { commandErrors, params, sessionIdOnly } from "./params.ts";
 
@@ -77,7 +77,7 @@ export const optimisationMethods = {
     ),
     scope: "none",
     capability: "prompt",
-    needs: optimisationPaths.map((param) => ({ param, capability: "admin" })),
+    needs: optimisationNeeds,
     since: "0.1.0",
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/optimisation" },
     errors: [

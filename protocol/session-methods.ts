@@ -6,7 +6,7 @@ import { DialogPolicy } from "./dialog.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { optimisationPaths } from "./optimisation/options.ts";
+import { optimisationNeeds } from "./optimisation/options.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
 import { ChildExit, SessionInfo, SessionState } from "./session.ts";
 import { sessionOptions } from "./session-options.ts";
@@ -56,9 +56,12 @@ export const sessionMethods = {
     http: { verb: "POST", path: "/v1/sessions" },
     scope: "none",
     capability: "prompt",
-    needs: ["extensions", "noExtensions", "skills", "approve", "env", "sessionDir", ...optimisationPaths].map(
-      (param) => ({ param, capability: "admin" }),
-    ),
+    needs: [
+      ...(["extensions", "noExtensions", "skills", "approve", "env", "sessionDir"] as const).map(
+        (param) => ({ param, capability: "admin" }) as const,
+      ),
+      ...optimisationNeeds,
+    ],
     since: "0.1.0",
     errors: [
       "cwd_invalid",

@@ -1,11 +1,14 @@
+import { realpathSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { limits } from "./config.ts";
 import { StartError } from "./lib/start-error.ts";
-import { sessionRoot } from "./pi/session-file.ts";
+import { agentDirectoryOf, sessionRoot } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
 import type { Registry } from "./session/registry.ts";
 import { Spill } from "./session/spill.ts";
+import { isAnyUnwritten } from "./session/unwritten.ts";
 import type { StateDirectory } from "./state-directory.ts";
 import { NewerStoreError } from "./store/migrations.ts";
 import { type OpenStore, openStore } from "./store/open-store.ts";
@@ -34,13 +37,37 @@ export function spillOf(
     directory: state.spillDirectory,
     notes: state.spillNotes,
     sessionRoot: sessionRoot(env),
-    isAnyInMemory: () =>
-      sessions()
-        ?.all()
-        .some(({ stored }) => stored.ephemeral === true && stored.options.optimisation !== undefined) === true,
+    isAnyUnwritten: () => {
+      const registry = sessions();
+      return registry === undefined || isAnyUnwritten(registry);
+    },
+    sessions: () =>
+      (sessions()?.all() ?? [])
+        .filter(({ stored }) => stored.ephemeral !== true)
+        .map(({ stored: { file, options } }) => ({
+          directory: dirname(file),
+          hasParts: options.optimisation !== undefined,
+        })),
     limits: limits.spill,
     log,
   });
+}
+
+/** Throws a StartError `config_invalid` where the daemon's own configuration directory of pi is the user's. */
+export function requireOwnAgentDirectory(directory: string, env: NodeJS.ProcessEnv): void {
+  const { PI_CODING_AGENT_DIR: _chosen, ...others } = env;
+  const theirs = [agentDirectoryOf(env), agentDirectoryOf(others)].map(whole);
+  if (!theirs.includes(whole(directory))) return;
+  const why = "is pi's own configuration directory, which the daemon never writes. Leave it out, or name another one";
+  throw new StartError("config_invalid", `agentDirectory ${JSON.stringify(directory)} ${why}.`);
+}
+
+function whole(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
 }
 
 /** The helper as this very package has it: TypeScript in a checkout, JavaScript in what is published. */

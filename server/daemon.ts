@@ -6,7 +6,7 @@ import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
 import { configure, type Sources } from "./configuration/configuration.ts";
 import { contextConfiguration } from "./configuration/context.ts";
-import { helperPath, spillOf, storeOf } from "./daemon-parts.ts";
+import { helperPath, requireOwnAgentDirectory, spillOf, storeOf } from "./daemon-parts.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -111,6 +111,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       validator,
     );
     const { allowedOrigins, allowedHosts, agentDirectory: agent } = configured;
+    if (agent !== undefined) requireOwnAgentDirectory(agent, inherited);
     const env = agent === undefined ? inherited : { ...inherited, PI_CODING_AGENT_DIR: agent };
     const tls = tlsListener(configured);
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;

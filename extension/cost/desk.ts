@@ -17,8 +17,6 @@ export class CostDesk {
   /** What was last held against the model's prices. */
   #checked: CostConfig | undefined;
   #newest: Checkpoint | undefined;
-  /** What was told and is not known of in the session's file, so that nothing but this says that it was told. */
-  readonly #unkept = new Set<string>();
 
   constructor(bench: Workbench) {
     this.#bench = bench;
@@ -30,7 +28,6 @@ export class CostDesk {
 
   sessionStarted(ctx: ExtensionContext): void {
     this.#session.forget();
-    this.#unkept.clear();
     this.look(ctx);
     this.checkPrices(ctx);
   }
@@ -106,16 +103,12 @@ export class CostDesk {
     }
   }
 
-  #tell(budget: BudgetState, ctx: ExtensionContext): void {
-    const { phase, usd, onBudget, spentUsd, level } = budget;
-    if (level === undefined || isTold(budget)) return;
-    const key = JSON.stringify([phase?.path, phase?.startedAt, usd, level]);
-    if (this.#unkept.has(key)) return;
+  #tell({ phase, usd, onBudget, spentUsd, level, told }: BudgetState, ctx: ExtensionContext): void {
+    if (level === undefined || told === level || told === "spent") return;
     const of = phase === undefined ? {} : { label: phase.label };
     // Written first: what is told twice is told once too often.
     this.#bench.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
-    const after = this.#read(ctx).budgets(this.rules);
-    if (after.some((one) => one.phase === phase && !isTold(one))) this.#unkept.add(key);
+    this.#read(ctx);
     this.#bench.notify("cost/budgetReached", {
       scope: phase === undefined ? "session" : "phase",
       ...of,
@@ -125,8 +118,4 @@ export class CostDesk {
       action: onBudget,
     });
   }
-}
-
-function isTold({ level, told }: BudgetState): boolean {
-  return told === level || told === "spent";
 }

@@ -1,5 +1,6 @@
-import type { CostFold, Phase } from "./fold.ts";
+import type { CostFold } from "./fold.ts";
 import { MAX_OPEN_PHASES } from "./marks.ts";
+import type { Phase } from "./phase.ts";
 
 /** An order that a session's phases do not allow, in words for people. */
 export interface PhaseRefusal {

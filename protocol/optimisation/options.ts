@@ -188,8 +188,14 @@ export const OptimisationOptions = params({
 export type OptimisationOptions = Static<typeof OptimisationOptions>;
 
 /** What names files, or asks whether there are some: it needs what reading files needs. */
-export const optimisationPaths = [
+const optimisationPaths = [
   "optimisation.compaction.prompt",
   "optimisation.dynamicTools.synonyms",
   "optimisation.contextFiles.sections[].path",
+] as const;
+
+/** What of the options only who administers the daemon may give: what names files, and what holds for all sessions. */
+export const optimisationNeeds = [
+  ...optimisationPaths.map((param) => ({ param, capability: "admin" }) as const),
+  { param: "optimisation.compaction.route", value: "settings", capability: "admin" },
 ] as const;

@@ -90,7 +90,8 @@ export function idempotent(
           () => false,
         );
         // One that was cancelled may have had its effect all the same, and where that has no id nobody can look.
-        const mayBeDone = of === undefined ? isMade && signal.aborted && isAbort(error, signal) : of.isKnown(subject);
+        const isUnknown = isOutcomeUnknown(error) || (signal.aborted && isAbort(error, signal));
+        const mayBeDone = of === undefined ? isMade && isUnknown : of.isKnown(subject);
         if (wasReserved && !mayBeDone) await store.forget(method, key).catch(() => {});
         throw error;
       }
@@ -149,6 +150,11 @@ function conflict(method: MethodName, idempotencyKey: string): WireError {
 /** Whether a call has ended because its signal was aborted: with its reason, or with what Node's own functions reject with. */
 function isAbort(error: unknown, signal: AbortSignal): boolean {
   return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
+/** Whether a method says itself that it may have had its effect. */
+function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof WireError && error.kind === "outcome_unknown";
 }
 
 function outcomeUnknown(method: MethodName, idempotencyKey: string): WireError {

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Params } from "../../protocol/methods.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import type { CompactionSettings } from "./compaction-settings.ts";
 import type { Contexts } from "./context/contexts.ts";
 import { createWithContext, type WithContext } from "./context/creation.ts";
 import type { ContextCaller } from "./context/read-path.ts";
@@ -28,6 +29,8 @@ export interface Beginning {
   readonly content?: Uint8Array | undefined;
   /** Who began it does not want it any more. */
   readonly signal?: AbortSignal | undefined;
+  /** Whoever begins it wants a budget: it does not begin where that cannot be kept. Default: false; of another's budget the part tells. */
+  readonly ownBudget?: boolean | undefined;
 }
 
 export interface CreatorOptions {
@@ -36,8 +39,9 @@ export interface CreatorOptions {
   readonly runDirectory: string;
   readonly created: CreatedFiles;
   readonly contexts: Contexts;
-  /** Starts the session's first pi. `content`: what its file was created with, where that has messages. `signal` ends the start. */
-  readonly begin: (stored: StoredSession, content?: Uint8Array, signal?: AbortSignal) => Promise<Session>;
+  /** Starts the session's first pi. */
+  readonly begin: (stored: StoredSession, how: Beginning) => Promise<Session>;
+  readonly compaction: Pick<CompactionSettings, "require">;
 }
 
 /** Makes sessions of what clients want. */
@@ -53,7 +57,11 @@ export class Creator {
     const { configuration, contexts, env, runDirectory } = this.#options;
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels, projectProblem } = await createOptions(params, configuration);
+    const { options, ephemeral, profile, labels, projectProblem, ownBudget } = await createOptions(
+      params,
+      configuration,
+      (optimisation) => this.#options.compaction.require(sessionId, optimisation),
+    );
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const stored = (file: string, given: WithContext | undefined): StoredSession => ({
@@ -81,11 +89,12 @@ export class Creator {
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
-        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), undefined, signal);
+        const how = { signal, ownBudget };
+        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
         const { content } = given ?? {};
         await created.begin(sessionId, sessionFilePath(request), content);
         try {
-          return await begin(stored(await createFile(request, content), given), content, signal);
+          return await begin(stored(await createFile(request, content), given), { ...how, content });
         } finally {
           await created.end(sessionId);
         }

@@ -10,6 +10,7 @@ import type { Profile } from "../../protocol/session-options.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { filesIn, unusableFiles } from "../configuration/optimisation.ts";
 import { type FoundProject, readProjectFile } from "../configuration/project-file.ts";
+import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
 import { liesUnder, type Roots } from "./roots.ts";
 import type { Session } from "./session.ts";
 
@@ -39,16 +40,43 @@ export async function layered(
   { configured, project, profile, given }: OptimisationLayers,
   tools: GivenTools,
   roots: Roots,
+  requireFit: RequireFit = () => {},
 ): Promise<Layered> {
   if (given !== undefined) await requireFiles(given, roots);
   const own = checkedOptimisation([configured, profile, given], tools, given);
   if (own.mistakes.length > 0) throw configurationRefusal(own.mistakes);
+  requireNamedRoute(given, own.merged);
   if (project === undefined) return asLayered(own.merged);
   if (project.optimisation === undefined) return asLayered(own.merged, project.problem);
+  if (project.optimisation.compaction?.route === "settings") {
+    return asLayered(
+      own.merged,
+      `${project.file} has the route "settings" of compaction, which holds for all sessions.`,
+    );
+  }
   const all = checkedOptimisation([configured, project.optimisation, profile, given], tools);
+  requireNamedRoute(given, all.merged);
+  // Neither does it say what that route writes.
+  if (project.optimisation.compaction !== undefined && settingsOf(all.merged) !== undefined) {
+    return asLayered(own.merged, `${project.file} has a compaction, and the route "settings" holds for all sessions.`);
+  }
   const [mistake] = all.mistakes;
-  if (mistake === undefined) return asLayered(all.merged);
-  return asLayered(own.merged, `${project.file} does not go with what else is configured: ${inWords(mistake)}`);
+  const why = mistake === undefined ? whyUnfit(all.merged, requireFit) : inWords(mistake);
+  if (why === undefined) return asLayered(all.merged);
+  return asLayered(own.merged, `${project.file} does not go with what else is configured: ${why}`);
+}
+
+/** Throws where the daemon cannot have a session that goes by this. */
+export type RequireFit = (optimisation: OptimisationOptions) => void;
+
+function whyUnfit(optimisation: OptimisationOptions, requireFit: RequireFit): string | undefined {
+  try {
+    requireFit(optimisation);
+    return undefined;
+  } catch (error) {
+    if (error instanceof WireError) return error.message;
+    throw error;
+  }
 }
 
 function asLayered(merged: OptimisationOptions, projectProblem?: string): Layered {
@@ -80,8 +108,9 @@ export async function openedOptimisation(
   cwd: string,
   isTrusted: boolean,
   configured: OptimisationOptions | undefined,
+  requireFit?: RequireFit,
 ): Promise<Layered> {
-  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined);
+  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined, requireFit);
 }
 
 /** Tells the session's subscribers that its project's layer is left out. */

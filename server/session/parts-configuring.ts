@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/methods.ts";
@@ -5,17 +6,20 @@ import { checkedOptimisation } from "../../protocol/optimisation/check.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Child } from "../pi/child.ts";
-import type { CompactionSettings } from "./compaction-settings.ts";
+import { type CompactionSettings, requireNamedRoute } from "./compaction-settings.ts";
 import { requireFiles } from "./optimisation-layers.ts";
 import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
 import type { Roots } from "./roots.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 import type { SessionRecord } from "./session-record.ts";
+import type { Spill } from "./spill.ts";
 
 export interface PartsConfiguringOptions {
   readonly record: SessionRecord;
   /** Where the parts leave texts. */
   readonly spillDirectory: string;
+  /** Who has to know where a session lies that may refer to them. */
+  readonly spill?: Pick<Spill, "note"> | undefined;
   /** Where files must lie that a call names. */
   readonly roots?: Roots;
   /** Refuses what a session cannot go by. */
@@ -58,6 +62,7 @@ export class PartsConfiguring {
     const { options } = record.stored;
     const { merged, config, mistakes } = checkedOptimisation([options.optimisation, given], options, given);
     if (mistakes.length > 0) throw configurationRefusal(mistakes);
+    requireNamedRoute(given, merged);
     this.#options.compaction?.require(record.stored.sessionId, merged);
     this.#requireOpen();
     const before = this.#parts();
@@ -66,6 +71,7 @@ export class PartsConfiguring {
       record.optimisedBy(options.optimisation);
       throw error;
     });
+    await this.#options.compaction?.giveBack();
     const after = this.#parts();
     // What starts now may have looked at the record before.
     await this.#core.startOver();
@@ -78,6 +84,8 @@ export class PartsConfiguring {
 
   async #give(child: Child): Promise<void> {
     const parts = this.#parts();
+    const { stored } = this.#options.record;
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
     if (!isChildOf(this.#core, child) || hasParts(child, parts)) return;
     try {
       await child.link.send({ kind: "configure", parts: parts ?? null });

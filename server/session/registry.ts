@@ -81,12 +81,12 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
-    this.files = new SessionFiles({ house: this.#house(), env, configured: options.configuration.optimisation, log });
     this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
+    this.files = new SessionFiles({ ...options, house: this.#house(), compaction: this.children.compaction });
     const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
@@ -109,9 +109,9 @@ export class Registry {
     });
     this.#creator = new Creator({
       ...options,
-      created: this.#created,
-      contexts: this.contexts,
-      begin: (stored, content, signal) => this.#begin(stored, { content, signal }),
+      ...{ created: this.#created, contexts: this.contexts },
+      begin: (stored, how) => this.#begin(stored, how),
+      compaction: this.children.compaction,
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -120,6 +120,7 @@ export class Registry {
   async recover(): Promise<void> {
     await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
     await Promise.all(this.all().map((session) => session.recover()));
+    await this.children.compaction.giveBack();
   }
 
   /** Wakes the sessions whose pushes a former daemon had accepted, as many at a time as may start. */
@@ -182,6 +183,11 @@ export class Registry {
     return await modelList(data, this.#options.env);
   }
 
+  /** Whether a session is being made. */
+  get isMaking(): boolean {
+    return this.#making.size > 0;
+  }
+
   /** Looks after every session's child, as the daemon does every so often. */
   look(now?: number): Promise<void> {
     return this.children.occupancy.look(now);
@@ -210,13 +216,9 @@ export class Registry {
     ]);
   }
 
-  async #track<T>(work: Promise<T>): Promise<T> {
+  #track<T>(work: Promise<T>): Promise<T> {
     this.#underWay.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#underWay.delete(work);
-    }
+    return work.finally(() => this.#underWay.delete(work));
   }
 
   /** One id is that of one session: who wants it while it is being made gets that very one. */
@@ -247,6 +249,7 @@ export class Registry {
     if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
     if (how === "delete") this.#options.spill?.wanted();
+    await this.children.compaction.giveBack();
     return exit;
   }
 
@@ -265,14 +268,14 @@ export class Registry {
     ]);
   }
 
-  async #begin(stored: StoredSession, { how = "awake", content, signal }: Beginning = {}): Promise<Session> {
+  async #begin(stored: StoredSession, { how = "awake", content, signal, ownBudget }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
-    this.children.compaction.require(sessionId, stored.options.optimisation);
+    using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
-      session.costs.requirePrices();
+      if (ownBudget === true) session.costs.requirePrices();
       await session.saved();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
@@ -318,7 +321,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      parts: { spillDirectory, roots, compaction: this.children.compaction },
+      parts: { spillDirectory, spill: this.#options.spill, roots, compaction: this.children.compaction },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,
@@ -350,7 +353,6 @@ export class Registry {
   }
 
   #refusal(): WireError | undefined {
-    if (this.#shuttingDown === undefined) return undefined;
-    return new WireError("shutting_down", "The daemon is about to end.");
+    return this.#shuttingDown && new WireError("shutting_down", "The daemon is about to end.");
   }
 }

@@ -18,6 +18,8 @@ import { findSessionFile } from "../pi/session-search.ts";
 import { readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
+import type { CompactionSettings } from "./compaction-settings.ts";
+import type { SessionConfiguration } from "./create-options.ts";
 import { openedOptimisation, tellProjectProblem } from "./optimisation-layers.ts";
 import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
@@ -50,7 +52,8 @@ export interface SessionFilesOptions {
   /** pi's environment: it says where pi's session directories are. */
   readonly env: NodeJS.ProcessEnv;
   /** What the daemon's configuration says of all sessions. */
-  readonly configured?: OptimisationOptions | undefined;
+  readonly configuration: Pick<SessionConfiguration, "optimisation">;
+  readonly compaction: Pick<CompactionSettings, "require">;
   readonly log: Logger;
 }
 
@@ -98,7 +101,10 @@ export class SessionFiles {
     const same = house.find(id);
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
-    const { optimisation, projectProblem } = await openedOptimisation(cwd, approve === true, this.#options.configured);
+    const { configuration, compaction } = this.#options;
+    const fits = (given: OptimisationOptions): void => compaction.require(id, given);
+    const layers = openedOptimisation(cwd, approve === true, configuration.optimisation, fits);
+    const { optimisation, projectProblem } = await layers;
     const stored: StoredSession = {
       sessionId: id,
       cwd: await workingDirectory(cwd),

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import type { Logger } from "pino";
@@ -14,9 +14,10 @@ export class SpillDirectories {
   readonly #file: string;
   readonly #limits: DirectoryLimits;
   readonly #log: Logger;
-  /** When each was last there; undefined: what was written down cannot be read. */
-  readonly #seen: Map<string, number> | undefined;
-  #isFull = false;
+  /** When each was last there; undefined: not all are known, and never will be. */
+  #seen: Map<string, number> | undefined;
+  /** What is written down is all that is known. */
+  #isWritten = true;
 
   constructor(file: string, limits: DirectoryLimits, log: Logger) {
     this.#file = file;
@@ -25,11 +26,13 @@ export class SpillDirectories {
     this.#seen = this.#read();
   }
 
-  /** On disk when it returns, unless the disk is full; nothing is removed then in this daemon's life. */
+  /** On disk when it returns. Where that cannot be, what is on disk says that not all are known, so that nothing is removed. */
   note(directory: string): void {
-    if (this.#seen === undefined || this.#isFull || this.#seen.has(directory)) return;
-    if (this.#seen.size >= this.#limits.maxDirectories) {
-      this.#isFull = true;
+    if (this.#seen === undefined || (this.#isWritten && this.#seen.has(directory))) return;
+    if (!this.#seen.has(directory) && this.#seen.size >= this.#limits.maxDirectories) {
+      this.#log.warn("sessions lie in too many directories; no spilled text is removed any more");
+      this.#seen = undefined;
+      this.#damage();
       return;
     }
     this.#seen.set(directory, Date.now());
@@ -38,29 +41,42 @@ export class SpillDirectories {
 
   /** Those that are there. Undefined: not all are known, or one is away that may come back. */
   async all(): Promise<readonly string[] | undefined> {
-    if (this.#seen === undefined || this.#isFull) return undefined;
+    const seen = this.#seen;
+    if (seen === undefined) return undefined;
     const now = Date.now();
     let isAway = false;
-    for (const [directory, at] of [...this.#seen]) {
+    for (const [directory, at] of [...seen]) {
       const isThere = await stat(directory).then(
         (found) => found.isDirectory(),
         () => false,
       );
-      if (isThere) this.#seen.set(directory, now);
-      else if (now - at > this.#limits.keepAwayMs) this.#seen.delete(directory);
+      if (isThere) seen.set(directory, now);
+      else if (now - at > this.#limits.keepAwayMs) seen.delete(directory);
       else isAway = true;
     }
     this.#write();
-    return isAway || this.#isFull ? undefined : [...this.#seen.keys()];
+    // Another may have been noted meanwhile that was one too many.
+    return isAway || !this.#isWritten || this.#seen === undefined ? undefined : [...seen.keys()];
   }
 
   #write(): void {
     if (this.#seen === undefined) return;
     try {
       writePrivate(this.#file, JSON.stringify([...this.#seen]));
+      this.#isWritten = true;
     } catch (error) {
-      this.#isFull = true;
+      this.#damage();
       this.#log.warn({ err: error }, "where sessions lie could not be written down; no spilled text is removed");
+    }
+  }
+
+  /** An empty file is none that can be read, and takes no place on a full disk. */
+  #damage(): void {
+    this.#isWritten = false;
+    try {
+      writeFileSync(this.#file, "", { mode: 0o600 });
+    } catch {
+      // The disk takes nothing at all. What the sessions of the next daemon have is noted by it.
     }
   }
 

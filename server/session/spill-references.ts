@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
@@ -15,57 +16,95 @@ const chunkBytes = 256 * 1024;
 const overlap = 128;
 const key = Buffer.from("sha256");
 
-/**
- * The session files in these directories, and in pi's own, that were written since then. Undefined: there are more than may
- * be looked through, or a directory that is there cannot be read.
- */
-export async function sessionFilesIn(
-  root: string,
-  directories: readonly string[],
-  since: number,
-  { maxFiles }: ScanLimits,
-): Promise<readonly string[] | undefined> {
-  const found = new Set<string>();
-  const all = new Set([root, ...(await entriesOf(root)).filter((path) => !path.endsWith(".jsonl")), ...directories]);
-  for (const directory of all) {
-    for (const path of await entriesOf(directory)) {
-      if (!path.endsWith(".jsonl")) continue;
-      const file = await stat(path).catch(ifThere);
-      if (file?.isFile() !== true || file.mtimeMs < since) continue;
-      found.add(path);
-      if (found.size > maxFiles) return undefined;
-    }
-  }
-  return [...found];
+/** `too_much`: there is more than may be looked through. `changing`: a file went while it was looked for; later it may be clear. */
+export type Doubt = "too_much" | "changing";
+
+/** What is looked through: pi's own directory of sessions with those in it, and these. */
+export interface Places {
+  readonly root: string;
+  readonly directories: readonly string[];
 }
 
 /**
- * Those of the names that no file has as a reference. Undefined: there is more to read than may be read. It gives way to
- * others behind each piece. Throws where a file that is there cannot be read, and the signal's reason.
+ * Those of the names that no session file has as a reference. Behind the whole, what came or changed meanwhile is looked
+ * through too, as a fork whose origin goes. It gives way to others behind each piece. Throws where a directory or a file that
+ * is there cannot be read, and the signal's reason.
  */
-export async function findReferred(
-  files: readonly string[],
+export async function findUnreferred(
+  places: Places,
   names: ReadonlySet<string>,
-  { maxScanBytes }: ScanLimits,
+  limits: ScanLimits,
   signal: AbortSignal,
-): Promise<ReadonlySet<string> | undefined> {
+): Promise<ReadonlySet<string> | Doubt> {
   const left = new Set(names);
-  const bytes = Buffer.alloc(overlap + chunkBytes);
-  let read = 0;
-  for (const path of files) {
-    const file = await open(path, "r").catch(ifThere);
-    if (file === undefined) continue;
+  const scan = new Scan(left, limits.maxScanBytes, signal);
+  const looked = new Map<string, string>();
+  for (const _round of ["all", "what changed"]) {
+    const files = await sessionFilesIn(places, limits, signal);
+    if (typeof files === "string") return files;
+    for (const [path, state] of files) {
+      if (left.size === 0) return left;
+      if (looked.get(path) === state) continue;
+      const doubt = await scan.take(path);
+      if (doubt !== undefined) return doubt;
+      looked.set(path, state);
+    }
+  }
+  return left;
+}
+
+/** Session files, and how each was. */
+async function sessionFilesIn(
+  { root, directories }: Places,
+  { maxFiles }: ScanLimits,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string> | Doubt> {
+  const found = new Map<string, string>();
+  const all = new Set([root, ...(await entriesOf(root)).filter((path) => !path.endsWith(".jsonl")), ...directories]);
+  for (const directory of all) {
+    signal.throwIfAborted();
+    for (const path of await entriesOf(directory)) {
+      if (!path.endsWith(".jsonl")) continue;
+      const file = await stat(path).catch(ifThere);
+      if (file === undefined) return "changing";
+      if (!file.isFile()) continue;
+      found.set(path, `${file.ino} ${file.size} ${file.mtimeMs}`);
+      if (found.size > maxFiles) return "too_much";
+    }
+  }
+  return found;
+}
+
+/** Takes out of what is left the names that files refer to. */
+class Scan {
+  readonly #left: Set<string>;
+  readonly #maxBytes: number;
+  readonly #signal: AbortSignal;
+  readonly #bytes = Buffer.alloc(overlap + chunkBytes);
+  #read = 0;
+
+  constructor(left: Set<string>, maxBytes: number, signal: AbortSignal) {
+    this.#left = left;
+    this.#maxBytes = maxBytes;
+    this.#signal = signal;
+  }
+
+  async take(path: string): Promise<Doubt | undefined> {
+    // What is put in a file's place is not waited for.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(ifThere);
+    if (file === undefined) return "changing";
+    const bytes = this.#bytes;
     try {
+      if (!(await file.stat()).isFile()) return "changing";
       let kept = 0;
       for (;;) {
-        signal.throwIfAborted();
-        if (left.size === 0) return left;
+        this.#signal.throwIfAborted();
         const { bytesRead } = await file.read(bytes, kept, chunkBytes);
-        if (bytesRead === 0) break;
-        read += bytesRead;
-        if (read > maxScanBytes) return undefined;
+        if (bytesRead === 0) return undefined;
+        this.#read += bytesRead;
+        if (this.#read > this.#maxBytes) return "too_much";
         const end = kept + bytesRead;
-        takeReferred(bytes.subarray(0, end), left);
+        takeReferred(bytes.subarray(0, end), this.#left);
         kept = Math.min(overlap, end);
         bytes.copyWithin(0, end - kept, end);
         await turn();
@@ -74,7 +113,6 @@ export async function findReferred(
       await file.close();
     }
   }
-  return left;
 }
 
 function takeReferred(bytes: Buffer, left: Set<string>): void {

@@ -2,7 +2,7 @@ import { readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { SpillDirectories } from "./spill-directories.ts";
-import { findReferred, type ScanLimits, sessionFilesIn } from "./spill-references.ts";
+import { findUnreferred, type ScanLimits } from "./spill-references.ts";
 
 export interface SpillOptions {
   /** Texts that parts inside pi have taken out of transcripts, by their SHA-256. It need not be there. */
@@ -11,8 +11,13 @@ export interface SpillOptions {
   readonly notes: string;
   /** pi's own directory of sessions. */
   readonly sessionRoot: string;
-  /** Whether some session is in its pi's memory alone, so that no file says what it refers to. */
-  readonly isAnyInMemory: () => boolean;
+  /**
+   * Whether some session may refer to texts of which no file says so: it is in its pi's memory alone, or a run is on, which
+   * writes a result when all those of its turn are there.
+   */
+  readonly isAnyUnwritten: () => boolean;
+  /** Where the files of all sessions lie that are not closed, and whether texts may go from them. */
+  readonly sessions: () => Iterable<{ readonly directory: string; readonly hasParts: boolean }>;
   readonly limits: SpillLimits;
   readonly log: Logger;
 }
@@ -29,15 +34,11 @@ export interface SpillLimits extends ScanLimits {
 interface Candidate {
   readonly name: string;
   readonly mtimeMs: number;
-  /** When it was made, where the file system knows; else 0. */
-  readonly madeAt: number;
 }
 
 /** A text, or one that was being written when its pi ended. */
 const ours = /^(?:[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f-]{36})$/;
 const setAside = "removed.";
-/** Clocks are set, and file systems are inexact. */
-const slackMs = 24 * 60 * 60 * 1_000;
 
 /**
  * Removes texts that no session file refers to any more. In doubt it removes nothing: a text that is needed and gone cannot be
@@ -94,18 +95,23 @@ export class Spill {
   }
 
   async #sweep(): Promise<void> {
-    const { limits, isAnyInMemory, log } = this.#options;
+    const { limits, isAnyUnwritten, sessionRoot: root, log } = this.#options;
     const { candidates, youngest } = await this.#candidates(Date.now() - limits.graceMs);
     if (youngest !== undefined) this.#again(youngest);
-    if (candidates.length === 0 || isAnyInMemory()) return;
-    const directories = await this.#directories.all();
-    if (directories === undefined) return;
-    const since = Math.min(...candidates.map(({ madeAt }) => madeAt)) - slackMs;
+    if (candidates.length === 0) return;
+    if (isAnyUnwritten()) return this.#again(Date.now() + limits.graceMs);
+    const others: string[] = [];
+    for (const { directory, hasParts } of this.#options.sessions()) {
+      if (hasParts) this.#directories.note(directory);
+      else others.push(directory);
+    }
+    const noted = await this.#directories.all();
+    if (noted === undefined) return;
     const names = new Set(candidates.map(({ name }) => name));
     const { signal } = this.#closing;
-    const files = await sessionFilesIn(this.#options.sessionRoot, directories, since, limits);
-    const left = files === undefined ? undefined : await findReferred(files, names, limits, signal);
-    if (left === undefined) {
+    const left = await findUnreferred({ root, directories: [...noted, ...others] }, names, limits, signal);
+    if (left === "changing") return this.#again(Date.now() + limits.graceMs);
+    if (left === "too_much") {
       log.warn("there is too much in session files to find what of the texts nobody needs; none is removed");
       return;
     }
@@ -132,10 +138,8 @@ export class Spill {
       this.#closing.signal.throwIfAborted();
       const found = await stat(join(directory, name)).catch(() => undefined);
       if (found?.isFile() !== true) continue;
-      const { mtimeMs, birthtimeMs, ctimeMs } = found;
-      // Where the time of making is not known, it is another one's.
-      const madeAt = birthtimeMs > 0 && birthtimeMs < ctimeMs ? Math.min(birthtimeMs, mtimeMs) : 0;
-      if (mtimeMs < before) candidates.push({ name, mtimeMs, madeAt });
+      const { mtimeMs } = found;
+      if (mtimeMs < before) candidates.push({ name, mtimeMs });
       else youngest = Math.min(youngest ?? Number.POSITIVE_INFINITY, mtimeMs + limits.graceMs);
     }
     return { candidates, ...(youngest === undefined ? {} : { youngest }) };

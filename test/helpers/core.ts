@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { defaultContextLimits } from "../../protocol/context/limits.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { lifeLimits, limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
@@ -81,12 +82,17 @@ export interface CoreOptions {
   /** Others than those of a daemon, in which runs have no time to end by themselves. */
   readonly limits?: Partial<RegistryOptions["limits"]>;
   readonly contexts?: Partial<RegistryOptions["contexts"]>;
+  readonly spill?: RegistryOptions["spill"];
+  /** pi's configuration directory that is the daemon's alone. */
+  readonly ownAgentDirectory?: boolean;
   /** What the configuration has at the start of each life. Default: none. */
   readonly roots?: () => readonly string[];
+  /** What the configuration says of all sessions. Default: nothing. */
+  readonly optimisation?: OptimisationOptions;
 }
 
 export async function startCore(options: CoreOptions = {}): Promise<Core> {
-  const { connect } = options;
+  const { connect, optimisation } = options;
   const root = mkdtempSync(join(tmpdir(), "core-"));
   const cwd = join(root, "cwd");
   const runDirectory = join(root, "run");
@@ -112,9 +118,15 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       helper: "unused",
       runDirectory,
       spillDirectory: join(root, "spill"),
+      ...(options.spill && { spill: options.spill }),
       env,
       sessions: new SessionStore(database),
-      configuration: { ...noConfiguration, roots },
+      configuration: {
+        ...noConfiguration,
+        roots,
+        ...(optimisation && { optimisation }),
+        ...(options.ownAgentDirectory === true && { agentDirectory: join(root, "agent") }),
+      },
       roots,
       prompts: new PromptStore(database),
       logs: new Logs(new EventStore(database, limits.storedEvents), {

@@ -55,6 +55,16 @@ test("a call that failed may be made again, and one without a key always happens
   expect(await kindOf(flaky({ sessionId: "t", idempotencyKey: "k" }))).toBe("conflict");
 });
 
+test("a call that does not know whether it had its effect keeps its key, so that it is not made again", async () => {
+  let calls = 0;
+  const lost = wrapped(newStore(), async () => {
+    calls += 1;
+    throw new WireError("outcome_unknown", "Its pi has ended.");
+  });
+  expect([await kindOf(lost(params)), await kindOf(lost(params))]).toEqual(["outcome_unknown", "outcome_unknown"]);
+  expect(calls).toBe(1);
+});
+
 test("the key is on disk before the effect, and a daemon that ends between leaves an outcome that is not known", async () => {
   const store = newStore();
   const seen: unknown[] = [];

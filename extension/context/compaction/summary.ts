@@ -60,29 +60,10 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
       { messages: [{ role: "user", content: [{ type: "text", text }], timestamp: Date.now() }] },
       { cacheRetention: "none", maxTokens, signal },
     );
-    return outcomeOf(await unlessAborted(stream.result(), signal));
+    // A provider that heeds the signal ends with what the request has cost; one of an extension need not heed it.
+    return outcomeOf(await unlessAborted(stream.result(), signal, graceMs));
   } catch (thrown) {
     return { failed: messageOf(thrown), usage: undefined };
-  }
-}
-
-/**
- * A provider that heeds the signal ends with what the request has cost so far. One of an extension need not heed it, and the
- * run is not to wait for that.
- */
-async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  let timer: NodeJS.Timeout | undefined;
-  const abort = (): void => {
-    timer = setTimeout(() => reject(new Error("The summary was aborted, or took too long.")), graceMs);
-  };
-  signal.addEventListener("abort", abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([result, promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-    clearTimeout(timer);
   }
 }
 

@@ -13,4 +13,4 @@ export function markdownSection(name: string, text: string): string | undefined 
 /** A line that begins with a tag, closed or not. It is looked for in no more than a line: prompts can have many empty ones. */
 const tag = /^[^\S\n\r\u2028\u2029]*<\/?[A-Za-z][A-Za-z0-9_-]*[\s>]/m;
 /** A heading of the same rank or above: what stands behind it would seem to be no part of the section. */
-const heading = /^#{1,2} |^(?:=+|-+)[^\S\r\n]*$/m;
+const heading = /^#{1,2} |^(?:=+|-+)\s*$/m;

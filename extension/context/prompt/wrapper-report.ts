@@ -15,14 +15,6 @@ const tags = /^[ \t]*<(\/?)([A-Za-z][A-Za-z0-9_-]*)((?:\s[^<>]*)?)>|<(\/)([A-Za-
 const closing = /<\/([A-Za-z][A-Za-z0-9_-]*)>/g;
 /** Wrappers that are told apart. */
 const maxNames = 32;
-/** Tags that are looked at. What stands behind them is content. */
-const maxTags = 4_096;
-
-interface Piece {
-  readonly of: string;
-  readonly kind: "wrapper" | "content";
-  readonly tokens: number;
-}
 
 /**
  * Counts the prompt piece by piece, each as its share of the estimate of the whole: so the pieces come to that, though an
@@ -47,8 +39,6 @@ export function wrapperReport(prompt: string, estimate: (text: string) => number
   of(unwrapped);
   const closings = new Map(Array.from(prompt.matchAll(closing), ({ index, 1: name }) => [name, index]));
   for (const found of prompt.matchAll(tags)) {
-    tagCount += 1;
-    if (tagCount > maxTags) break;
     const name = found[2] ?? found[5] ?? unwrapped;
     const isClosing = found[1] === "/" || found[4] === "/";
     if (isClosing ? open.at(-1) !== name : (closings.get(name) ?? -1) < found.index) continue;
@@ -58,7 +48,7 @@ export function wrapperReport(prompt: string, estimate: (text: string) => number
     if (isClosing) open.pop();
     else {
       open.push(name);
-      of(name).count += 1;
+      wrapper.count += 1;
     }
   }
   take(prompt.length, of(open.at(-1) ?? unwrapped), "content");

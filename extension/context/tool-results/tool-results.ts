@@ -16,7 +16,6 @@ import { readLog, spill, sumOf } from "../recall/spill.ts";
 import { executedTool } from "../tools/executed.ts";
 import { cutText } from "./cut.ts";
 import type { Kept } from "./json-borders.ts";
-import { tokensOfLong } from "./tokens-of-long.ts";
 
 type ToolResults = OptimisationConfig["toolResults"];
 

@@ -1,11 +1,15 @@
+import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { CostFold } from "../../../protocol/cost/fold.ts";
 import { COST_MARK_TYPE } from "../../../protocol/cost/marks.ts";
 import { JsonlSplitter } from "../../../protocol/jsonl.ts";
+import { unusable } from "../../pi/lease.ts";
 
-/** A longer entry is passed over; pi reads none into a request that is a hundredth of it. */
-const maxEntryBytes = 64 * 1024 * 1024;
+/** A longer entry costs nothing: it is read at once by nobody, since whoever writes the file may make it as long as they like. */
+const maxEntryBytes = 4 * 1024 * 1024;
+/** A larger file is not read. */
+const maxFileBytes = 1024 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
 /** So many bytes before the place are compared, to see whether the file is still the same. */
 const tailBytes = 256;
@@ -20,6 +24,8 @@ interface Place {
   readonly inode: number;
   readonly read: number;
   readonly tailSum: number;
+  /** It lies in an entry that is too long, and has not ended. */
+  readonly isWithin: boolean;
 }
 
 /** What a session file says of costs. The file is read once; later only what was added to it. */
@@ -34,7 +40,10 @@ export class FileFold {
     this.#file = file;
   }
 
-  /** Where there is no file, nothing was spent. Throws what reading a file can throw, and the signal's reason. */
+  /**
+   * Where there is no file, nothing was spent. Throws `session_file_unusable` for what is no file, or larger than 1 GiB, what
+   * reading a file can throw, and the signal's reason.
+   */
   read(signal?: AbortSignal): Promise<CostFold> {
     const reading = this.#last.then(() => this.#read(signal));
     this.#last = reading.catch(() => {});
@@ -43,13 +52,19 @@ export class FileFold {
 
   async #read(signal: AbortSignal | undefined): Promise<CostFold> {
     signal?.throwIfAborted();
-    const handle = await open(this.#file, "r").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return undefined;
-      throw error;
-    });
+    // What is no plain file is not waited for.
+    const handle = await open(this.#file, constants.O_RDONLY | constants.O_NONBLOCK).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return undefined;
+        throw error;
+      },
+    );
     if (handle === undefined) return this.#forget();
     try {
-      const { size, ino: inode } = await handle.stat();
+      const found = await handle.stat();
+      if (!found.isFile()) throw unusable(this.#file, "not_a_file", "is not a file");
+      const { size, ino: inode } = found;
+      if (size > maxFileBytes) throw unusable(this.#file, "unreadable", `is larger than ${maxFileBytes} bytes`);
       const place = this.#place;
       const goesOn =
         place !== undefined && place.inode === inode && size >= place.read && (await hasTail(handle, place));
@@ -58,8 +73,9 @@ export class FileFold {
       if (from === size) return this.#fold;
       // Where it is left in the middle it begins anew.
       this.#place = undefined;
-      const read = await this.#take(handle, from, size, signal);
-      this.#place = { inode, read, tailSum: await sumBefore(handle, read) };
+      const isWithin = goesOn && place.isWithin;
+      const taken = await this.#take(handle, { from, to: size, isWithin }, signal);
+      this.#place = { inode, ...taken, tailSum: await sumBefore(handle, taken.read) };
       return this.#fold;
     } catch (error) {
       this.#forget();
@@ -75,37 +91,58 @@ export class FileFold {
     return this.#fold;
   }
 
-  /** Gives up to where whole entries were read. */
-  async #take(handle: FileHandle, from: number, to: number, signal: AbortSignal | undefined): Promise<number> {
+  /** Gives up to where whole entries were read, or, of one that is too long, up to where it goes on. */
+  async #take(
+    handle: FileHandle,
+    { from, to, isWithin }: { readonly from: number; readonly to: number; readonly isWithin: boolean },
+    signal: AbortSignal | undefined,
+  ): Promise<Pick<Place, "read" | "isWithin">> {
     const fold = this.#fold;
     let whole = from;
     let rest: Buffer[] = [];
+    let restBytes = 0;
+    let isSkipping = isWithin;
     const splitter = new JsonlSplitter({
       maxRecordBytes: maxEntryBytes,
       onRecord: (line) => takeLine(fold, line),
-      onOversize: () => {},
+      onOversize: (head) => fold.pass(timeOf(head)),
     });
     for (let at = from; at < to; ) {
       signal?.throwIfAborted();
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(chunkBytes, to - at)), 0, undefined, at);
       if (bytesRead === 0) break;
-      const chunk = buffer.subarray(0, bytesRead);
-      const end = chunk.lastIndexOf(0x0a);
-      if (end >= 0) whole = at + end + 1;
-      rest = end >= 0 ? [chunk.subarray(end + 1)] : [...rest, chunk];
+      let chunk = buffer.subarray(0, bytesRead);
       at += bytesRead;
+      if (isSkipping) {
+        const end = chunk.indexOf(0x0a);
+        whole = end < 0 ? at : at - bytesRead + end + 1;
+        if (end < 0) continue;
+        isSkipping = false;
+        chunk = chunk.subarray(end + 1);
+      }
+      const end = chunk.lastIndexOf(0x0a);
+      if (end >= 0) {
+        whole = at - chunk.length + end + 1;
+        rest = [];
+        restBytes = 0;
+      }
+      const further = end >= 0 ? chunk.subarray(end + 1) : chunk;
+      restBytes += further.length;
+      if (restBytes > maxEntryBytes) rest = [];
+      else rest.push(further);
       splitter.push(chunk);
     }
+    if (restBytes > maxEntryBytes) return { read: whole + restBytes, isWithin: true };
     // A last line without an end counts for pi when it is whole. pi then ends it, which is an empty line for us.
     const last = Buffer.concat(rest);
-    if (last.length === 0 || last.length > maxEntryBytes || !takeLine(fold, last)) return whole;
-    return whole + last.length;
+    if (last.length === 0 || !takeLine(fold, last)) return { read: whole, isWithin: isSkipping };
+    return { read: whole + last.length, isWithin: false };
   }
 }
 
 /** Gives whether it is an entry. */
 function takeLine(fold: CostFold, line: Buffer): boolean {
-  const [, time] = timePattern.exec(line.toString("latin1", 0, headBytes)) ?? [];
+  const time = timeOf(line);
   if (time !== undefined && line[line.length - 1] === 0x7d && !telling.some((text) => line.includes(text))) {
     fold.pass(time);
     return true;
@@ -117,6 +154,10 @@ function takeLine(fold: CostFold, line: Buffer): boolean {
     // pi passes over a line that is none, too.
     return false;
   }
+}
+
+function timeOf(line: Buffer): string | undefined {
+  return timePattern.exec(line.toString("latin1", 0, headBytes))?.[1];
 }
 
 async function hasTail(handle: FileHandle, { read, tailSum }: Place): Promise<boolean> {

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { BudgetState } from "../../../protocol/cost/budgets.ts";
-import { CostFold, type Phase } from "../../../protocol/cost/fold.ts";
+import { CostFold } from "../../../protocol/cost/fold.ts";
+import type { Phase } from "../../../protocol/cost/phase.ts";
 import { unpricedReason } from "../../../protocol/cost/prices.ts";
 import { type PhaseRefusal, phaseToEnd, phaseTooMany } from "../../../protocol/cost/refusals.ts";
 import { reportOf } from "../../../protocol/cost/report.ts";
@@ -9,7 +10,8 @@ import { WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
-import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import { mergeOptimisation, resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import { unlessAborted } from "../../lib/deadline.ts";
 import type { PiEvent } from "../../pi/records.ts";
 import { isRecordObject } from "../../pi/records.ts";
 import type { PartCalls } from "../part-calls.ts";
@@ -55,7 +57,11 @@ export class SessionCosts {
       await this.#refuseBefore(about, params, signal);
       await parts.configuring.configure({ cost: { enabled: true } }, signal);
     }
-    return await parts.ask(about, params, signal);
+    // What cannot be started has not been told anything.
+    await unlessAborted(this.#core.awake("reading"), signal);
+    return await parts.ask(about, params, signal).catch((error: unknown) => {
+      throw wasSent(error) ? outcomeUnknown(about, error) : error;
+    });
   }
 
   /** What the part would refuse, while it is off: a call that is refused changes nothing. */
@@ -65,16 +71,20 @@ export class SessionCosts {
     if (about === "cost/startPhase") refuse(phaseTooMany(await this.#read(signal)));
     if (typeof budgetUsd !== "number") return;
     // Whether its model has prices is said by its pi.
-    await this.#core.awake("reading");
-    signal.throwIfAborted();
+    await unlessAborted(this.#core.awake("reading"), signal);
     if (!this.#options.record.hasPrices) throw this.#unpriced();
   }
 
-  /** Throws `price_unknown` where the session, or `given`, has a budget, and its pi has said that the model has no prices. */
-  requirePrices(given: OptimisationOptions = this.#options.record.stored.options.optimisation ?? {}): void {
-    const { record } = this.#options;
-    const { enabled, budgetUsd } = resolveOptimisation(given).cost;
-    if (!enabled || budgetUsd === null || record.hasPrices) return;
+  /**
+   * Throws `price_unknown` where the session has a budget, or gets another by a layer on top, and its pi has said that the model
+   * has no prices.
+   */
+  requirePrices(given?: OptimisationOptions): void {
+    const { stored, hasPrices } = this.#options.record;
+    if (hasPrices) return;
+    const { optimisation } = stored.options;
+    const budget = budgetIn(mergeOptimisation(optimisation, given));
+    if (budget === null || (given !== undefined && budget === budgetIn(optimisation))) return;
     throw this.#unpriced();
   }
 
@@ -129,6 +139,22 @@ export class SessionCosts {
 
 function refuse(found: Phase | PhaseRefusal | undefined): void {
   if (found !== undefined && "refused" in found) throw new WireError(found.refused, found.message);
+}
+
+/** What a session may cost that goes by this, in USD. null: as much as it wants. */
+function budgetIn(optimisation: OptimisationOptions = {}): number | null {
+  const { enabled, budgetUsd } = resolveOptimisation(optimisation).cost;
+  return enabled ? budgetUsd : null;
+}
+
+/** Behind it the part may have written what it was told to. */
+function wasSent(error: unknown): error is WireError {
+  return error instanceof WireError && (error.kind === "child_exited" || error.kind === "link_failed");
+}
+
+function outcomeUnknown(about: Order, cause: WireError): WireError {
+  const why = `${cause.message} Whether ${about} took effect is not known: cost/report says what is there.`;
+  return new WireError("outcome_unknown", why, {}, { cause });
 }
 
 function exceeded({ phase, usd, spentUsd }: BudgetState): WireError {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import type { Session } from "../../../server/session/session.ts";
+import { isAnyUnwritten } from "../../../server/session/unwritten.ts";
 import { type Heard, recorder, startCore } from "../../helpers/core.ts";
 
 const never = new AbortController().signal;
@@ -135,4 +136,23 @@ test("a wrong file of a trusted project costs its layer alone, and subscribers a
   writeFileSync(file, '{"optimisation": {"masking": {"afterTurns": 5}}}');
   const next = await core.registry.create({ cwd: core.cwd, approve: true, optimisation });
   expect(next.stored.options.optimisation).toEqual({ ...optimisation, masking: { afterTurns: 5 } });
+});
+
+test("where a session lies is noted before its running pi may put texts aside, and a run that is on holds up their removal", async () => {
+  const noted: string[] = [];
+  await using core = await startCore({ spill: { note: (directory) => noted.push(directory), wanted: () => {} } });
+  core.behave("keep-running");
+  const sessionDir = join(core.root, "elsewhere");
+  mkdirSync(sessionDir);
+  const session = await core.registry.create({ cwd: core.cwd, sessionDir });
+  expect(noted).toEqual([]);
+  expect((await configure(session, { toolResults: { enabled: true } })).from).toBe("nextRequest");
+  expect(noted).toContain(sessionDir);
+  expect(isAnyUnwritten(core.registry)).toBe(false);
+  const making = core.registry.create({ cwd: core.cwd });
+  expect(isAnyUnwritten(core.registry)).toBe(true);
+  await making;
+  await session.prompting.prompt({ text: "first", ifRunning: "refuse" });
+  expect(session.state.kind).toBe("running");
+  expect(isAnyUnwritten(core.registry)).toBe(true);
 });

@@ -18,8 +18,6 @@ class Room {
   readonly ctx: ExtensionContext;
   options: OptimisationOptions;
   prices: Record<string, number> = { input: 1 };
-  /** Whether what the part writes is lost. */
-  isForgetful = false;
   #config: ReturnType<typeof resolveOptimisation>;
 
   constructor(options: OptimisationOptions, others: readonly string[] = []) {
@@ -36,9 +34,7 @@ class Room {
     } as unknown as ExtensionContext;
     this.places = fakePlaces(this.ctx);
     const pi = {
-      appendEntry: (customType: string, data: unknown) => {
-        if (!this.isForgetful) this.add({ type: "custom", customType, data });
-      },
+      appendEntry: (customType: string, data: unknown) => this.add({ type: "custom", customType, data }),
       registerCommand: (name: string, command: Command) => void this.commands.set(name, command),
       getCommands: () => others.map((name) => ({ name })),
       events: {
@@ -118,6 +114,14 @@ test("a budget is told of at four fifths and at its end, once each, also when it
     ["warning", 0.85],
     ["spent", 1.05],
   ]);
+});
+
+test("a budget is told of once in a life where its entry cannot be kept", () => {
+  const room = new Room({ cost: { enabled: true, autoCheckpoint: "off", budgetUsd: 1 } });
+  room.isForgetful = true;
+  room.spend(2);
+  for (const _ of [1, 2, 3]) room.settle();
+  expect(room.told("cost/budgetReached")).toHaveLength(1);
 });
 
 test("open phases of one label are each told of once, whichever of them has a budget", async () => {

@@ -1,5 +1,16 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -17,12 +28,17 @@ afterEach(() => rmSync(root, { recursive: true }));
 const log = pino({ level: "silent" });
 const hour = 3_600_000;
 
-function start(changes: Partial<SpillLimits> = {}, isAnyInMemory = () => false) {
+function start(
+  changes: Partial<SpillLimits> = {},
+  isAnyUnwritten = () => false,
+  sessions: readonly { directory: string; hasParts: boolean }[] = [],
+) {
   const spill = new Spill({
     directory: join(root, "spill"),
     notes: join(root, "spill.json"),
     sessionRoot: join(root, "sessions"),
-    isAnyInMemory,
+    isAnyUnwritten,
+    sessions: () => sessions,
     limits: { ...limits.spill, ...changes },
     log,
   });
@@ -126,6 +142,9 @@ test("in doubt nothing is removed", async () => {
   const full = start({ maxDirectories: 1 });
   for (const directory of ["sessions", "spill"]) full.note(join(root, directory));
   await stays(full);
+  // The next daemon does not know all of them either.
+  await stays(start({ maxDirectories: 1 }));
+  await stays(start());
   writeFileSync(join(root, "spill.json"), "{}");
   await stays(start());
   rmSync(join(root, "spill.json"));
@@ -174,4 +193,65 @@ test("without texts nothing is looked at, and closing ends a look", async () => 
   await swept;
   spill.wanted();
   expect(statSync(join(root, "spill", name)).size).toBe(1);
+});
+
+test("where sessions lie that are not closed is looked at, noted by their start or not, and known to later daemons", async () => {
+  const [mine, others] = [spilled("mine"), spilled("others")];
+  session("one/1.jsonl", mine);
+  session("two/1.jsonl", others);
+  const sessions = [
+    { directory: join(root, "one"), hasParts: true },
+    { directory: join(root, "two"), hasParts: false },
+  ];
+  {
+    await using spill = start({}, undefined, sessions);
+    await spill.sweep();
+    expect(left()).toEqual([mine, others].toSorted());
+  }
+  await using spill = start();
+  await spill.sweep();
+  expect(left()).toEqual([mine]);
+});
+
+test("the age of a session file says nothing: a state directory may have been copied", async () => {
+  const name = spilled("needed");
+  const file = session("sessions/1.jsonl", name);
+  utimesSync(file, 1, 1);
+  await using spill = start();
+  await spill.sweep();
+  expect(left()).toEqual([name]);
+});
+
+test("a fork whose origin goes while files are looked through keeps its texts", async () => {
+  const name = spilled("needed");
+  const [origin, fork] = [session("sessions/9.jsonl", name), join(root, "sessions", "0.jsonl")];
+  // Large enough that the origin is not reached before it goes.
+  appendFileSync(session("sessions/1.jsonl"), "x".repeat(8 * 1024 * 1024));
+  await using spill = start();
+  const swept = spill.sweep();
+  while (statSync(join(root, "spill.json"), { throwIfNoEntry: false }) === undefined) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  copyFileSync(origin, fork);
+  rmSync(origin);
+  await swept;
+  expect(left()).toEqual([name]);
+});
+
+test("a directory that cannot be written down is not forgotten by the next daemon", async () => {
+  const name = spilled("needed");
+  session("elsewhere/1.jsonl", name);
+  const notes = join(root, "spill.json");
+  {
+    await using spill = start();
+    mkdirSync(notes);
+    spill.note(join(root, "elsewhere"));
+    await spill.sweep();
+    expect(left()).toEqual([name]);
+    rmSync(notes, { recursive: true });
+    spill.note(join(root, "elsewhere"));
+  }
+  await using spill = start();
+  await spill.sweep();
+  expect(left()).toEqual([name]);
 });

@@ -194,32 +194,6 @@ test("budgets are of what was said last, told once for each level, and those of 
   expect(states(fold)).toEqual([]);
 });
 
-test("what was told of two open phases with one label is known of the one that it was told of", () => {
-  const budget = { usd: 0.002 };
-  const told = (fold: CostFold) =>
-    fold.budgets(rules).map(({ phase, level, told: of }) => [phase?.path.length, level, of]);
-  const outer = folded(
-    mark({ kind: "phaseStart", label: "x", budget }),
-    mark({ kind: "phaseStart", label: "x" }),
-    assistant(3),
-    mark({ kind: "reached", label: "x", ...budget, level: "spent" }),
-  );
-  expect(told(outer)).toEqual([[1, "spent", "spent"]]);
-  const both = folded(
-    mark({ kind: "phaseStart", label: "x", budget }),
-    assistant(3),
-    mark({ kind: "phaseStart", label: "x", budget }),
-    mark({ kind: "reached", label: "x", ...budget, level: "spent" }),
-  );
-  expect(told(both)).toEqual([
-    [1, "spent", "spent"],
-    [2, undefined, undefined],
-  ]);
-  both.add(assistant(3));
-  both.add(mark({ kind: "reached", label: "x", ...budget, level: "spent" }));
-  expect(told(both)[1]).toEqual([2, "spent", "spent"]);
-});
-
 test("a missing price is said, unless the provider has said that it costs nothing", () => {
   expect(folded(assistant(1, { usage: used(1, 0) })).whole.isEstimated).toBe(true);
   const free = { ...used(1, 0), cost: { ...used(1, 0).cost, totalFromProvider: true } };

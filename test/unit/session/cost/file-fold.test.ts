@@ -1,4 +1,5 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -114,4 +115,34 @@ test("a caller that has gone ends its reading, and the next reads the whole", as
   file.write(header, answer(1));
   await expect(fold.read(AbortSignal.abort(new Error("gone")))).rejects.toThrow("gone");
   expect(await outputOf(fold)).toBe(1);
+});
+
+test("an entry of more than 4 MiB costs nothing and is not kept, whole or not, and what follows it counts", async () => {
+  using file = new File();
+  const fold = new FileFold(file.path);
+  file.write(header, answer(1), answer(20, { padding: "[".repeat(4 * 1024 * 1024) }), answer(300));
+  expect(await outputOf(fold)).toBe(301);
+  // A hole, as of somebody who makes the file long: nothing of it may stay in memory.
+  truncateSync(file.path, 300 * 1024 * 1024);
+  const before = process.memoryUsage().arrayBuffers;
+  const reading = outputOf(fold);
+  let most = 0;
+  const looking = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  }, 1);
+  expect(await reading).toBe(301);
+  clearInterval(looking);
+  expect(most).toBeLessThan(200 * 1024 * 1024);
+  file.append("still the same entry");
+  expect(await outputOf(fold)).toBe(301);
+  file.append(`and its end\n${line(answer(4_000))}`);
+  expect(await outputOf(fold)).toBe(4_301);
+  truncateSync(file.path, 1024 * 1024 * 1024 + 1);
+  await expect(fold.read()).rejects.toMatchObject({ data: { reason: "unreadable" } });
+});
+
+test("what is no file is not waited for", async () => {
+  using file = new File();
+  execFileSync("mkfifo", [file.path]);
+  await expect(new FileFold(file.path).read()).rejects.toMatchObject({ data: { reason: "not_a_file" } });
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
+import { WireError } from "../../../../protocol/errors.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { createValidator } from "../../../../protocol/validation.ts";
 import { SessionCosts } from "../../../../server/session/cost/session-costs.ts";
@@ -74,6 +75,26 @@ test("a phase that is open is ended though the part is off", async () => {
   await costs.order("cost/endPhase", { sessionId: "s", label: "open" }, signal);
   expect(configured).toEqual([{ cost: { enabled: true } }]);
   expect(told).toEqual(["cost/endPhase"]);
+});
+
+test.each(["child_exited", "link_failed"] as const)(
+  "an order whose pi is lost (%s) may have been obeyed",
+  async (kind) => {
+    const optimisation = { cost: { enabled: true } };
+    const { costs } = room({ optimisation, ask: () => Promise.reject(new WireError(kind, "It ended.")) });
+    const order = costs.order("cost/startPhase", { sessionId: "s", label: "a" }, signal);
+    await expect(order).rejects.toMatchObject({ kind: "outcome_unknown" });
+  },
+);
+
+test("a budget is held against the prices where the layers come to another than there was", () => {
+  const was = (cost: OptimisationOptions["cost"]) => room({ optimisation: { cost }, hasPrices: false }).costs;
+  const none = expect.objectContaining({ kind: "price_unknown" });
+  expect(() => was({ enabled: false, budgetUsd: 1 }).requirePrices({ cost: { enabled: true } })).toThrow(none);
+  expect(() => was({ enabled: true }).requirePrices({ cost: { budgetUsd: 3 } })).toThrow(none);
+  was({ enabled: false }).requirePrices({ cost: { budgetUsd: 3 } });
+  // One that was there already keeps nothing else from being configured.
+  was({ budgetUsd: 1 }).requirePrices({ masking: { enabled: true }, cost: { warnAt: 0.5 } });
 });
 
 test("a blank label is refused before anything is done for it, and one of 120 characters of two halves is none too long", () => {

@@ -114,34 +114,6 @@ test("what wrappers take and what they wrap comes to the estimate of the whole p
   expect(wrapperReport("", estimateText).total).toBe(0);
 });
 
-test("a prompt of nothing but tags is counted in so much text as it has, twice", () => {
-  const prompt = "<a>\n".repeat(2_000) + "x\n</a>\n".repeat(2_000);
-  let counted = 0;
-  const { wrappers, total } = wrapperReport(prompt, (text) => {
-    counted += text.length;
-    return estimateText(text);
-  });
-  expect(counted).toBe(2 * prompt.length);
-  expect(total).toBe(estimateText(prompt));
-  expect(wrappers.get("a")?.count).toBe(2_000);
-});
-
-test("tags beyond the 4,096th are content", () => {
-  expect(wrapperReport("<a>x\n</a>\n".repeat(5_000), estimateText).wrappers.get("a")?.count).toBe(2_048);
-});
-
-test.for([
-  ["empty lines", "x\n".padEnd(90_000, "\n")],
-  ["lines of blanks", "x\n".padEnd(90_000, " \n")],
-] as const)("a section of many %s takes no time that grows with their square", { timeout: 15_000 }, ([, text]) => {
-  expect(markdownSection("s", `<s>\n${text}y\n</s>`)).toMatch(/^## s\nx/);
-});
-
-test("a section of tags that do not end on their lines stays", () => {
-  const text = `<s>\n${"<a \n".repeat(60_000)}\n</s>`;
-  expect(markdownSection("s", text)).toBeUndefined();
-});
-
 test.for(["<a>\n<b>\ntext\n</a>\n</b>", "</a>", "a < b and c > d", "<a>\n".repeat(1_000), "<x1></x1>\n".repeat(100)])(
   "tags that wrap nothing are content: %j",
   (prompt) => {

@@ -7,20 +7,6 @@ const shape = (text: string) =>
     .filter(({ kind }) => kind !== "blank")
     .map(({ kind, level, title, text: whole }) => (kind === "heading" ? `${level} ${title}` : whole.trimEnd()));
 
-test("the end of a section is looked for behind its heading alone", () => {
-  const pieces = [...markdownPieces("# A\n# B\ntext\n# C\n")];
-  Object.defineProperty(pieces, 0, {
-    get: () => {
-      throw new Error("The first piece was looked at.");
-    },
-  });
-  expect(sectionEnd(pieces, 1)).toBe(3);
-});
-
-test("a paragraph of many lines takes no time that grows with their square", { timeout: 15_000 }, () => {
-  expect(markdownPieces("a\n".repeat(200_000))).toHaveLength(1);
-});
-
 test("the pieces of any text are the text", () => {
   const line = fc.constantFrom(
     "# One",

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cutText, longestMark } from "../../../../../extension/context/tool-results/cut.ts";
-import { maxCounted, tokensOfLong } from "../../../../../extension/context/tool-results/tokens-of-long.ts";
 
 const kept = { head: 500, tail: 1_000 };
 const numbers = Array.from({ length: 400 }, (_, at) => `line ${at + 1}`).join("\n");
@@ -62,25 +61,6 @@ test("JSON of more than half a mebibyte is cut as text", () => {
   const listOf = (count: number) => JSON.stringify(Array.from({ length: count }, () => "12345678"));
   expect(cutText({ text: listOf(40_000) }, kept, "r001")).toContain("of 40000 elements");
   expect(cutText({ text: listOf(50_000) }, kept, "r001")).not.toContain("elements");
-});
-
-test("brackets with white space alone between them have no element", () => {
-  const text = JSON.stringify(Array.from({ length: 400 }, () => [])).replaceAll("[]", `[${" \n".repeat(60)}]`);
-  const deep = `{"a":[${Array.from({ length: 300 }, () => `[${" ".repeat(90)}]`).join(",")}]}`;
-  expect(cutText({ text }, kept, "r001")).toMatch(/ of 400 elements/u);
-  expect(cutText({ text: deep }, kept, "r001")).toMatch(/ of 300 elements/u);
-});
-
-test("of a text of more than a mebibyte both ends are counted, and the rest by its length", () => {
-  let counted = 0;
-  const quarter = (text: string) => {
-    counted += text.length;
-    return text.length / 4;
-  };
-  expect(tokensOfLong("x".repeat(maxCounted), quarter)).toBe(maxCounted / 4);
-  counted = 0;
-  expect(tokensOfLong("x".repeat(30 * maxCounted), quarter)).toBe((30 * maxCounted) / 4);
-  expect(counted).toBe(128 * 1_024);
 });
 
 test("any JSON is cut within the limit", () => {

@@ -1,0 +1,56 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, recorder, startCore } from "../../helpers/core.ts";
+
+/** Has the project of the sessions say this. The fake pi's model has no prices, and the core no directory of pi's of its own. */
+function projectSays({ cwd }: Core, optimisation: OptimisationOptions): string {
+  mkdirSync(join(cwd, ".pi"), { recursive: true });
+  const file = join(cwd, ".pi", "pi-rpcd.jsonc");
+  writeFileSync(file, JSON.stringify({ optimisation }));
+  return file;
+}
+
+/** Closes a session, and gives its file: one without entries goes with its session, and is put back. */
+async function closed({ registry }: Core, { sessionId, stored }: Session): Promise<string> {
+  const header = readFileSync(stored.file);
+  await registry.close(sessionId);
+  writeFileSync(stored.file, header);
+  return stored.file;
+}
+
+const route: OptimisationOptions = { compaction: { route: "settings" } };
+const budget: OptimisationOptions = { cost: { budgetUsd: 5 } };
+
+test("a project whose route of compaction the daemon cannot have keeps no session from starting", async () => {
+  await using core = await startCore();
+  const file = projectSays(core, route);
+  const optimisation = { masking: { afterTurns: 3 } };
+  const session = await core.registry.create({ cwd: core.cwd, approve: true, optimisation });
+  expect(session.stored.options.optimisation).toEqual(optimisation);
+  const heard = recorder();
+  session.subscribe(heard, { after: 0 });
+  const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
+  expect(params.part).toBe("project");
+  expect(params.reason).toContain(`${file} does not go with what else is configured: optimisation.compaction.route: `);
+  const opened = await core.registry.files.open({ file: await closed(core, session), approve: true });
+  expect(opened.stored.options).not.toHaveProperty("optimisation");
+  // A call's own is refused.
+  await expect(core.registry.create({ cwd: core.cwd, optimisation: route })).rejects.toMatchObject({
+    kind: "invalid_params",
+  });
+});
+
+test("a budget that is not the call's own keeps no session from starting where the model has no prices", async () => {
+  await using core = await startCore({ optimisation: { cost: { budgetUsd: 7 } } });
+  projectSays(core, budget);
+  const session = await core.registry.create({ cwd: core.cwd, approve: true });
+  expect(session.stored.options.optimisation).toEqual(budget);
+  const opened = await core.registry.files.open({ file: await closed(core, session) });
+  expect(opened.stored.options.optimisation).toEqual({ cost: { budgetUsd: 7 } });
+  await expect(core.registry.create({ cwd: core.cwd, optimisation: budget })).rejects.toMatchObject({
+    kind: "price_unknown",
+  });
+});
