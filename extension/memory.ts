@@ -1,6 +1,7 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { PartsConfig } from "../protocol/link.ts";
 import type { AuditMemory } from "./context/cache/auditor.ts";
+import type { PendingCuts } from "./context/recall/pending-cuts.ts";
 import type { HeldContext } from "./context/structured/held-context.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
@@ -64,6 +65,8 @@ export interface Memory {
   audit: AuditMemory | undefined;
   /** Tools of a session that this pi has made inactive, of which a reload knows nothing. */
   takenTools: { readonly sessionId: string; readonly names: ReadonlySet<string> } | undefined;
+  /** Cut results whose records may stand in no entry yet. */
+  readonly cuts: PendingCuts;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -84,6 +87,7 @@ export function emptyMemory(): Memory {
     parts: undefined,
     audit: undefined,
     takenTools: undefined,
+    cuts: new Map(),
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

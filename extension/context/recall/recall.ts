@@ -4,7 +4,7 @@ import type { Places } from "../../engine-port.ts";
 import type { SessionEntry } from "../../pi-types.ts";
 import { contentOf, fromBlocks, type Recalled } from "./content.ts";
 import { othersEdit } from "./edits.ts";
-import { numberOf, recallIdOf } from "./record.ts";
+import { cutData, numberOf, RECALL_MARK, recallIdOf } from "./record.ts";
 import { type HeldRecord, RecallRegistry } from "./registry.ts";
 import { readSpilled } from "./spill.ts";
 import { type Recaller, recallTool } from "./tool.ts";
@@ -38,7 +38,7 @@ export interface Recall {
 /** Puts the tool into the session as soon as some part wants it, unless another extension has one of that name. */
 export function createRecall(places: Places): Recall {
   const { pi, memory } = places;
-  const registry = new RecallRegistry();
+  const registry = new RecallRegistry(memory.cuts);
   const needs: (() => boolean)[] = [];
   const sources: Recaller[] = [
     async (id, { sessionManager }) => {
@@ -75,6 +75,19 @@ export function createRecall(places: Places): Recall {
   places.onSession(provide, "recall");
   places.on("recall", "before_agent_start", (_event, ctx) => provide(ctx));
   places.on("recall", "agent_start", (_event, ctx) => provide(ctx));
+  const unrecorded = ({ sessionManager }: ExtensionContext): object | undefined => {
+    const records = registry.unrecorded(sessionManager);
+    return records.length === 0 ? undefined : cutData("toolResults", records);
+  };
+  places.boundary.contribute("recall", ({ ctx }) => {
+    const data = unrecorded(ctx);
+    return data === undefined ? undefined : { drafts: [{ type: "custom", customType: RECALL_MARK, data }] };
+  });
+  // An aborted run may have had no boundary that was taken.
+  places.on("recall", "agent_settled", (_event, ctx) => {
+    const data = unrecorded(ctx);
+    if (data !== undefined) pi.appendEntry(RECALL_MARK, data);
+  });
 
   return {
     registry,

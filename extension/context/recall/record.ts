@@ -6,7 +6,13 @@ export const RECALL_MARK = "pi-rpcd.recall";
 /** Where a text is that has left the context: in an entry of the session's file, or in a file of the spill directory. */
 export type RecallPlace =
   | { readonly kind: "entry"; readonly entryId: string }
-  | { readonly kind: "spill"; readonly sha256: string; readonly bytes: number };
+  | {
+      readonly kind: "spill";
+      readonly sha256: string;
+      readonly bytes: number;
+      /** The result that was cut. Absent: the record stands in its details. */
+      readonly resultId?: string;
+    };
 
 /** One output that has left the context, wholly or in part, under the number by which the model gets it back. */
 export interface RecallRecord {
@@ -29,7 +35,7 @@ export interface BatchCost {
 /** What an entry says of outputs that have left the context. */
 export interface Recorded {
   readonly records: readonly RecallRecord[];
-  /** Absent: it is the result of a tool that says it of itself. */
+  /** Absent: it tells of results that were cut before they were stored. */
   readonly batch?: { readonly part: string; readonly cost: BatchCost };
 }
 
@@ -57,6 +63,11 @@ export function recordData(part: string, records: readonly RecallRecord[], cost:
   return { v: 1, part, records: records.map(written), cost };
 }
 
+/** The data of the custom entry that tells of results whose `details` do not: another extension has replaced them. */
+export function cutData(part: string, records: readonly RecallRecord[]): object {
+  return { v: 1, part, records: records.map(written) };
+}
+
 /** What a tool result's `details` say of its own cut, under {@link RECALL_MARK}. */
 export function recordMark(record: RecallRecord): object {
   return { v: 1, ...written(record) };
@@ -79,12 +90,13 @@ function batch(data: unknown): Recorded | undefined {
   const { part, records, cost } = data;
   if (!Array.isArray(records) || !isName(part)) return undefined;
   const sound = records.slice(0, maxRecords).flatMap((one: unknown) => (isObject(one) ? (recordOf(one) ?? []) : []));
-  const { tokens, usd } = isObject(cost) ? cost : {};
+  if (!isObject(cost)) return { records: sound };
+  const { tokens, usd } = cost;
   return { records: sound, batch: { part, cost: { tokens: amount(tokens), usd: amount(usd) } } };
 }
 
 function written({ number, part, tool, tokens, place }: RecallRecord): object {
-  const where = place.kind === "entry" ? { entryId: place.entryId } : { sha256: place.sha256, bytes: place.bytes };
+  const { kind: _, ...where } = place;
   return { id: recallIdOf(number), part, tool, tokens, ...where };
 }
 
@@ -97,11 +109,11 @@ function recordOf(value: Readonly<Record<string, unknown>>): RecallRecord | unde
   return { number, part, tool, tokens: amount(tokens), place };
 }
 
-function placeOf({ entryId, sha256, bytes }: Readonly<Record<string, unknown>>): RecallPlace | undefined {
+function placeOf({ entryId, sha256, bytes, resultId }: Readonly<Record<string, unknown>>): RecallPlace | undefined {
   if (isName(entryId)) return { kind: "entry", entryId };
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/u.test(sha256)) return undefined;
   return Number.isSafeInteger(bytes) && (bytes as number) >= 0
-    ? { kind: "spill", sha256, bytes: bytes as number }
+    ? { kind: "spill", sha256, bytes: bytes as number, ...(isName(resultId) ? { resultId } : {}) }
     : undefined;
 }
 

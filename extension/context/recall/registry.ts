@@ -1,6 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { SessionEntry } from "../../pi-types.ts";
-import { type BatchCost, type RecallRecord, recordedIn } from "./record.ts";
+import { fromBlocks } from "./content.ts";
+import { highestNamed, numbersIn, type PendingCuts } from "./pending-cuts.ts";
+import { type BatchCost, type RecallPlace, type RecallRecord, recordedIn } from "./record.ts";
 
 /** What is read of pi's session. */
 export type RecallSession = Pick<
@@ -8,7 +10,7 @@ export type RecallSession = Pick<
   "getSessionId" | "getEntries" | "getEntry" | "getLeafEntry"
 >;
 
-/** A record, and the entry that has it. */
+/** A record, and the entry that has it; of a result that was cut, the result. */
 export interface HeldRecord extends RecallRecord {
   readonly heldBy: string;
 }
@@ -39,10 +41,16 @@ export class RecallRegistry {
   readonly #byEntry = new Map<string, HeldRecord[]>();
   readonly #spilled = new Map<string, number>();
   readonly #batches: HeldBatch[] = [];
+  readonly #pending: PendingCuts;
+
+  /** `pending`: cuts that no entry may ever tell of, since another extension can replace a result's details. */
+  constructor(pending: PendingCuts = new Map()) {
+    this.#pending = pending;
+  }
 
   find(number: number, session: RecallSession): HeldRecord | undefined {
     this.#follow(session);
-    return this.#byNumber.get(number);
+    return this.#unrecorded().find((held) => held.number === number) ?? this.#byNumber.get(number);
   }
 
   /**
@@ -51,7 +59,13 @@ export class RecallRegistry {
    */
   ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
     this.#follow(session);
-    return this.#byEntry.get(entryId) ?? [];
+    return this.#byEntry.get(entryId) ?? this.#unrecorded().filter(({ heldBy }) => heldBy === entryId);
+  }
+
+  /** Of results that were stored without the record of their cut. Each stays until an entry tells of it. */
+  unrecorded(session: RecallSession): readonly HeldRecord[] {
+    this.#follow(session);
+    return this.#unrecorded();
   }
 
   all(session: RecallSession): readonly HeldRecord[] {
@@ -68,7 +82,7 @@ export class RecallRegistry {
   reserve(session: RecallSession): number | undefined {
     this.#follow(session);
     do this.#highest += 1;
-    while (this.#byNumber.has(this.#highest));
+    while (this.#byNumber.has(this.#highest) || this.#pendingOf(this.#highest) !== undefined);
     return this.#highest <= lastNumber ? this.#highest : undefined;
   }
 
@@ -100,12 +114,17 @@ export class RecallRegistry {
 
   #take(entry: SessionEntry): void {
     const recorded = recordedIn(entry);
-    if (recorded === undefined) return;
+    if (recorded === undefined) {
+      this.#takeCut(entry);
+      return;
+    }
     if (recorded.batch !== undefined) this.#batches.push({ ...recorded.batch, heldBy: entry.id });
     for (const record of recorded.records) {
       const { number, place } = record;
-      const held = { ...record, heldBy: entry.id };
-      const entryId = place.kind === "entry" ? place.entryId : entry.id;
+      const heldBy = place.kind === "spill" ? (place.resultId ?? entry.id) : entry.id;
+      const held = { ...record, heldBy };
+      const entryId = place.kind === "entry" ? place.entryId : heldBy;
+      if (isSamePlace(this.#pendingOf(number)?.record.place, place)) this.#pending.delete(number);
       if (number > this.#highest && number <= this.#highest + longestStep) this.#highest = number;
       if (!this.#byNumber.has(number)) this.#byNumber.set(number, held);
       this.#all.push(held);
@@ -116,6 +135,32 @@ export class RecallRegistry {
     }
   }
 
+  /** The mark in a result's text tells of its number, and nobody but this pi of the rest. */
+  #takeCut({ id, ...entry }: SessionEntry): void {
+    if (entry.type !== "message" || entry.message.role !== "toolResult") return;
+    const { content, toolCallId } = entry.message;
+    const numbers = numbersIn(fromBlocks(content).text);
+    this.#highest = highestNamed(numbers, this.#highest);
+    for (const number of numbers) {
+      const cut = this.#pendingOf(number);
+      if (cut?.toolCallId === toolCallId && cut.resultId === undefined)
+        this.#pending.set(number, { ...cut, resultId: id });
+    }
+  }
+
+  #pendingOf(number: number) {
+    const cut = this.#pending.get(number);
+    return cut?.sessionId === this.#session ? cut : undefined;
+  }
+
+  #unrecorded(): HeldRecord[] {
+    return [...this.#pending.values()].flatMap(({ sessionId, record, resultId }) => {
+      const { place } = record;
+      if (sessionId !== this.#session || resultId === undefined || place.kind === "entry") return [];
+      return [{ ...record, place: { ...place, resultId }, heldBy: resultId }];
+    });
+  }
+
   #forget(sessionId: string): void {
     this.#session = sessionId;
     this.#seen = 0;
@@ -123,5 +168,11 @@ export class RecallRegistry {
     this.#all.length = 0;
     this.#batches.length = 0;
     for (const map of [this.#byNumber, this.#byEntry, this.#spilled]) map.clear();
+    for (const { sessionId: of, record } of this.#pending.values())
+      if (of === sessionId && record.place.kind === "spill") this.spilled(record.place.sha256, record.place.bytes);
   }
+}
+
+function isSamePlace(pending: RecallPlace | undefined, place: RecallPlace): boolean {
+  return pending?.kind === "spill" && place.kind === "spill" && pending.sha256 === place.sha256;
 }

@@ -9,6 +9,7 @@ import type { ToolResultPolicy } from "../../../protocol/optimisation/options.ts
 import { isObject, messageOf } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { fromBlocks } from "../recall/content.ts";
+import { keepPending } from "../recall/pending-cuts.ts";
 import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordMark } from "../recall/record.ts";
 import { recallReport } from "../recall/report.ts";
 import { readLog, spill, sumOf } from "../recall/spill.ts";
@@ -130,6 +131,9 @@ function cap(
     tokens: Math.max(0, tokensOf(estimator, text) - estimator.text(made)),
     place: { kind: "spill", ...sum },
   };
+  // Extensions behind us may give the result other details.
+  const { toolCallId } = event;
+  keepPending(memory.cuts, { sessionId: ctx.sessionManager.getSessionId(), toolCallId, record });
   return { text: made, details: { ...withoutCopy(merged), [RECALL_MARK]: recordMark(record) } };
 }
 

@@ -64,6 +64,37 @@ test("what is cut is recalled byte for byte, behind a crash, a compaction, a for
   expect(more).toMatch(/^ünder 𝒳\n/u);
 });
 
+test("what is cut is recalled though another extension replaces the results' details, and its number is given once", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    optimisation: { toolResults: { enabled: true } },
+    after: ["emitting", "own-details"],
+  });
+  const model = new Model(pi, provider);
+  const long = { text: "first output\n", times: 3_000 };
+  const [cut, now, next] = await model.calls(
+    call("emit", long),
+    call("recall", { id: "r001", limit: 1 }),
+    call("emit", { text: "second\n", times: 3_000 }),
+  );
+  expect(cut).toContain("recall r001 …]");
+  expect(now).toMatch(/^first output\n/u);
+  expect(next).toContain("recall r002 …]");
+  const results = entriesOf(pi).filter(({ message }) => message?.role === "toolResult");
+  expect(results.map(({ message }) => message?.details)).toEqual([{ theirs: 1 }, { theirs: 1 }, { theirs: 1 }]);
+  const recorded = entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.recall");
+  expect(recorded.map(({ data }) => data)).toMatchObject([
+    { records: [{ id: "r001", tool: "emit", resultId: results[0]?.id, bytes: 39_000 }] },
+    { records: [{ id: "r002", tool: "emit", resultId: results[2]?.id }] },
+  ]);
+
+  await pi.revive();
+  const whole = long.text.repeat(1_000);
+  expect(await model.recall("r001", { limit: 1_000 })).toContain(whole);
+  expect((await model.calls(call("emit", { text: "third\n", times: 3_000 })))[0]).toContain("recall r003 …]");
+});
+
 test("results are cut once, where they are stored, and some never", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { keepPending, type PendingCuts } from "../../../../../extension/context/recall/pending-cuts.ts";
 import {
+  cutData,
   numberOf,
   type RecallRecord,
   recallIdOf,
@@ -28,6 +30,11 @@ const custom = (id: string, data: unknown): SessionEntry =>
   ({ type: "custom", id, parentId: null, customType: "pi-rpcd.recall", data }) as unknown as SessionEntry;
 const result = (id: string, details: unknown): SessionEntry =>
   ({ type: "message", id, message: { role: "toolResult", details } }) as unknown as SessionEntry;
+const cutResult = (id: string, toolCallId: string, number: number): SessionEntry => {
+  const text = `a\n[… cut: 9000 characters, 9 lines in all; recall ${recallIdOf(number)} …]\nb`;
+  const message = { role: "toolResult", toolCallId, content: [{ type: "text", text }], details: { theirs: 1 } };
+  return { type: "message", id, message } as unknown as SessionEntry;
+};
 
 function sessionOf(entries: readonly SessionEntry[], id = "s1"): RecallSession {
   return { getSessionId: () => id, getEntries: () => [...entries] } as unknown as RecallSession;
@@ -52,6 +59,51 @@ test("numbers are those of the whole file, and none is given twice", () => {
     { part: "masking", cost, heldBy: "b2" },
   ]);
   expect(registry.spilledBytes(session)).toBe(7);
+});
+
+test("a cut is known by its stored result until an entry records it, and its number is nobody else's", () => {
+  const entries: SessionEntry[] = [batch("b1", record(1))];
+  const session = sessionOf(entries);
+  const cuts: PendingCuts = new Map();
+  const registry = new RecallRegistry(cuts);
+  expect(registry.reserve(session)).toBe(2);
+  keepPending(cuts, {
+    sessionId: "s1",
+    toolCallId: "c1",
+    record: record(2, { part: "toolResults", place: spilled }),
+  });
+  // The modules are loaded anew before the result is stored.
+  const reloaded = new RecallRegistry(cuts);
+  expect(reloaded.reserve(session)).toBe(3);
+  expect(reloaded.spilledBytes(session)).toBe(7);
+  expect(reloaded.unrecorded(session)).toEqual([]);
+  entries.push(cutResult("other", "c0", 2), cutResult("x", "c1", 2));
+  const held = { number: 2, heldBy: "x", place: { ...spilled, resultId: "x" } };
+  expect(reloaded.find(2, session)).toMatchObject(held);
+  expect(reloaded.ofEntry("x", session)).toMatchObject([held]);
+  expect(reloaded.find(2, sessionOf(entries, "s2"))).toBeUndefined();
+
+  entries.push(custom("k", cutData("toolResults", reloaded.unrecorded(session))));
+  expect(reloaded.unrecorded(session)).toEqual([]);
+  expect(cuts.size).toBe(0);
+  const later = new RecallRegistry();
+  expect(later.find(2, session)).toMatchObject(held);
+  expect(later.ofEntry("x", session)).toMatchObject([held]);
+  expect(later.batches(session)).toHaveLength(1);
+});
+
+test("a number whose record is lost is not given again, and a result's text can take few", () => {
+  const session = sessionOf([cutResult("x", "c1", 4), cutResult("y", "c2", 900), cutResult("z", "c3", 1_000_000)]);
+  const registry = new RecallRegistry();
+  expect(registry.reserve(session)).toBe(901);
+  expect(registry.find(4, session)).toBeUndefined();
+});
+
+test("of more cuts than can be between two boundaries the oldest are let go", () => {
+  const cuts: PendingCuts = new Map();
+  for (let number = 1; number <= 300; number += 1)
+    keepPending(cuts, { sessionId: "s1", toolCallId: `c${number}`, record: record(number, { place: spilled }) });
+  expect([cuts.size, cuts.has(44), cuts.has(45)]).toEqual([256, false, true]);
 });
 
 test("another session in the same pi has numbers of its own", () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Workbench } from "../../../../../extension/context/optimisation/workbench.ts";
 import { RecallRegistry } from "../../../../../extension/context/recall/registry.ts";
 import { addToolResults } from "../../../../../extension/context/tool-results/tool-results.ts";
+import { emptyMemory } from "../../../../../extension/memory.ts";
 import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
 
 interface Cut {
@@ -32,7 +33,7 @@ function part(spillDirectory = root) {
   const bench = {
     recall: { need: () => {}, missing: () => undefined, registry: new RecallRegistry() },
     config: () => resolveOptimisation({ toolResults: { enabled: true } }),
-    memory: { parts: { spillDirectory } },
+    memory: { ...emptyMemory(), parts: { spillDirectory } },
     estimator: {
       text: (text: string) => {
         counted.push(text.length);

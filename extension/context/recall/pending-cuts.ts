@@ -1,0 +1,39 @@
+import type { RecallRecord } from "./record.ts";
+
+/** A cut that no entry of the session's file is known to record yet. */
+export interface PendingCut {
+  readonly sessionId: string;
+  readonly toolCallId: string;
+  readonly record: RecallRecord;
+  /** The stored result, whose details do not have the record: another extension has given it details of its own. */
+  readonly resultId?: string;
+}
+
+/** By the number. It outlives the modules. */
+export type PendingCuts = Map<number, PendingCut>;
+
+/** Cuts of a session between two boundaries. Of more, the oldest are known by their results' details alone. */
+const maxPending = 256;
+/** Marks that name a number this far behind all others are not ours: none is lost for them. */
+const longestStep = 1_000;
+const anyMark = /\[… [^[\]\n]{1,120}; recall r(\d{3,9}) …\]/gu;
+
+/** A result is about to be stored. Whether its details will still have the record, nobody knows. */
+export function keepPending(cuts: PendingCuts, cut: PendingCut): void {
+  cuts.set(cut.record.number, cut);
+  for (const number of cuts.keys()) {
+    if (cuts.size <= maxPending) return;
+    cuts.delete(number);
+  }
+}
+
+/** The numbers that the marks in a text name. */
+export function numbersIn(text: string): number[] {
+  if (!text.includes("; recall r")) return [];
+  return [...text.matchAll(anyMark)].map(([, digits]) => Number(digits));
+}
+
+/** The highest number that a text is believed to name, if it is behind all others. */
+export function highestNamed(numbers: readonly number[], highest: number): number {
+  return numbers.reduce((most, number) => (number > most && number <= highest + longestStep ? number : most), highest);
+}
