@@ -89,10 +89,20 @@ test("what is cut is recalled though another extension replaces the results' det
     { records: [{ id: "r002", tool: "emit", resultId: results[2]?.id }] },
   ]);
 
+  // In an aborted run, in the turn in which it is cut.
+  provider.add(answer(call("emit", { text: "third\n", times: 3_000 }), call("bash", { command: "sleep 100" })));
+  pi.log.forget("hello");
+  await pi.rpc({ type: "prompt", message: "Go on." });
+  await pi.event("tool_execution_end");
+  await pi.rpc({ type: "abort" });
+  await pi.settled();
+  expect(await model.recall("r003", { limit: 1 })).toMatch(/^third\n/u);
+
   await pi.revive();
+  expect(await model.recall("r003", { limit: 1 })).toMatch(/^third\n/u);
   const whole = long.text.repeat(1_000);
   expect(await model.recall("r001", { limit: 1_000 })).toContain(whole);
-  expect((await model.calls(call("emit", { text: "third\n", times: 3_000 })))[0]).toContain("recall r003 …]");
+  expect((await model.calls(call("emit", { text: "fourth\n", times: 3_000 })))[0]).toContain("recall r004 …]");
 });
 
 test("results are cut once, where they are stored, and some never", async () => {
