@@ -19,6 +19,8 @@ export const maxDetailChars = 50 * 1024;
 
 /** A use that only points to an earlier one costs less than this. */
 const maxPointerTokens = 60;
+/** The same where the estimates of a model say little yet: names of random letters take a token for two of them. */
+const maxPointerChars = 160;
 const maxShownName = 64;
 
 export function skillText(name: string, description: string, path: string, content: string): SkillText {
@@ -53,7 +55,8 @@ export function beginsWithBlock(text: string, block: string): boolean {
 export function pointerTo(skill: SkillText, where: "message" | "prompt", tokensOf: TokensOf): string {
   const text = pointerTexts[where];
   const pointer = blockOf(skill, text);
-  return tokensOf(pointer) < maxPointerTokens ? pointer : lineOf(skill, text);
+  const isShort = pointer.length <= maxPointerChars && tokensOf(pointer) < maxPointerTokens;
+  return isShort ? pointer : lineOf(skill, text);
 }
 
 /** For little room. */
