@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { LogEntry } from "../../../provider/log.ts";
 import { startStage } from "../../helpers/stage.ts";
 
-const shared = "Whoever changes a public function changes its documentation in the same commit. ".repeat(3).trim();
+const shared = "Whoever changes a public function changes its documentation in the same commit. ".repeat(12).trim();
 
 function systemText(request: LogEntry | undefined): string {
   const system = (request?.messages ?? []).filter(({ role }) => role === "system");
