@@ -36,7 +36,17 @@ function argumentsOf(options: PiOptions): readonly string[] {
 test("the table has every option that takes a text, and nothing else does", () => {
   const others = Object.keys(sessionOptions).filter((name) => !strings.some((row) => row.name === name));
   expect(others.sort()).toEqual(
-    ["approve", "env", "ephemeral", "labels", "noContextFiles", "noExtensions", "noPromptTemplates", "noSkills"].sort(),
+    [
+      "approve",
+      "env",
+      "ephemeral",
+      "labels",
+      "noContextFiles",
+      "noExtensions",
+      "noPromptTemplates",
+      "noSkills",
+      "optimisation",
+    ].sort(),
   );
   expect(strings.map(({ item }) => item)).toEqual(strings.map(() => "string"));
 });
