@@ -84,7 +84,7 @@ function filesOf(count: number): readonly ContextFile[] {
       return shared ?? prose(random, paragraphChars).replace(/\n+/g, " ");
     });
     const content = paragraphs.map((text, at) => `## Section ${level + 1}.${at + 1}\n\n${text}\n`).join("\n");
-    files.push({ path: `/home/user/work/${"folder/".repeat(level)}AGENTS.md`, content });
+    files.push({ path: `/home/user/project/${"folder/".repeat(level)}AGENTS.md`, content });
     above = paragraphs;
   }
   return files;

@@ -75,8 +75,8 @@ describe("the section's text", () => {
 describe("a paragraph that several files have", () => {
   const levels = [
     { path: "/home/u/.pi/AGENTS.md", content: `# Everywhere\n\n${long}\n\n${other}\n\nBe kind.\n` },
-    { path: "/work/AGENTS.md", content: `# Work\r\n\r\n  ${long.replaceAll(" ", "  ")}\r\n\r\nOwn words.\r\n` },
-    { path: "/work/app/AGENTS.md", content: `# App\n\n${long}\n\n## Logs\n\n${other}` },
+    { path: "/project/AGENTS.md", content: `# Work\r\n\r\n  ${long.replaceAll(" ", "  ")}\r\n\r\nOwn words.\r\n` },
+    { path: "/project/app/AGENTS.md", content: `# App\n\n${long}\n\n## Logs\n\n${other}` },
   ];
 
   test("occurs once, in the file that is nearest, and the others name it in one line", () => {
@@ -84,8 +84,8 @@ describe("a paragraph that several files have", () => {
     expect(occurrences(text.replace(/\s+/g, " "), long.trim())).toBe(1);
     expect(occurrences(text, other)).toBe(1);
     expect(contents(text)).toEqual([
-      "# Everywhere\n\n[Same text as below, in /work/app/AGENTS.md.]\n\nBe kind.\n",
-      "# Work\r\n\r\n[Same text as below, in /work/app/AGENTS.md.]\r\n\r\nOwn words.\r\n",
+      "# Everywhere\n\n[Same text as below, in /project/app/AGENTS.md.]\n\nBe kind.\n",
+      "# Work\r\n\r\n[Same text as below, in /project/app/AGENTS.md.]\r\n\r\nOwn words.\r\n",
       levels[2]?.content,
     ]);
     expect(repeatedParagraphs).toBe(3);
