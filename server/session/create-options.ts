@@ -5,7 +5,7 @@ import type { OptimisationOptions } from "../../protocol/optimisation/options.ts
 import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
-import { layered, projectOf, type RequireFit, shippedProfiles } from "./optimisation-layers.ts";
+import { layered, projectOf, shippedProfiles } from "./optimisation-layers.ts";
 import { liesUnder, type Roots, requireRoot } from "./roots.ts";
 
 /** What the daemon's configuration says of sessions. */
@@ -31,10 +31,8 @@ export interface CreateOptions {
   readonly labels?: Labels;
   /** Why the configuration file of the session's project is left out. */
   readonly projectProblem?: string;
-  /** Whether the call, or its profile, gives a budget: where it cannot be kept, the session is refused. */
-  readonly ownBudget?: boolean;
-  /** How the call and its profile want it optimised: the tools that they name must be there. */
-  readonly policies?: OptimisationOptions;
+  /** How the call and its profile want it optimised: a budget that cannot be kept, or a tool that is not there, refuses the session. */
+  readonly ownOptimisation?: OptimisationOptions;
 }
 
 /**
@@ -61,7 +59,6 @@ const neverSet = [
 export async function createOptions(
   params: Params<"session/create">,
   { profiles, sessionEnv, roots, optimisation: configured }: SessionConfiguration,
-  requireFit?: RequireFit,
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
   const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, context: _context, ...given } = more;
@@ -85,22 +82,17 @@ export async function createOptions(
   if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
   const project = await projectOf(cwd, options.approve === true);
   const layers = { configured, project, profile: profile.optimisation, given: given.optimisation };
-  const { optimisation, projectProblem } = await layered(layers, options, roots, requireFit);
+  const { optimisation, projectProblem } = await layered(layers, options, roots);
   return {
     options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env, optimisation }),
     ...(projectProblem === undefined ? {} : { projectProblem }),
-    ...(hasBudget(mergeOptimisation(profile.optimisation, given.optimisation)) && { ownBudget: true }),
     ...(options.optimisation === undefined
       ? {}
-      : { policies: mergeOptimisation(profile.optimisation, given.optimisation) }),
+      : { ownOptimisation: mergeOptimisation(profile.optimisation, given.optimisation) }),
     ephemeral: ephemeral === true,
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),
   };
-}
-
-function hasBudget({ cost }: OptimisationOptions): boolean {
-  return typeof cost?.budgetUsd === "number";
 }
 
 function profileOf(configured: SessionConfiguration["profiles"], name: string): Profile {

@@ -3,7 +3,6 @@ import type { Params } from "../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { CompactionSettings } from "./compaction-settings.ts";
 import type { Contexts } from "./context/contexts.ts";
 import { createWithContext, type WithContext } from "./context/creation.ts";
 import type { ContextCaller } from "./context/read-path.ts";
@@ -30,10 +29,8 @@ export interface Beginning {
   readonly content?: Uint8Array | undefined;
   /** Who began it does not want it any more. */
   readonly signal?: AbortSignal | undefined;
-  /** Whoever begins it wants a budget: it does not begin where that cannot be kept. Default: false; of another's budget the part tells. */
-  readonly ownBudget?: boolean | undefined;
-  /** What the call and its profile say of tools, all of which pi must have. */
-  readonly policies?: OptimisationOptions | undefined;
+  /** How whoever begins it wants it optimised: what pi then turns out to lack refuses it. Of others' wishes the parts tell. */
+  readonly ownOptimisation?: OptimisationOptions | undefined;
 }
 
 export interface CreatorOptions {
@@ -44,7 +41,6 @@ export interface CreatorOptions {
   readonly contexts: Contexts;
   /** Starts the session's first pi. */
   readonly begin: (stored: StoredSession, how: Beginning) => Promise<Session>;
-  readonly compaction: Pick<CompactionSettings, "require">;
 }
 
 /** Makes sessions of what clients want. */
@@ -60,11 +56,8 @@ export class Creator {
     const { configuration, contexts, env, runDirectory } = this.#options;
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
-    const { options, ephemeral, profile, labels, projectProblem, ownBudget, policies } = await createOptions(
-      params,
-      configuration,
-      (optimisation) => this.#options.compaction.require(sessionId, optimisation),
-    );
+    const wanted = await createOptions(params, configuration);
+    const { options, ephemeral, profile, labels, projectProblem, ownOptimisation } = wanted;
     const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
     const { name, sessionDir: directory } = options;
     const stored = (file: string, given: WithContext | undefined): StoredSession => ({
@@ -92,7 +85,7 @@ export class Creator {
       ...{ contexts, option: params.context, order, caller },
       begin: async (given) => {
         const signal = given === undefined ? undefined : caller.signal;
-        const how = { signal, ownBudget, policies };
+        const how = { signal, ownOptimisation };
         if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
         const { content } = given ?? {};
         await created.begin(sessionId, sessionFilePath(request), content);
@@ -111,8 +104,9 @@ export class Creator {
 /** Throws what keeps a session from beginning that its pi alone could tell: no prices for its budget, a tool that is not there. */
 export async function requireWanted(
   session: Pick<Session, "costs" | "parts">,
-  { ownBudget, policies }: Pick<Beginning, "ownBudget" | "policies">,
+  { ownOptimisation: own }: Pick<Beginning, "ownOptimisation">,
 ): Promise<void> {
-  if (ownBudget === true) session.costs.requirePrices();
-  if (policies !== undefined) await session.parts.tools.require(policies);
+  if (own === undefined) return;
+  if (typeof own.cost?.budgetUsd === "number") session.costs.requirePrices();
+  await session.parts.tools.require(own);
 }

@@ -40,7 +40,6 @@ export async function layered(
   { configured, project, profile, given }: OptimisationLayers,
   tools: GivenTools,
   roots: Roots,
-  requireFit: RequireFit = () => {},
 ): Promise<Layered> {
   if (given !== undefined) await requireFiles(given, roots);
   const own = checkedOptimisation([configured, profile, given], tools, given);
@@ -61,22 +60,8 @@ export async function layered(
     return asLayered(own.merged, `${project.file} has a compaction, and the route "settings" holds for all sessions.`);
   }
   const [mistake] = all.mistakes;
-  const why = mistake === undefined ? whyUnfit(all.merged, requireFit) : inWords(mistake);
-  if (why === undefined) return asLayered(all.merged);
-  return asLayered(own.merged, `${project.file} does not go with what else is configured: ${why}`);
-}
-
-/** Throws where the daemon cannot have a session that goes by this. */
-export type RequireFit = (optimisation: OptimisationOptions) => void;
-
-function whyUnfit(optimisation: OptimisationOptions, requireFit: RequireFit): string | undefined {
-  try {
-    requireFit(optimisation);
-    return undefined;
-  } catch (error) {
-    if (error instanceof WireError) return error.message;
-    throw error;
-  }
+  if (mistake === undefined) return asLayered(all.merged);
+  return asLayered(own.merged, `${project.file} does not go with what else is configured: ${inWords(mistake)}`);
 }
 
 function asLayered(merged: OptimisationOptions, projectProblem?: string): Layered {
@@ -108,9 +93,8 @@ export async function openedOptimisation(
   cwd: string,
   isTrusted: boolean,
   configured: OptimisationOptions | undefined,
-  requireFit?: RequireFit,
 ): Promise<Layered> {
-  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined, requireFit);
+  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined);
 }
 
 /** Tells the session's subscribers that its project's layer is left out. */

@@ -86,7 +86,7 @@ export class Registry {
       sessions: () => this.#sessions.values(),
       refusal: () => this.#refusal(),
     });
-    this.files = new SessionFiles({ ...options, house: this.#house(), compaction: this.children.compaction });
+    this.files = new SessionFiles({ ...options, house: this.#house() });
     const program = async (): Promise<string> => JSON.stringify(await options.locate());
     this.#catalogue = new ModelCatalogue({
       env,
@@ -111,7 +111,6 @@ export class Registry {
       ...options,
       ...{ created: this.#created, contexts: this.contexts },
       begin: (stored, how) => this.#begin(stored, how),
-      compaction: this.children.compaction,
     });
     for (const stored of options.sessions.all()) this.#add(stored);
   }
@@ -270,10 +269,10 @@ export class Registry {
 
   async #begin(stored: StoredSession, { how = "awake", content, signal, ...wants }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
-    using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
+      using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
       await requireWanted(session, wants);
       await session.saved();

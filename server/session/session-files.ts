@@ -5,7 +5,6 @@ import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
-import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { ChildExit } from "../../protocol/session.ts";
 import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
@@ -18,7 +17,6 @@ import { findSessionFile } from "../pi/session-search.ts";
 import { readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { CompactionSettings } from "./compaction-settings.ts";
 import type { SessionConfiguration } from "./create-options.ts";
 import { openedOptimisation, tellProjectProblem } from "./optimisation-layers.ts";
 import { refused } from "./prompting.ts";
@@ -53,7 +51,6 @@ export interface SessionFilesOptions {
   readonly env: NodeJS.ProcessEnv;
   /** What the daemon's configuration says of all sessions. */
   readonly configuration: Pick<SessionConfiguration, "optimisation">;
-  readonly compaction: Pick<CompactionSettings, "require">;
   readonly log: Logger;
 }
 
@@ -101,9 +98,8 @@ export class SessionFiles {
     const same = house.find(id);
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
-    const { configuration, compaction } = this.#options;
-    const fits = (given: OptimisationOptions): void => compaction.require(id, given);
-    const layers = openedOptimisation(cwd, approve === true, configuration.optimisation, fits);
+    const { configuration } = this.#options;
+    const layers = openedOptimisation(cwd, approve === true, configuration.optimisation);
     const { optimisation, projectProblem } = await layers;
     const stored: StoredSession = {
       sessionId: id,

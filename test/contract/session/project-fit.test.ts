@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import type { Session } from "../../../server/session/session.ts";
@@ -37,10 +37,13 @@ test("a project whose route of compaction the daemon cannot have keeps no sessio
   expect(params.reason).toBe(`${file} has the route "settings" of compaction, which holds for all sessions.`);
   const opened = await core.registry.files.open({ file: await closed(core, session), approve: true });
   expect(opened.stored.options).not.toHaveProperty("optimisation");
-  // A call's own is refused.
+  // A call's own is refused, and leaves no file.
+  const files = () => readdirSync(dirname(opened.stored.file)).filter((name) => name.endsWith(".jsonl"));
+  const before = files();
   await expect(core.registry.create({ cwd: core.cwd, optimisation: route })).rejects.toMatchObject({
     kind: "invalid_params",
   });
+  expect(files()).toEqual(before);
 });
 
 test("a budget that is not the call's own keeps no session from starting where the model has no prices", async () => {
