@@ -14,6 +14,7 @@ import type { OptimisationConfig } from "./optimisation/config.ts";
 import type { NoticeData, NoticeName } from "./optimisation/notices.ts";
 import type { PendingItem } from "./pending.ts";
 import type { ProviderLevel } from "./provider-level.ts";
+import type { PruningConfig } from "./pruning/config.ts";
 import type { ModelRef } from "./session.ts";
 
 /** The version of these frames. Helper and daemon must have the same. */
@@ -56,6 +57,8 @@ export interface HelperConfig {
 /** What the parts inside pi go by: optimisation, and pruning. */
 export interface PartsConfig {
   readonly optimisation: OptimisationConfig;
+  /** Absent: it is off. */
+  readonly pruning?: PruningConfig;
   /** Where texts lie that left the transcript: 0700, the files 0600, named by their SHA-256. The daemon removes them. */
   readonly spillDirectory: string;
   /** The session's labels, for conditions. */

@@ -12,6 +12,7 @@ import { BudgetReached, CacheBroken, CostCheckpointed, Degraded } from "./optimi
 import { PendingItem } from "./pending.ts";
 import { PromptUpdated, RunEnded, RunStarted } from "./prompt.ts";
 import { RequestDelivered, RequestFailed, RequestPrepared } from "./provider.ts";
+import { PruningChanged, PruningDegraded, PruningNudged } from "./pruning/notices.ts";
 import { LostPrompt, SessionInfo } from "./session.ts";
 
 export interface NotificationRow {
@@ -207,6 +208,31 @@ export const notifications = {
     summary: "A part of the optimisation does less than it should, and why. Told once for each reason.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...Degraded.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "pruning/changed": {
+    summary: "Blocks, or outputs, have left the context or have come back. Only with pruning.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...PruningChanged.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "pruning/nudged": {
+    summary: "The model was reminded to compress. Only with pruning.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...PruningNudged.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "pruning/degraded": {
+    summary:
+      "Pruning does less than it should, and why. Told once for each reason, until it does what it should again.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...PruningDegraded.properties },
       { additionalProperties: false },
     ),
     since: "0.1.0",

@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import { Type } from "../json-schema.ts";
+import { pruningNotices } from "../pruning/notices.ts";
 
 const tokens = (description: string) => Type.Integer({ minimum: 0, description });
 /** As reported: some providers say numbers below 0, and pi adds them. */
@@ -119,6 +120,7 @@ export const notices = {
   "cost/checkpointed": CostCheckpointed,
   "cost/budgetReached": BudgetReached,
   "optimisation/degraded": Degraded,
+  ...pruningNotices,
 } as const;
 export type NoticeName = keyof typeof notices;
 export type NoticeData = { readonly [N in NoticeName]: Static<(typeof notices)[N]> };

@@ -8,7 +8,7 @@ const integer = (minimum: number, maximum: number) => Type.Integer({ minimum, ma
 const share = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
 const word = <const W extends string>(words: readonly W[]) => Type.Enum([...words]);
 const flag = Type.Boolean();
-const toolNamePattern = "^[A-Za-z_*][A-Za-z0-9_.*:-]{0,127}$";
+export const toolNamePattern = "^[A-Za-z_*][A-Za-z0-9_.*:-]{0,127}$";
 const toolName = Type.String({ pattern: toolNamePattern });
 const modelPattern = "^[^/\\s]{1,128}/[^\\s]{1,256}$";
 const pathPattern = "^/[^\\u0000]{0,4095}$";

@@ -10,6 +10,7 @@ import { createRequestEntries } from "../map/request-entries.ts";
 import { addMasking } from "../masking/masking.ts";
 import { addFormat } from "../prompt/format.ts";
 import { addPrompt } from "../prompt/prompt.ts";
+import { addPruning } from "../pruning/pruning.ts";
 import { createRecall } from "../recall/recall.ts";
 import { addToolResults } from "../tool-results/tool-results.ts";
 import { addDynamicTools } from "../tools/dynamic-tools.ts";
@@ -68,6 +69,8 @@ const adders: readonly (readonly [parts: readonly PartName[], add: (bench: Workb
   [["cache"], addCache],
   [["compaction"], addCompaction],
   [["dynamicTools"], addDynamicTools],
+  // Its section is the last of those that parts add.
+  [[], addPruning],
   // The last of those that write sections: the others look for their tags.
   [["format"], addFormat],
 ];

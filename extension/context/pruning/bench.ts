@@ -1,0 +1,73 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { PruningConfig } from "../../../protocol/pruning/config.ts";
+import type { AgentMessage } from "../../pi-types.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import type { BlockRecord } from "./record.ts";
+
+/** The ids by which the model names messages: `m001`. One is given when the message is first in a request, for good. */
+export interface MessageIds {
+  /** Of an entry whose message has a tag. `undefined`: it has none. */
+  idOf(entryId: string, ctx: ExtensionContext): string | undefined;
+  /** By an id in its written form. `undefined`: it was never given. */
+  entryOf(id: string, ctx: ExtensionContext): string | undefined;
+  /** The newest id that was given. */
+  newest(ctx: ExtensionContext): string | undefined;
+}
+
+export type BlockState =
+  | { readonly kind: "active" }
+  | { readonly kind: "consumed"; readonly parent: string }
+  | { readonly kind: "inactive" }
+  | { readonly kind: "checkpointed"; readonly compactionId: string };
+
+export interface Block extends BlockRecord {
+  readonly topic: string;
+  readonly state: BlockState;
+  /** The entry that has it: the result of the call, or the custom entry. */
+  readonly entryId: string;
+  /** The call whose result has it. */
+  readonly callId?: string;
+}
+
+/** The blocks as the active branch has them: a fold over its entries, never kept by events. */
+export interface BlockTree {
+  /** By number. */
+  readonly all: readonly Block[];
+  readonly active: readonly Block[];
+  find(id: string): Block | undefined;
+  /** The active block that covers an entry. */
+  over(entryId: string): Block | undefined;
+}
+
+export interface Blocks {
+  on(ctx: ExtensionContext): BlockTree;
+  /** The id of the next block: counted over all entries of the file. */
+  nextId(ctx: ExtensionContext, ahead?: number): string;
+  /** A request's messages with blocks in the place of what they cover: a pure function of branch, operations and configuration. */
+  rendered(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[];
+  /** The body of a block with those that it holds, as the model sees it when it is whole. */
+  textOf(block: Block, tree: BlockTree): string;
+}
+
+export interface Usage {
+  /** Estimated tokens of the next request, as it is rendered. */
+  readonly tokens: number;
+  readonly window: number;
+  /** Their share. */
+  readonly share: number;
+  /** The limits as shares of the window. */
+  readonly max: number;
+  readonly min: number;
+}
+
+/** What the parts of pruning share. */
+export interface PruningBench extends Workbench {
+  /** As it is now: it may change between two requests. */
+  readonly pruning: () => PruningConfig;
+  /** Whether anything is done in this request, and why not. */
+  readonly off: (ctx: ExtensionContext) => string | undefined;
+  readonly ids: MessageIds;
+  readonly blocks: Blocks;
+  /** Of the next request. `undefined`: the model's window is not known, or nothing was reported since a compaction. */
+  readonly usage: (ctx: ExtensionContext) => Usage | undefined;
+}

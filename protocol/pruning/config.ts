@@ -1,0 +1,56 @@
+import type { PruningOptions } from "./options.ts";
+
+type Whole<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]-?: WholeValue<T[K]> }
+    : T;
+/** Tables by names (models) have no keys that could be filled in. */
+type WholeValue<T> = string extends keyof Exclude<T, undefined> ? Exclude<T, undefined> : Whole<Exclude<T, undefined>>;
+
+/** What a session's pruning goes by: all layers of configuration, one over the other, over {@link defaultPruning}. */
+export type PruningConfig = Whole<PruningOptions>;
+
+/** All is off. The values hold once it is on. This module is loaded in pi: constants and types only. */
+export const defaultPruning: PruningConfig = {
+  enabled: false,
+  debug: false,
+  maxContext: "auto",
+  minContext: "auto",
+  models: {},
+  nudgeFrequency: 5,
+  iterationNudgeThreshold: 15,
+  nudgeDebounceTurns: 2,
+  nudgeForce: "soft",
+  nudges: { maxFailures: 3, backoffMax: 8, breakerCooldown: 20 },
+  manualMode: { enabled: false, automaticStrategies: true, strict: false },
+  compress: {
+    permission: "allow",
+    placeholderMode: "adaptive",
+    minRangeTokens: 1_000,
+    minSavings: 0.2,
+    protectUserMessages: false,
+    protectedTools: [],
+  },
+  protectedFilePatterns: [],
+  protectRecentTurns: 4,
+  tagAssistant: false,
+  blocks: { maxTokens: 0.15 },
+  strategies: {
+    deduplication: { enabled: true, protectedTools: [] },
+    purgeErrors: { enabled: true, turns: 4, mode: "inputs", protectedTools: [] },
+    supersedeWrites: { enabled: false },
+    staleReads: { enabled: false },
+    sizeDecay: { enabled: false, turns: 10, minTokens: 2_000, head: 500, tail: 1_000 },
+  },
+  nativeCompaction: { fromBlocks: true, minPrefixShare: 0.25, guard: true },
+  notification: "minimal",
+  childSessions: false,
+  prompts: { dir: null },
+};
+
+/** What the shipped profile `lean` turns on. */
+export const leanPruning: PruningOptions = { enabled: true };
+
+/** The model's tool. */
+export const COMPRESS_TOOL = "compress";
