@@ -1,5 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { tagOf, taggedId } from "../../message-tag.ts";
+import { taggedId, tagOf } from "../../message-tag.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { PruningBench } from "./bench.ts";
 import { commandText } from "./command-text.ts";
