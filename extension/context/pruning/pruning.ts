@@ -1,6 +1,7 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { addIds } from "./ids.ts";
+import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
 
@@ -11,4 +12,5 @@ export function addPruning(bench: Workbench): void {
   const off = createSwitch(pruning);
   const ids = addIds({ ...bench, pruning, off });
   addTags({ ...bench, pruning, off, ids });
+  addStrip({ ...bench, off, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
 }
