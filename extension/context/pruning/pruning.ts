@@ -1,6 +1,7 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { addIds } from "./ids.ts";
+import { Legality, tellAmbiguous } from "./legal.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
@@ -10,7 +11,12 @@ export function addPruning(bench: Workbench): void {
   const pruning = () => bench.memory.parts?.pruning ?? defaultPruning;
   // In this order: ids, blocks, switch (off), usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
   const off = createSwitch(pruning);
+  const legality = new Legality({ ...bench, pruning, off });
+  legality.begin();
   const ids = addIds({ ...bench, pruning, off });
   addTags({ ...bench, pruning, off, ids });
   addStrip({ ...bench, off, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
+  tellAmbiguous({ ...bench, pruning, off });
+  // Behind all that change messages.
+  legality.verify();
 }
