@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { commonMessages, headOf, messagesOf, withoutCompressing } from "../../../bench/lib/pruning/payload.ts";
 import { untagged } from "../../../bench/lib/pruning/visible.ts";
 import type { SessionHandle } from "../../../client/index.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
 import { LongRunModel, makePlan, type Plan } from "./long-run.ts";
-import { commonMessages, headOf, messagesOf, withoutCompressing } from "./payload.ts";
 
 const noCompress = join(import.meta.dirname, "..", "..", "fixtures", "extension", "no-compress.ts");
 /** Behind which compressions somebody dies: pi, the daemon, and again when blocks lie in blocks. */
@@ -131,7 +131,7 @@ async function decompressed(stage: KillableStage, run: Run): Promise<LogEntry> {
     const { blocks } = await exported(stage, run);
     const active = blocks.filter(({ state }) => state === "active");
     if (active.length === 0) return await lastRequest(stage, run);
-    for (const { id } of active) await stage.client.call("pruning/decompress", { sessionId: run.session().id, id });
+    for (const { id } of active) await stage.client.call("pruning/decompress", { sessionId: run.session().id, block: id });
   }
 }
 
