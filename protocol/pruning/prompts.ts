@@ -1,63 +1,49 @@
-/** The texts that a directory may have in the place of the built-in ones. */
-export const PROMPT_FILES = [
-  "system.md",
-  "manual.md",
-  "compress.md",
-  "limit-strong.md",
-  "limit-soft.md",
-  "turn.md",
-  "iteration.md",
-] as const;
-export type PromptFile = (typeof PROMPT_FILES)[number];
+/** The texts for the model that a directory can hold, by the names of their files. */
+export const promptFiles = {
+  system: "system.md",
+  manual: "manual.md",
+  compress: "compress.md",
+  limitStrong: "limit-strong.md",
+  limitSoft: "limit-soft.md",
+  turn: "turn.md",
+  iteration: "iteration.md",
+} as const;
+export type PromptName = keyof typeof promptFiles;
 
-/** What stands for something in the texts of reminders, and in those alone: `{{usage}}`. */
-export const PROMPT_VARIABLES = ["usage", "max", "blocks", "candidates"] as const;
+/** What a reminder's text can name. */
+export const promptVariables = ["usage", "max", "blocks", "candidates"] as const;
+export type PromptVariable = (typeof promptVariables)[number];
 
-/** A longer text is no prompt. */
-export const MAX_PROMPT_BYTES = 16 * 1024;
+/** Bytes of one text. */
+export const maxPromptBytes = 32 * 1024;
 
-const reminders: ReadonlySet<PromptFile> = new Set<PromptFile>([
-  "limit-strong.md",
-  "limit-soft.md",
-  "turn.md",
-  "iteration.md",
-]);
+const reminders: ReadonlySet<PromptName> = new Set(["limitStrong", "limitSoft", "turn", "iteration"]);
+const variablePattern = /\{\{([^{}\n]{0,64})\}\}/g;
 
-export interface PromptMistake {
+export interface PromptFinding {
   /** From 1. */
   readonly line: number;
-  /** `{{name}} is no variable; there are …`, without a full stop. */
-  readonly why: string;
+  readonly message: string;
 }
 
-/** A text as its file has it, or what is wrong with it. This module is loaded in pi, and in the daemon. */
-export function readPrompt(
-  file: PromptFile,
-  bytes: Uint8Array,
-): { readonly text: string } | { readonly mistakes: readonly PromptMistake[] } {
-  if (bytes.length > MAX_PROMPT_BYTES)
-    return { mistakes: [{ line: 1, why: `the file is longer than ${MAX_PROMPT_BYTES} bytes` }] };
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return { mistakes: [{ line: 1, why: "the file is not UTF-8" }] };
-  }
-  if (text.trim() === "") return { mistakes: [{ line: 1, why: "the file is empty" }] };
-  const mistakes = text.split("\n").flatMap((words, at) =>
-    [...words.matchAll(/\{\{([^{}]{0,64})\}\}/g)].flatMap(([whole, name = ""]) => {
-      const why = whyNoVariable(file, whole, name.trim());
-      return why === undefined ? [] : [{ line: at + 1, why }];
+/** What is wrong with a text, the first finding first. Its bytes are the caller's to bound. */
+export function checkPrompt(name: PromptName, text: string): readonly PromptFinding[] {
+  if (text.trim() === "") return [{ line: 1, message: "It is empty." }];
+  return text.split("\n").flatMap((line, at) =>
+    [...line.matchAll(variablePattern)].flatMap(([whole, variable = ""]) => {
+      const isKnown = (promptVariables as readonly string[]).includes(variable);
+      if (isKnown && reminders.has(name)) return [];
+      const message = isKnown
+        ? `${whole} is for reminders alone.`
+        : `${whole} is no variable; there are ${promptVariables.map((known) => `{{${known}}}`).join(", ")}.`;
+      return [{ line: at + 1, message }];
     }),
   );
-  return mistakes.length === 0 ? { text } : { mistakes: mistakes.slice(0, 16) };
 }
 
-function whyNoVariable(file: PromptFile, whole: string, name: string): string | undefined {
-  const isKnown = (PROMPT_VARIABLES as readonly string[]).includes(name);
-  if (isKnown && reminders.has(file)) return undefined;
-  const known = PROMPT_VARIABLES.map((variable) => `{{${variable}}}`).join(", ");
-  return isKnown
-    ? `${whole} stands in reminders alone, and this text is the same in every request`
-    : `${whole} is no variable; there are ${known}`;
+/** A reminder's text with these values in the place of its variables. Values are never searched for variables. */
+export function filledPrompt(text: string, values: Readonly<Record<PromptVariable, string>>): string {
+  return text.replaceAll(variablePattern, (whole, name: string) =>
+    Object.hasOwn(values, name) ? values[name as PromptVariable] : whole,
+  );
 }

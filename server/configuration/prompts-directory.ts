@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { MAX_PROMPT_BYTES, PROMPT_FILES, readPrompt } from "../../protocol/pruning/prompts.ts";
+import { checkPrompt, maxPromptBytes, type PromptName, promptFiles } from "../../protocol/pruning/prompts.ts";
 
 /**
  * What keeps a directory from being one of texts for the model: its texts are those of known names, and others are not looked
@@ -12,20 +12,23 @@ export function unusablePrompts(directory: string): string[] {
   } catch (cause) {
     return [`${JSON.stringify(directory)} ${whyUnreadable(cause)}`];
   }
-  return PROMPT_FILES.flatMap((name) => {
-    const file = join(directory, name);
-    const shown = JSON.stringify(file);
-    try {
-      const found = statSync(file, { throwIfNoEntry: false });
-      if (found === undefined) return [];
-      if (!found.isFile()) return [`${shown} is not a file`];
-      if (found.size > MAX_PROMPT_BYTES) return [`${shown} is longer than ${MAX_PROMPT_BYTES} bytes`];
-      const read = readPrompt(name, readFileSync(file));
-      return "text" in read ? [] : read.mistakes.map(({ line, why }) => `${shown}, line ${line}: ${why}`);
-    } catch (cause) {
-      return [`${shown} ${whyUnreadable(cause)}`];
-    }
-  });
+  return (Object.keys(promptFiles) as PromptName[]).flatMap((name) =>
+    unusablePrompt(name, join(directory, promptFiles[name])),
+  );
+}
+
+function unusablePrompt(name: PromptName, file: string): string[] {
+  const shown = JSON.stringify(file);
+  try {
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found === undefined) return [];
+    if (!found.isFile()) return [`${shown} is not a file`];
+    if (found.size > maxPromptBytes) return [`${shown} is longer than ${maxPromptBytes} bytes`];
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(file));
+    return checkPrompt(name, text).map(({ line, message }) => `${shown}, line ${line}: ${message.replace(/\.$/, "")}`);
+  } catch (cause) {
+    return [`${shown} ${cause instanceof TypeError ? "is not UTF-8" : whyUnreadable(cause)}`];
+  }
 }
 
 function whyUnreadable(cause: unknown): string {
