@@ -1,9 +1,9 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
+import { blocksLimit } from "../../../protocol/pruning/limits.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
-import type { Blocks } from "./bench.ts";
-import { blockBudget } from "./block-budget.ts";
+import type { Blocks, PruningBench } from "./bench.ts";
 import { BlockFold } from "./block-fold.ts";
 import { blockIdOf, blockNumberOf } from "./block-id.ts";
 import { BlockMessages } from "./block-messages.ts";
@@ -12,14 +12,12 @@ import { wholeText } from "./block-text.ts";
 import { BlockWriting } from "./block-writing.ts";
 import { TrimmedCalls } from "./trimmed-calls.ts";
 
-interface BlocksOptions {
-  readonly pruning: () => PruningConfig;
-  /** Why blocks are not shown in this request. */
-  readonly off: (ctx: ExtensionContext) => string | undefined;
-}
+/** `off`: why blocks are not shown in this request. */
+type Bench = Workbench & Pick<PruningBench, "pruning" | "off">;
 
 /** Shows blocks in the place of what they cover, in each request. */
-export function createBlocks(bench: Workbench, { pruning, off }: BlocksOptions): Blocks {
+export function createBlocks(bench: Bench): Blocks {
+  const { pruning, off } = bench;
   const fold = new BlockFold();
   const numbers = new BlockNumbers();
   const shown = new BlockMessages();
@@ -30,7 +28,7 @@ export function createBlocks(bench: Workbench, { pruning, off }: BlocksOptions):
   const rendered: Blocks["rendered"] = (messages, ctx) => {
     const tree = on(ctx);
     if (tree.all.length === 0) return messages;
-    shown.begin(tree, blockBudget(pruning().blocks.maxTokens, ctx.model?.contextWindow));
+    shown.begin(tree, budgetOf(pruning(), ctx));
     calls.begin(tree);
     const made: AgentMessage[] = [];
     const placed = new Set<string>();
@@ -43,15 +41,20 @@ export function createBlocks(bench: Workbench, { pruning, off }: BlocksOptions):
         continue;
       }
       if (block === undefined) {
-        const whole = calls.of(message, entryId);
-        isSame &&= whole === message;
-        made.push(whole);
+        const trimmed = calls.of(message, entryId);
+        if (trimmed !== message) {
+          isSame = false;
+          bench.entries.copied(trimmed, message);
+        }
+        made.push(trimmed);
         continue;
       }
       isSame = false;
       if (placed.has(block.id)) continue;
       placed.add(block.id);
-      made.push(shown.of(block, message.timestamp));
+      const record = shown.of(block, message.timestamp);
+      bench.entries.made(record);
+      made.push(record);
     }
     return isSame ? messages : made;
   };
@@ -82,4 +85,10 @@ export function createBlocks(bench: Workbench, { pruning, off }: BlocksOptions):
     operate: (operation, block, ctx) => writing.write({ v: 1, operation, block }, ctx),
     store: (record, ctx) => writing.write(record, ctx),
   };
+}
+
+/** Where the window is not known, there is no bound. */
+function budgetOf(pruning: PruningConfig, { model }: ExtensionContext): number | undefined {
+  const window = model?.contextWindow;
+  return window !== undefined && Number.isSafeInteger(window) && window > 0 ? blocksLimit(pruning, window) : undefined;
 }
