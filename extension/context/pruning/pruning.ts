@@ -1,5 +1,6 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createSwitch } from "./switch.ts";
@@ -16,5 +17,6 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
+  createBlocks(base);
   addTags({ ...base, ids });
 }
