@@ -5,7 +5,7 @@ import { asksForOneToken, viewOf } from "../cache/payload.ts";
 import type { PruningBench } from "./bench.ts";
 import { type Flaw, flawsIn, flawsInPayload } from "./flaws.ts";
 
-type Bench = Omit<PruningBench, "ids" | "blocks" | "usage">;
+type Bench = Pick<PruningBench, "pipeline" | "entries" | "off" | "notify" | "fault">;
 
 const part = "legal";
 const maxDepth = 6;
@@ -30,6 +30,7 @@ export class Legality {
   readonly #bench: Bench;
   readonly #told = new Set<string>();
   #attempt: Attempt | undefined;
+  #isAmbiguous = false;
 
   constructor(bench: Bench) {
     this.#bench = bench;
@@ -38,6 +39,7 @@ export class Legality {
   /** Before all parts of pruning that change messages. */
   begin(): void {
     const { pipeline, entries, off } = this.#bench;
+    pipeline.use("context", "map", (_event, ctx) => this.#tellAmbiguous(ctx), part);
     pipeline.use(
       "context_with_system",
       "head",
@@ -66,6 +68,16 @@ export class Legality {
     pipeline.use("context_with_system", "audit", (messages) => this.#expect(messages), part);
     pipeline.use("before_provider_request", "audit", (payload) => this.#audit(payload), part);
     pipeline.use("message_end", "strip", (message) => this.#end(message), part);
+  }
+
+  /** Once for as long as requests go out unpruned. */
+  #tellAmbiguous(ctx: ExtensionContext): void {
+    const { entries, off, notify } = this.#bench;
+    const wasAmbiguous = this.#isAmbiguous;
+    this.#isAmbiguous = off(ctx) === undefined && entries.isAmbiguous();
+    if (!this.#isAmbiguous || wasAmbiguous) return;
+    const message = "The messages of a request cannot be told from each other: it goes out unpruned.";
+    notify("pruning/degraded", { reason: "mapping", message });
   }
 
   #undo(messages: readonly AgentMessage[]): readonly AgentMessage[] | undefined {
@@ -117,24 +129,6 @@ export class Legality {
     this.#told.add(message);
     this.#bench.notify("pruning/degraded", { reason: "foreign_edit", message });
   }
-}
-
-/** Tells that a request goes out unpruned, once for as long as this is so. */
-export function tellAmbiguous(bench: Bench): void {
-  let isTold = false;
-  bench.pipeline.use(
-    "context",
-    "map",
-    (_event, ctx: ExtensionContext) => {
-      const isAmbiguous = bench.off(ctx) === undefined && bench.entries.isAmbiguous();
-      if (isAmbiguous && !isTold) {
-        const message = "The messages of a request cannot be told from each other: it goes out unpruned.";
-        bench.notify("pruning/degraded", { reason: "mapping", message });
-      }
-      isTold = isAmbiguous;
-    },
-    part,
-  );
 }
 
 /** Of what pi sends in any case: it leaves answers out that have failed. */

@@ -1,7 +1,9 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
-import { Legality, tellAmbiguous } from "./legal.ts";
+import { Legality } from "./legal.ts";
+import { createPrompts } from "./prompts/prompts.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
@@ -9,14 +11,19 @@ import { addTags } from "./tags.ts";
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
 export function addPruning(bench: Workbench): void {
   const pruning = () => bench.memory.parts?.pruning ?? defaultPruning;
-  // In this order: ids, blocks, switch (off), usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
-  const off = createSwitch(pruning);
-  const legality = new Legality({ ...bench, pruning, off });
+  // In this order: switch (off), prompts, ids, blocks, usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
+  const { off, conflict } = createSwitch(bench, pruning);
+  const prompts = createPrompts({
+    directory: () => pruning().prompts.dir,
+    degraded: (message) => bench.notify("pruning/degraded", { reason: "prompts", message: message.slice(0, 1_024) }),
+  });
+  const base = { ...bench, pruning, off, conflict, prompts };
+  const legality = new Legality(base);
   legality.begin();
-  const ids = addIds({ ...bench, pruning, off });
-  addTags({ ...bench, pruning, off, ids });
-  addStrip({ ...bench, off, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
-  tellAmbiguous({ ...bench, pruning, off });
+  const ids = addIds(base);
+  const blocks = createBlocks(base);
+  addTags({ ...base, ids });
+  addStrip({ ...base, ids, blocks });
   // Behind all that change messages.
   legality.verify();
 }
