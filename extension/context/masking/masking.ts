@@ -45,14 +45,15 @@ export function addMasking(bench: Workbench): void {
   bench.inspect(part, (ctx) => recallReport(bench, part, ctx));
 }
 
-function maskAt(bench: Workbench, config: Masking, { state, ctx }: Boundary): BoundaryWish | undefined {
+function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
   const context = state.context.contextEntries;
   const tokensOf = tokensOnce(bench);
   const rules = rulesOf(config, ctx);
   const candidates = outputsOf(
     context,
     tokensOf,
-    (output) => isCandidate(output, rules) && !isTakenOut(bench, output, context, ctx),
+    (output) =>
+      isCandidate(output, rules) && edited?.has(output.entryId) !== true && !isTakenOut(bench, output, context, ctx),
   );
   const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
   if (possible === 0) return undefined;
