@@ -3,6 +3,7 @@ import type { Workbench } from "../optimisation/workbench.ts";
 import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
 import { createPrompts } from "./prompts/prompts.ts";
+import { addStrategies } from "./strategies/strategies.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
@@ -19,10 +20,7 @@ export function addPruning(bench: Workbench): void {
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
   createBlocks(base);
+  addStrategies(base);
   addTags({ ...base, ids });
-  // In this order: ids, blocks, switch (off), usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
-  const off = createSwitch(pruning);
-  const ids = addIds({ ...bench, pruning, off });
-  addTags({ ...bench, pruning, off, ids });
-  addStrip({ ...bench, off, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
+  addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
 }
