@@ -1,9 +1,12 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
+import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
+import { WindowUsage } from "./usage.ts";
 
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
 export function addPruning(bench: Workbench): void {
@@ -16,5 +19,9 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
-  addTags({ ...base, ids });
+  const blocks = createBlocks(bench, { pruning, off });
+  const window = new WindowUsage(bench, pruning, blocks);
+  const whole = { ...base, ids, blocks, usage: (ctx: Parameters<typeof off>[0]) => window.next(ctx) };
+  addTags(whole);
+  addNativeCompaction(whole);
 }
