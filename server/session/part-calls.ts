@@ -16,6 +16,7 @@ export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyTo
 }
 
 type Notice = Extract<OutwardFrame, { kind: "notice" }>;
+type Debug = Extract<OutwardFrame, { kind: "debug" }>;
 type Fault = Extract<OutwardFrame, { kind: "fault" }>;
 
 /** What the daemon asks the parts inside a session's pi, and what they report by themselves. */
@@ -64,6 +65,11 @@ export class PartCalls {
   /** A part tells the subscribers something. */
   noticed({ name, data }: Notice): void {
     this.#options.journal.say(name, data);
+  }
+
+  /** A part says what it does: its configuration wants that. */
+  said({ part, facts }: Debug): void {
+    this.#options.log.info({ part, facts }, "what a part of the helper does");
   }
 
   /** A part threw, and was passed over. The subscribers are told once. */
