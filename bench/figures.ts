@@ -18,6 +18,8 @@ import { neighbours } from "./figures/neighbours.ts";
 import { observerCost } from "./figures/observer-cost.ts";
 import { optimisation } from "./figures/optimisation.ts";
 import { promptSections } from "./figures/prompt-sections.ts";
+import { pruning } from "./figures/pruning.ts";
+import { pruningRender } from "./figures/pruning-render.ts";
 import { pushAcceptance } from "./figures/push-acceptance.ts";
 import { pushDelivered } from "./figures/push-delivered.ts";
 import { realPiEvents } from "./figures/real-pi-events.ts";
@@ -62,6 +64,8 @@ export const figures = {
   context: contextCost,
   "estimator-error": estimatorError,
   optimisation,
+  pruning,
+  "pruning-render": pruningRender,
   cost,
   "prompt-sections": promptSections,
   "extension-time": extensionTime,

@@ -100,7 +100,7 @@ function idOf({ service, trace, part }: Omit<Case, "id">): string {
 
 async function run(cases: readonly Case[], setting: Setting, resources: Resources): Promise<ReadonlyMap<string, Bill>> {
   const pricesOf = ({ service }: Case): Prices => services[service]?.prices ?? noPrices;
-  const models = new Map(cases.map((one) => [one.id, pricesOf(one)]));
+  const models = new Map(cases.map((one) => [one.id, { cost: pricesOf(one) }]));
   const stage = await startTraceStage(chosenPi(), models, setting, resources);
   const left = [...cases];
   const bills = new Map<string, Bill>();

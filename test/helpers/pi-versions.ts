@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { piVersions } from "../../scripts/pi-versions.ts";
 
 export interface PiUnderTest {
   readonly version: string;
@@ -12,4 +13,9 @@ export function piUnderTest(): PiUnderTest {
   if (cli === undefined || version === undefined) throw new Error("this test does not belong to a project with a pi");
   if (!existsSync(cli)) throw new Error(`pi ${version} is not there yet; "npm test" gets it once`);
   return { version, cli };
+}
+
+/** Whether what is long is to be done wholly with this pi: with the newest, or with each where the run is of everything. */
+export function isThorough(): boolean {
+  return process.env["PI_RPCD_TEST_ALL"] === "1" || piUnderTest().version === Object.keys(piVersions).at(-1);
 }

@@ -1,8 +1,10 @@
 import { join } from "node:path";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import type { PruningOptions } from "../../../protocol/pruning/options.ts";
 import type { ScriptedName } from "../../../provider/agent-dir.ts";
 import { startDaemonUnderTest } from "../daemon-under-test.ts";
 import type { Resources, Setting } from "../figure.ts";
+import type { CompressPolicy } from "../pruning/compressor.ts";
 import { RawClient } from "../raw-client.ts";
 import { type RealPi, scriptModel } from "../real-pi.ts";
 import { makeTrace } from "./make.ts";
@@ -16,7 +18,17 @@ export interface TraceRun {
   /** The model's id. No other run of the stage has it. */
   readonly id: string;
   readonly provider: ScriptedName;
-  readonly optimisation: OptimisationOptions | undefined;
+  readonly optimisation?: OptimisationOptions | undefined;
+  readonly pruning?: PruningOptions | undefined;
+  /** When the model compresses. Default: never. */
+  readonly compresses?: CompressPolicy | undefined;
+}
+
+/** A run's model. */
+export interface TraceModel {
+  readonly cost: Prices;
+  /** Tokens. Default: as the scripted provider's. */
+  readonly contextWindow?: number | undefined;
 }
 
 export interface TraceStage {
@@ -27,7 +39,7 @@ export interface TraceStage {
 /** A daemon, and a model for each run, so that none reads what another has left in the provider's cache. */
 export async function startTraceStage(
   pi: RealPi,
-  models: ReadonlyMap<string, Prices>,
+  models: ReadonlyMap<string, TraceModel>,
   setting: Setting,
   resources: Resources,
 ): Promise<TraceStage> {
@@ -37,7 +49,10 @@ export async function startTraceStage(
     resources,
     // Nobody looks at requests that have ended, and they are long.
     { otherwise: script.answer, cache: { now: script.now }, maxLogEntries: 8 },
-    { models: [...models].map(([id, cost]) => ({ id, cost })), defaultProvider: "scripted-anthropic" },
+    {
+      models: [...models].map(([id, { cost, contextWindow = 200_000 }]) => ({ id, cost, contextWindow })),
+      defaultProvider: "scripted-anthropic",
+    },
   );
   writeTraceSkills(String(env["PI_CODING_AGENT_DIR"]));
   const daemon = await startDaemonUnderTest(setting, resources, { pi: pi.path, env });
@@ -52,12 +67,13 @@ export async function startTraceStage(
     return project;
   };
   return {
-    run: async ({ trace: name, id, provider, optimisation }) => {
+    run: async ({ trace: name, id, provider, optimisation, pruning, compresses }) => {
       const { trace, cwd } = projectOf(name);
-      script.begin(id, trace);
+      script.begin(id, trace, compresses);
       const { sessionId } = await client.request("session/create", {
         ...{ cwd, model: `${provider}/${id}`, extensions: [traceExtension] },
         ...(optimisation !== undefined && { optimisation }),
+        ...(pruning !== undefined && { pruning }),
       });
       for (const { text } of trace.prompts) {
         await client.request("session/prompt", { sessionId, text });

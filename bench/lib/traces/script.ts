@@ -1,8 +1,13 @@
 import type { LogEntry } from "../../../provider/log.ts";
 import { type AnswerReply, answer, call, type Reply, type ToolCall, type Usage } from "../../../provider/reply.ts";
 import { Random } from "../../../test/soak/random.ts";
+import { Compressor, type CompressPolicy } from "../pruning/compressor.ts";
+import { PrefixWatch } from "../pruning/prefix-watch.ts";
 import type { Trace, TraceCall, TraceTurn } from "./trace.ts";
 import { prose } from "./words.ts";
+
+/** Characters of a summary of what came before. */
+export const summaryLength = 2_500;
 
 /** What was sent in the requests of one run. */
 export interface Spending {
@@ -11,6 +16,11 @@ export interface Spending {
   readonly summaries: readonly Usage[];
   /** Answers of the trace that were never asked for. */
   readonly leftOver: number;
+  /** Blocks that the model has asked for. */
+  readonly compressions: number;
+  /** Requests behind an answer that was no compression, and those of them that begin with all of the one before. */
+  readonly prefix: { readonly requests: number; readonly same: number };
+  readonly first: LogEntry | undefined;
 }
 
 interface Run {
@@ -25,23 +35,28 @@ interface Run {
   /** Calls so far. Their ids are the same in each run, since they are sent too. */
   calls: number;
   timeMs: number;
+  readonly compressor: Compressor | undefined;
+  readonly prefix: PrefixWatch;
+  first: LogEntry | undefined;
 }
 
 /** The model of all traces: it knows by a request's model which run it belongs to. */
 export class TraceScript {
   readonly #runs = new Map<string, Run>();
 
-  /** The requests to this model are those of the trace from now on. */
-  begin(model: string, trace: Trace): void {
+  /** The requests to this model are those of the trace from now on. `policy`: when it compresses. Default: never. */
+  begin(model: string, trace: Trace, policy?: CompressPolicy): void {
     this.#runs.set(model, {
       ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), requests: [], summaries: [], timeMs: 0 },
       ...{ searched: new Set<string>(), described: new Set<string>(), executed: [], calls: 0 },
+      ...{ compressor: policy && new Compressor(policy), prefix: new PrefixWatch(), first: undefined },
     });
   }
 
   spending(model: string): Spending {
-    const { requests, summaries, turns } = this.#runOf(model);
-    return { requests, summaries, leftOver: turns.length };
+    const { requests, summaries, turns, compressor, prefix, first } = this.#runOf(model);
+    const compressions = compressor?.made ?? 0;
+    return { requests, summaries, leftOver: turns.length, compressions, prefix: prefix.counts, first };
   }
 
   /** For the provider: when a request was sent by the trace's own clock. */
@@ -59,7 +74,10 @@ export class TraceScript {
     void request.ended.then(() => {
       if (request.usage !== undefined) (isSummary ? run.summaries : run.requests).push(request.usage);
     });
-    return isSummary ? answer(prose(new Random(5), 2_500)) : identified(run, next(run, request.toolNames));
+    if (isSummary) return answer(prose(new Random(5), summaryLength));
+    run.first ??= request;
+    run.prefix.take(request, run.compressor?.hasJustCompressed ?? false);
+    return identified(run, run.compressor?.next(request) ?? next(run, request.toolNames));
   };
 
   #runOf(model: string): Run {

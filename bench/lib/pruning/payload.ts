@@ -1,0 +1,57 @@
+import type { LogEntry } from "../../../provider/log.ts";
+
+type Block = Readonly<Record<string, unknown>>;
+
+/** A message of a payload, of Anthropic's or OpenAI's chat form. */
+export interface PayloadMessage {
+  readonly role: string;
+  readonly content: readonly Block[];
+  readonly [field: string]: unknown;
+}
+
+/** The messages of a request as they were sent, without marks for the cache: those move by themselves. */
+export function messagesOf({ body }: Pick<LogEntry, "body">): readonly PayloadMessage[] {
+  return ((body["messages"] ?? []) as readonly Block[]).map(({ content, role, ...message }) => ({
+    ...message,
+    role: String(role),
+    content: typeof content === "string" ? [{ type: "text", text: content }] : blocks(content),
+  }));
+}
+
+/** What a request of Anthropic's form has before its messages. */
+export function headOf({ body }: Pick<LogEntry, "body">): string {
+  return JSON.stringify([blocks(body["system"]), blocks(body["tools"])]);
+}
+
+function blocks(value: unknown): readonly Block[] {
+  return ((value ?? []) as readonly Block[]).map(({ cache_control: _, ...block }) => block);
+}
+
+/** Without calls of compress and what was answered to them, in Anthropic's form. */
+export function withoutCompressing(messages: readonly PayloadMessage[]): readonly PayloadMessage[] {
+  const calls = new Set(
+    messages.flatMap(({ content }) =>
+      content.filter(({ type, name }) => type === "tool_use" && name === "compress").map(({ id }) => id),
+    ),
+  );
+  return messages.flatMap(({ role, content }) => {
+    const left = content.filter(({ id, tool_use_id: of }) => !calls.has(id ?? of));
+    return left.length === 0 ? [] : [{ role, content: left }];
+  });
+}
+
+/** How many messages both begin with, byte for byte. */
+export function commonMessages(before: readonly PayloadMessage[], after: readonly PayloadMessage[]): number {
+  const differs = before.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(after[at]));
+  return differs === -1 ? before.length : differs;
+}
+
+const reminder = "<dcp-system-reminder>";
+
+/** Without the reminder at the end, which is in no request but one. */
+export function withoutReminder(messages: readonly PayloadMessage[]): readonly PayloadMessage[] {
+  return messages.flatMap((message) => {
+    const content = message.content.filter(({ text }) => typeof text !== "string" || !text.includes(reminder));
+    return content.length === 0 && message.content.length > 0 ? [] : [{ ...message, content }];
+  });
+}
