@@ -72,6 +72,13 @@ export class PartCalls {
     this.#options.log.info({ part, facts }, "what a part of the helper does");
   }
 
+  /** The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. */
+  reload(): void {
+    this.configuring.prune({}, true, AbortSignal.timeout(reloadMs)).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, "the configuration of a session was not read again");
+    });
+  }
+
   /** A part threw, and was passed over. The subscribers are told once. */
   failed({ where, error, part }: Fault): void {
     const { log, journal } = this.#options;
@@ -85,6 +92,7 @@ export class PartCalls {
 }
 
 const maxTold = 256;
+const reloadMs = 30_000;
 let validator: Validator | undefined;
 
 function refusalIn(data: unknown): WireError | undefined {
