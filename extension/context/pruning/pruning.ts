@@ -1,9 +1,12 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
 import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createPrompts } from "./prompts/prompts.ts";
+import { addStrategies } from "./strategies/strategies.ts";
+import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
 import { WindowUsage } from "./usage.ts";
@@ -19,9 +22,11 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
-  const blocks = createBlocks(bench, { pruning, off });
+  const blocks = createBlocks(base);
   const window = new WindowUsage(bench, pruning, blocks);
-  const whole = { ...base, ids, blocks, usage: (ctx: Parameters<typeof off>[0]) => window.next(ctx) };
+  const whole = { ...base, ids, blocks, usage: (ctx: ExtensionContext) => window.next(ctx) };
+  addStrategies(whole);
   addTags(whole);
+  addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
   addNativeCompaction(whole);
 }
