@@ -22,12 +22,14 @@ export interface Boundary {
   readonly hook: BoundaryHook;
   readonly state: BoundaryState;
   readonly ctx: ExtensionContext;
+  /** Entries that those who were asked before edit at it. */
+  readonly edited?: ReadonlySet<string>;
 }
 
 /** May take its time, for a summary: the run waits for it. */
 export type BoundaryContributor = (boundary: Boundary) => BoundaryWish | undefined | Promise<BoundaryWish | undefined>;
 
-/** What edits are for. Where two want the same entry, the earlier one has it. */
+/** What edits are for. The earlier ones are asked first, and have an entry that two want. */
 const editOrder = ["deduplication", "stale", "errors", "masking", "decay"] as const;
 export type EditKind = (typeof editOrder)[number];
 
@@ -67,13 +69,14 @@ const rank: Readonly<Record<SessionBoundaryDraft["type"], number>> = {
  * none, and a wrong one of any kind voids the rest. So each is checked against pi's own rules, and a wrong one is left
  * out. What other extensions have proposed before us is kept, in its place.
  *
- * An edit is passed over in silence where its entry is edited already, is not in the context any more, or carries a push
- * that the model has not answered. Whoever wants it proposes it again.
+ * An edit is passed over in silence where its entry is edited already, is not in the context any more, is under a block, or
+ * carries a push that the model has not answered. Whoever wants it proposes it again.
  */
 export class BoundaryWriter {
   readonly #contributors = new Map<string, Contributor>();
   readonly #fault: Fault;
   readonly #isUnanswered: (entryId: string) => boolean;
+  #isProtected: (entryId: string, ctx: ExtensionContext) => boolean = () => false;
 
   constructor(fault: Fault, isUnanswered: (entryId: string) => boolean = () => false) {
     this.#fault = fault;
@@ -92,9 +95,19 @@ export class BoundaryWriter {
     this.#contributors.set(name, { name, contributor, isLast, edits });
   }
 
+  /** Leaves out edits of entries of which this says so, such as those that a block stands for. */
+  protect(isProtected: (entryId: string, ctx: ExtensionContext) => boolean): void {
+    this.#isProtected = isProtected;
+  }
+
+  /** Whether an edit of this entry would be left out now, whoever wants it. */
+  isProtected(entryId: string, ctx: ExtensionContext): boolean {
+    return this.#isProtected(entryId, ctx);
+  }
+
   /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. A promise if a contributor gives one. */
   write(boundary: Boundary): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
-    const all = [...this.#contributors.values()];
+    const all = [...this.#contributors.values()].toSorted((a, b) => turnOf(a.edits) - turnOf(b.edits));
     const inTurn = [...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)];
     return this.#ask(inTurn, { drafts: [], goesOn: false }, boundary);
   }
@@ -112,7 +125,7 @@ export class BoundaryWriter {
         return undefined;
       };
       try {
-        const wish = contributor(boundary);
+        const wish = contributor({ ...boundary, edited: editedBy(wishes) });
         if (wish instanceof Promise) {
           const rest = contributors.slice(at + 1);
           return bounded(wish, boundary)
@@ -149,14 +162,20 @@ export class BoundaryWriter {
       const earlier = [...state.entries, ...accepted.values()];
       const wrong = whatIsWrong(draft, earlier, branch);
       if (wrong !== undefined) this.#fault(`${hook}/${draft.type}`, new Error(`A draft was left out: ${wrong}.`));
-      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch)) {
+      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch, ctx)) {
         accepted.set(at, draft);
       }
     }
     return drafts.filter((_draft, at) => accepted.has(at));
   }
 
-  #isEditWanted(targetId: string, earlier: readonly SessionBoundaryDraft[], branch: BranchView): boolean {
+  #isEditWanted(
+    targetId: string,
+    earlier: readonly SessionBoundaryDraft[],
+    branch: BranchView,
+    ctx: ExtensionContext,
+  ): boolean {
+    if (this.#isProtected(targetId, ctx)) return false;
     if (earlier.some((other) => other.type === "context_edit" && other.targetId === targetId)) return false;
     const compaction = earlier.find((other) => other.type === "compaction");
     return !branch.isEdited(targetId) && branch.isKept(targetId, compaction) && !this.#isUnanswered(targetId);
@@ -170,11 +189,19 @@ function bounded<T>(promise: Promise<T>, { ctx }: Boundary): Promise<T> {
 
 function withWish({ drafts, goesOn }: Wishes, wish: BoundaryWish | undefined, edits: EditKind | undefined): Wishes {
   if (wish === undefined) return { drafts, goesOn };
-  const turn = edits === undefined ? editOrder.length : editOrder.indexOf(edits);
+  const turn = turnOf(edits);
   return {
     drafts: [...drafts, ...wish.drafts.map((draft) => ({ draft, turn }))],
     goesOn: goesOn || wish.continue === true,
   };
+}
+
+function turnOf(edits: EditKind | undefined): number {
+  return edits === undefined ? editOrder.length : editOrder.indexOf(edits);
+}
+
+function editedBy({ drafts }: Wishes): ReadonlySet<string> {
+  return new Set(drafts.flatMap(({ draft }) => (draft.type === "context_edit" ? [draft.targetId] : [])));
 }
 
 /** The rules by which pi refuses a draft, and ours: one compaction at a boundary. */
