@@ -1,6 +1,7 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import type { PartsConfig } from "../protocol/link.ts";
 import type { AuditMemory } from "./context/cache/auditor.ts";
+import type { GivenIds } from "./context/pruning/ids-registry.ts";
 import type { PendingCuts } from "./context/recall/pending-cuts.ts";
 import type { HeldContext } from "./context/structured/held-context.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
@@ -67,6 +68,8 @@ export interface Memory {
   takenTools: { readonly sessionId: string; readonly names: ReadonlySet<string> } | undefined;
   /** Cut results whose records may stand in no entry yet. */
   readonly cuts: PendingCuts;
+  /** Ids of messages that no entry tells of yet. */
+  messageIds: GivenIds | undefined;
   readonly held: Map<string, HeldItem>;
   readonly standing: Map<string, StandingPush>;
   readonly tracked: Map<string, Tracked>;
@@ -88,6 +91,7 @@ export function emptyMemory(): Memory {
     audit: undefined,
     takenTools: undefined,
     cuts: new Map(),
+    messageIds: undefined,
     held: new Map(),
     standing: new Map(),
     tracked: new Map(),

@@ -128,6 +128,14 @@ export const errorCatalogue = {
   phase_not_open: row(-32047, 409, false, "No phase of this label is open."),
   price_unknown: row(-32048, 409, false, "The model has no prices, so that no budget in USD can be kept."),
   entry_not_found: row(-32095, 404, false, "The session has no entry with this id."),
+  block_not_found: row(-32096, 404, false, "The session's active branch has no block with this id."),
+  block_not_restorable: row(
+    -32097,
+    409,
+    false,
+    "The block cannot be opened or closed as it stands; data.reason says why: `active`, `inactive`, `consumed`, `checkpointed`, `left_branch`, `covered`.",
+  ),
+  pruning_disabled: row(-32098, 409, false, "Pruning is off for this session, or for its model; data.reason says why."),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorName = keyof typeof errorCatalogue;

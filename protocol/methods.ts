@@ -11,6 +11,7 @@ import { metricsMethods } from "./metrics-methods.ts";
 import { modelMethods } from "./model-methods.ts";
 import { optimisationMethods } from "./optimisation-methods.ts";
 import { promptMethods } from "./prompt-methods.ts";
+import { pruningMethods } from "./pruning-methods.ts";
 import { sessionFileMethods } from "./session-file-methods.ts";
 import { sessionMethods } from "./session-methods.ts";
 import { settingsMethods } from "./settings-methods.ts";
@@ -38,6 +39,7 @@ export const methods = {
   ...contextMethods,
   ...optimisationMethods,
   ...costMethods,
+  ...pruningMethods,
 } as const satisfies Readonly<Record<string, MethodRow>>;
 
 export type MethodName = keyof typeof methods;

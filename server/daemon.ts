@@ -35,6 +35,7 @@ import { modelHandlers } from "./rpc/handlers/model.ts";
 import { optimisationHandlers } from "./rpc/handlers/optimisation.ts";
 import { promptHandlers } from "./rpc/handlers/prompt.ts";
 import { sessionHandlers } from "./rpc/handlers/session.ts";
+import { pruningHandlers } from "./rpc/handlers/pruning.ts";
 import { sessionFileHandlers } from "./rpc/handlers/session-file.ts";
 import { settingsHandlers } from "./rpc/handlers/settings.ts";
 import { subscriptionHandlers } from "./rpc/handlers/subscription.ts";
@@ -244,6 +245,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       ...contextHandlers(registry),
       ...optimisationHandlers(registry),
       ...costHandlers(registry),
+      ...pruningHandlers(registry),
     };
     const once = idempotent(handlers, idempotency, subjectMethods(registry));
     const rules = governance(clients, registry, tracker, dialogs);

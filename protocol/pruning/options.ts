@@ -147,3 +147,6 @@ export const PruningOptions = params({
   ),
 });
 export type PruningOptions = Static<typeof PruningOptions>;
+
+/** What of it only who administers the daemon may give: what names files. */
+export const pruningNeeds = [{ param: "pruning.prompts.dir", capability: "admin" }] as const;

@@ -87,7 +87,8 @@ class Compaction {
   beforePis(event: SessionBeforeCompactEvent, ctx: ExtensionContext): SessionBeforeCompactResult | undefined {
     const threshold = this.threshold(ctx);
     if (threshold === undefined || event.reason !== "threshold" || this.#tooSmall === nameOf(ctx)) return undefined;
-    const tokens = Math.max(event.preparation.tokensBefore, this.#bench.estimator.context(ctx));
+    const tokens =
+      this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#bench.estimator.context(ctx));
     if (tokens > fullShare * threshold.window) return undefined;
     return tokens <= threshold.tokens || !this.#isTurn(ctx) ? { cancel: true } : undefined;
   }
@@ -115,6 +116,10 @@ class Compaction {
     };
   }
 
+  #shownTokens(ctx: ExtensionContext): number | undefined {
+    return this.#bench.compactionAdvice.tokens(ctx);
+  }
+
   /** Whether enough turns have passed since the last compaction, or try of one. */
   #isTurn(ctx: ExtensionContext): boolean {
     const turns = turnsSince(ctx.sessionManager);
@@ -123,10 +128,10 @@ class Compaction {
 
   #plan(threshold: Threshold, { state, ctx }: Boundary): Plan | undefined {
     const { estimator, isUnanswered } = this.#bench;
-    const tokensBefore = estimator.context(ctx);
+    const tokensBefore = this.#shownTokens(ctx) ?? estimator.context(ctx);
     const { minFreeShare } = this.#bench.config().compaction;
     if (tokensBefore <= threshold.tokens) return undefined;
-    const { contextEntries } = state.context;
+    const contextEntries = this.#bench.compactionAdvice.shown(state.context.contextEntries, ctx);
     const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
     const counted = all.reduce((sum, message) => sum + estimator.message(message), 0);
     // What was reported is nearer the truth than what is counted of the messages.

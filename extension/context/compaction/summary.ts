@@ -18,7 +18,11 @@ export interface SummaryRequest {
   readonly maxTokens: number;
   /** What the summary is asked for with. `undefined`: {@link instructions}. */
   readonly prompt: string | undefined;
+  /** What the user wants of it beside. */
+  readonly wish?: string;
   readonly tokensOf: (text: string) => number;
+  /** Ends it, beside what ends the run. */
+  readonly signal?: AbortSignal;
 }
 
 /** How long a run waits for its summary. */
@@ -52,8 +56,8 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
   const { model, maxTokens } = request;
   const text = requestText(request);
   if (text === undefined) return { failed: "The conversation does not fit into a request.", usage: undefined };
-  const late = AbortSignal.timeout(withinMs);
-  const signal = ctx.signal === undefined ? late : AbortSignal.any([ctx.signal, late]);
+  const ends = [ctx.signal, request.signal].filter((one) => one !== undefined);
+  const signal = AbortSignal.any([...ends, AbortSignal.timeout(withinMs)]);
   try {
     const stream = ctx.modelRegistry.streamSimple(
       model,
@@ -67,10 +71,11 @@ export async function summarise(request: SummaryRequest, ctx: ExtensionContext):
   }
 }
 
-function requestText({ model, messages, maxTokens, prompt, tokensOf }: SummaryRequest): string | undefined {
+function requestText({ model, messages, maxTokens, prompt, wish, tokensOf }: SummaryRequest): string | undefined {
   const words = Math.floor(maxTokens / 2);
+  const wanted = wish === undefined || wish.trim() === "" ? "" : `\n\nThe user wants of it: ${wish.trim()}`;
   for (const chars of resultChars) {
-    const text = `<conversation>\n${transcriptOf(messages, chars)}\n</conversation>\n\n${prompt ?? instructions}\n\nUse at most ${words} words.`;
+    const text = `<conversation>\n${transcriptOf(messages, chars)}\n</conversation>\n\n${prompt ?? instructions}${wanted}\n\nUse at most ${words} words.`;
     if (tokensOf(text) + maxTokens <= model.contextWindow) return text;
   }
   return undefined;

@@ -58,7 +58,7 @@ function textOf(content: unknown): string {
 }
 
 /** Both ends of a text: the end says how it came out. */
-function ends(text: string, most: number): string {
+export function ends(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = text.slice(0, Math.floor(most / 2)).toWellFormed();
   const tail = text.slice(text.length - Math.ceil(most / 2)).toWellFormed();

@@ -47,6 +47,11 @@ export class EntryMap {
     this.#byKey = new Map();
   }
 
+  /** A stage has made `copy` of a message of this request: it is of the same entry. */
+  copied(copy: AgentMessage, original: AgentMessage): void {
+    this.#byMessage.set(copy, this.entryOf(original));
+  }
+
   /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
   entryOf(message: AgentMessage): string | undefined {
     return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#byKey.get(keyOf(message));

@@ -11,6 +11,10 @@ export interface RequestEntries {
   need(isNeeded: IsNeeded): void;
   /** `undefined`: another extension's message, or nobody can say. */
   entryOf(message: AgentMessage): string | undefined;
+  /** A stage puts `copy` in the place of `original`: it is of the same entry, whatever its role and time are. */
+  copied(copy: AgentMessage, original: AgentMessage): void;
+  /** The messages of this request cannot be told from each other: none has an entry. */
+  isAmbiguous(): boolean;
 }
 
 /** `ambiguous` hears of a request whose messages cannot be told from each other, `clear` of the next that is not so. */
@@ -35,5 +39,10 @@ export function createRequestEntries(
     },
     "entries",
   );
-  return { need: (isNeeded) => void needs.push(isNeeded), entryOf: (message) => map.entryOf(message) };
+  return {
+    need: (isNeeded) => void needs.push(isNeeded),
+    entryOf: (message) => map.entryOf(message),
+    copied: (copy, original) => map.copied(copy, original),
+    isAmbiguous: () => map.isAmbiguous,
+  };
 }

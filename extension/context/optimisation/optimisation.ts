@@ -4,6 +4,7 @@ import type { Places } from "../../engine-port.ts";
 import { messageOf } from "../../pi-types.ts";
 import { addCache } from "../cache/cache.ts";
 import { createCacheRule } from "../cache/cache-rule.ts";
+import { CompactionAdviser } from "../compaction/advice.ts";
 import { addCompaction } from "../compaction/compaction.ts";
 import { createEstimator } from "../estimator/estimator.ts";
 import { createRequestEntries } from "../map/request-entries.ts";
@@ -34,6 +35,7 @@ export function optimisation(places: Places): void {
       ambiguous: () => states.degraded("masking", "The messages of a request cannot be told from each other."),
       clear: () => states.restored("masking"),
     }),
+    compactionAdvice: new CompactionAdviser(),
     estimator,
     cacheRule: createCacheRule(places),
     inspect: (part, report) => states.inspect(part, report),

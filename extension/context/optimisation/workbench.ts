@@ -3,6 +3,7 @@ import { defaultOptimisation, type OptimisationConfig } from "../../../protocol/
 import type { PartReport } from "../../../protocol/optimisation/report.ts";
 import type { Places } from "../../engine-port.ts";
 import type { CacheRule } from "../cache/cache-rule.ts";
+import type { CompactionAdviser } from "../compaction/advice.ts";
 import type { TokenEstimator } from "../estimator/estimator.ts";
 import type { RequestEntries } from "../map/request-entries.ts";
 import type { Recall } from "../recall/recall.ts";
@@ -20,6 +21,8 @@ export interface Workbench extends Places {
   readonly recall: Recall;
   /** Which entries the messages of a request come from. */
   readonly entries: RequestEntries;
+  /** Where it is said that less is shown of a context than stands on the branch. */
+  readonly compactionAdvice: CompactionAdviser;
   /** What a part says of itself in `optimisation/inspect`. */
   inspect(part: PartName, report: Reporter): void;
   /** Tells, once for each reason, that a part does less than it should. */

@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockRecord } from "./record.ts";
 
 /** The ids by which the model names messages: `m001`. One is given when the message is first in a request, for good. */
@@ -66,6 +67,10 @@ export interface PruningBench extends Workbench {
   readonly pruning: () => PruningConfig;
   /** Whether anything is done in this request, and why not. */
   readonly off: (ctx: ExtensionContext) => string | undefined;
+  /** Another extension has the tool's name: there is no pruning until this is called with `undefined`. */
+  readonly conflict: (why: string | undefined) => void;
+  /** What the model is told: `prompts.text("compress")` is the tool's description. */
+  readonly prompts: Prompts;
   readonly ids: MessageIds;
   readonly blocks: Blocks;
   /** Of the next request. `undefined`: the model's window is not known, or nothing was reported since a compaction. */

@@ -1,9 +1,20 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { addIds } from "./ids.ts";
+import { createPrompts } from "./prompts/prompts.ts";
+import { createSwitch } from "./switch.ts";
+import { addTags } from "./tags.ts";
 
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
 export function addPruning(bench: Workbench): void {
   const pruning = () => bench.memory.parts?.pruning ?? defaultPruning;
-  // In this order: ids, blocks, switch (off), usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
-  void pruning;
+  // In this order: switch (off), prompts, ids, blocks, usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
+  const { off, conflict } = createSwitch(bench, pruning);
+  const prompts = createPrompts({
+    directory: () => pruning().prompts.dir,
+    degraded: (message) => bench.notify("pruning/degraded", { reason: "prompts", message: message.slice(0, 1_024) }),
+  });
+  const base = { ...bench, pruning, off, conflict, prompts };
+  const ids = addIds(base);
+  addTags({ ...base, ids });
 }

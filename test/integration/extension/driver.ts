@@ -14,6 +14,8 @@ import {
 } from "../../../protocol/link.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import type { PruningOptions } from "../../../protocol/pruning/options.ts";
+import { resolvePruning } from "../../../protocol/pruning/resolve.ts";
 import { type AgentDir, createAgentDir, type ScriptedModel, type ScriptedName } from "../../../provider/agent-dir.ts";
 import type { ScriptedProvider } from "../../../provider/server.ts";
 import { piUnderTest } from "../../helpers/pi-versions.ts";
@@ -44,6 +46,8 @@ export interface PiOptions {
   readonly contextWithinMs?: number;
   /** The parts that are on, where `parts` does not say more. Default: none. */
   readonly optimisation?: OptimisationOptions;
+  /** What pruning goes by, where `parts` does not say more. Default: it is off. */
+  readonly pruning?: PruningOptions;
   /** Further flags of pi's. */
   readonly flags?: readonly string[];
   /** What the parts go by. Default: none is on. */
@@ -126,8 +130,13 @@ export class Pi implements AsyncDisposable {
   }
 
   /** What the helper goes by with these options. */
-  partsOf(optimisation: OptimisationOptions): PartsConfig {
-    return { optimisation: resolveOptimisation(optimisation), spillDirectory: this.spillDirectory, labels: {} };
+  partsOf(optimisation: OptimisationOptions = {}, pruning?: PruningOptions): PartsConfig {
+    return {
+      optimisation: resolveOptimisation(optimisation),
+      ...(pruning === undefined ? {} : { pruning: resolvePruning(pruning) }),
+      spillDirectory: this.spillDirectory,
+      labels: {},
+    };
   }
 
   get spillDirectory(): string {
@@ -179,7 +188,8 @@ export class Pi implements AsyncDisposable {
       findsFiles = false,
       contextWithinMs,
       optimisation,
-      parts = optimisation === undefined ? undefined : this.partsOf(optimisation),
+      pruning,
+      parts = optimisation === undefined && pruning === undefined ? undefined : this.partsOf(optimisation, pruning),
       flags = [],
       env,
     } = this.#options;

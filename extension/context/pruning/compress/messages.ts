@@ -1,0 +1,62 @@
+// What the model is told when a compression is refused. Each names the problem in one line.
+
+/** Of one call so many findings are told. */
+export const mostFindings = 10;
+/** So many ranges are proposed. */
+export const mostCandidates = 5;
+
+/** A line of the result where nothing is left that could be compressed. Reminders rest behind it. */
+export const nothingToCompress = "There is nothing to compress now; continue with the task.";
+
+export const disabledMessage = "Pruning is off for this session.";
+export const manualMessage = "Compression waits for the user in manual mode.";
+export const deniedMessage = "Compression is not permitted in this session.";
+export const notAllowedMessage = "The user has not allowed this compression; continue with the task.";
+export const breakerMessage = (failures: number): string =>
+  `Compression is paused after ${failures} failures; continue with the task.`;
+
+export const missingField = (field: string): string => `${field} is missing.`;
+export const emptyField = (field: string): string => `${field} is empty.`;
+export const wrongField = (field: string, what: string): string => `${field} is not ${what}.`;
+export const tooLong = (field: string, length: number, most: number): string =>
+  `${field} has ${length} characters; the most are ${most}.`;
+export const tooMany = (count: number, most: number): string => `ranges has ${count} entries; the most are ${most}.`;
+
+export const malformedId = (written: string): string =>
+  `${JSON.stringify(written)} is not an id. Use mNNN or bN as shown in the context.`;
+export const unknownId = (id: string, newest: string | undefined): string =>
+  `${id} does not exist. ${newest === undefined ? "There is none yet." : `The newest id is ${newest}.`}`;
+export const goneId = (id: string): string => `${id} is not in the context any more.`;
+export const hiddenId = (id: string, block: string): string => `${id} is inside ${block}. Use ${block}.`;
+export const consumedBlock = (id: string, parent: string): string => `${id} is part of ${parent}. Use ${parent}.`;
+export const inactiveBlock = (id: string): string => `${id} is not active.`;
+export const wrongOrder = (start: string, end: string): string =>
+  `${start} comes after ${end}. Use startId ${end}, endId ${start}.`;
+export const overlapping = (one: number, other: number, span: string): string =>
+  `ranges[${one}] and ranges[${other}] overlap at ${span}.`;
+export const oneBlock = (id: string): string => `${id} alone is already compressed.`;
+export const ownCall = "The range contains this compress call.";
+export const notCompressible = (what: string): string => `The range contains a ${what}.`;
+export const beingDelivered = (id: string): string => `${id} is still being delivered.`;
+
+/** `turns`: that stay now. `max`: the share of the window from which on fewer do; `undefined`: there is none. */
+export function protectedTail(span: string, isOne: boolean, turns: number, max: number | undefined): string {
+  const [belong, stay] = isOne ? ["belongs", "stays"] : ["belong", "stay"];
+  const where = turns === 1 ? "the current turn" : `the ${turns} most recent turns`;
+  const until = max === undefined ? "" : ` while usage is below ${percent(max)}`;
+  return `${span} ${belong} to ${where} and ${stay} raw${until}.`;
+}
+
+export const missingPlaceholder = (id: string): string =>
+  `The summary must contain (${id}) once; the range contains ${id}.`;
+export const duplicatePlaceholder = (id: string, times: number): string => `(${id}) occurs ${times} times.`;
+export const foreignPlaceholder = (id: string, span: string): string =>
+  `(${id}) is not in ${span}. Write "compressed ${id}" to mention it.`;
+export const tooSmall = (span: string, tokens: number, minimum: number): string =>
+  `${span} is about ${tokens} tokens; the minimum is ${minimum}.`;
+export const noSaving = (summary: number, range: number, minSavings: number): string =>
+  `The summary (${summary} tokens) is not smaller than ${percent(1 - minSavings)} of the range (${range}).`;
+
+export function percent(share: number): string {
+  return `${Math.round(share * 1_000) / 10} %`;
+}

@@ -1,0 +1,59 @@
+import type { Place, View } from "./view.ts";
+
+/** Places of a view, borders included. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export function placesIn({ places }: View, { from, to }: Span): readonly Place[] {
+  return places.slice(from, to + 1);
+}
+
+/** The first and the last id that stand in a span. */
+export function bordersOf(view: View, span: Span): { readonly first: string; readonly last: string } | undefined {
+  const inside = placesIn(view, span);
+  const first = inside.find(({ id }) => id !== undefined)?.id;
+  const last = inside.findLast(({ id }) => id !== undefined)?.id;
+  return first === undefined || last === undefined ? undefined : { first, last };
+}
+
+/** `m010–m031`, or `m010` alone. */
+export function labelOf(view: View, span: Span): string {
+  const borders = bordersOf(view, span);
+  if (borders === undefined) return "The range";
+  return borders.first === borders.last ? borders.first : `${borders.first}–${borders.last}`;
+}
+
+export function tokensIn(view: View, span: Span): number {
+  return placesIn(view, span).reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+/** Where the newest turns begin: an answer with its results and with what it answers is one. The place behind all: there is none. */
+export function tailOf({ places }: View, turns: number): number {
+  let left = turns;
+  let at = places.length;
+  while (at > 0 && left > 0) {
+    const { role, from } = places[at - 1] as Place;
+    // A block holds turns that are over.
+    if (role === "block" || isSummary(role)) break;
+    at = from;
+    if (role === "assistant" || places[from]?.role === "assistant") left -= 1;
+  }
+  while (left === 0 && at > 0 && isAsked(places[at - 1] as Place)) at -= 1;
+  return at;
+}
+
+function isAsked({ role }: Place): boolean {
+  return role === "user" || role === "custom" || role === "bashExecution";
+}
+
+function isSummary(role: Place["role"]): boolean {
+  return role === "compactionSummary" || role === "branchSummary";
+}
+
+/** What of a place makes that it cannot be compressed. */
+export function obstacleOf({ role }: Place): string | undefined {
+  if (role === "compactionSummary") return "compaction summary";
+  return role === "branchSummary" ? "branch summary" : undefined;
+}

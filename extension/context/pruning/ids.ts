@@ -1,0 +1,76 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { CARRIER_TYPE } from "../../../protocol/link.ts";
+import type { AgentMessage } from "../../pi-types.ts";
+import type { MessageIds, PruningBench } from "./bench.ts";
+import { idsData, messageIdOf, messageNumberOf } from "./ids-record.ts";
+import { IdsRegistry } from "./ids-registry.ts";
+import { IDS_MARK } from "./record.ts";
+
+const part = "ids";
+
+/** What of the bench there is before the ids are. */
+type Bench = Omit<PruningBench, "ids" | "blocks" | "usage">;
+
+/** Ids, and who gives them. */
+export interface GivenMessageIds extends MessageIds {
+  /** The id of an entry, which it gets now if it has none. `undefined`: there is none left. */
+  give(entryId: string, ctx: ExtensionContext): string | undefined;
+}
+
+/** Whether the model names a message by an id. */
+export function hasId(message: AgentMessage, { tagAssistant }: { readonly tagAssistant: boolean }): boolean {
+  switch (message.role) {
+    case "user":
+      return message.content.length > 0;
+    case "toolResult":
+      return true;
+    case "custom":
+      return message.customType !== CARRIER_TYPE && message.content.length > 0;
+    case "bashExecution":
+      return message.excludeFromContext !== true;
+    case "assistant":
+      // pi leaves failed answers out of requests.
+      return tagAssistant && message.stopReason !== "error" && message.stopReason !== "aborted";
+    default:
+      return false;
+  }
+}
+
+/**
+ * Gives ids to messages in the order in which they are seen first, over all branches of the file, and has them written
+ * down at the next boundary: at the end of an aborted run, which may have none, without one.
+ */
+export function addIds(bench: Bench): GivenMessageIds {
+  bench.memory.messageIds ??= new Map();
+  const registry = new IdsRegistry(bench.memory.messageIds);
+  const written = (number: number | undefined): string | undefined =>
+    number === undefined || number === 0 ? undefined : messageIdOf(number);
+  const give = (entryId: string, { sessionManager }: ExtensionContext): string | undefined =>
+    written(registry.give(entryId, sessionManager));
+
+  bench.entries.need((_messages, ctx) => bench.off(ctx) === undefined);
+  bench.boundary.contribute(part, ({ state, ctx }) => {
+    if (bench.off(ctx) === undefined) {
+      // What the next request shows first is written down before it is shown.
+      for (const { sourceEntry, messages } of state.context.contextEntries)
+        if (messages.some((message) => hasId(message, bench.pruning()))) give(sourceEntry.id, ctx);
+    }
+    const ids = registry.unrecorded(ctx.sessionManager);
+    if (ids.size === 0) return undefined;
+    return { drafts: [{ type: "custom", customType: IDS_MARK, data: idsData(ids) }] };
+  });
+  bench.on(part, "agent_settled", (_event, ctx) => {
+    const ids = registry.unrecorded(ctx.sessionManager);
+    if (ids.size > 0) bench.pi.appendEntry(IDS_MARK, idsData(ids));
+  });
+
+  return {
+    give,
+    idOf: (entryId, { sessionManager }) => written(registry.numberOf(entryId, sessionManager)),
+    entryOf: (id, { sessionManager }) => {
+      const number = messageNumberOf(id);
+      return number === undefined ? undefined : registry.entryOf(number, sessionManager);
+    },
+    newest: ({ sessionManager }) => written(registry.highest(sessionManager)),
+  };
+}

@@ -1,0 +1,223 @@
+import type {
+  ExtensionContext,
+  SessionBeforeCompactEvent,
+  SessionBeforeCompactResult,
+} from "@earendil-works/pi-coding-agent";
+import type { AgentMessage } from "../../../pi-types.ts";
+import type { CompactionAdvice } from "../../compaction/advice.ts";
+import type { SeenEntry } from "../../compaction/cut.ts";
+import { summarise } from "../../compaction/summary.ts";
+import { ends, transcriptOf } from "../../compaction/transcript.ts";
+import type { Block, BlockTree, PruningBench } from "../bench.ts";
+import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
+
+const part = "pruning_compaction";
+/** Above this share of the window a span is not given to pi's own summary, if blocks hide some of it. */
+const rawShare = 0.8;
+/** Tokens of a summary. */
+const mostSummary = 8_192;
+/** Behind an overflow the context is to have at most this share of what it had. */
+const overflowShare = 0.75;
+/** Of what is shown, where no model sums it up: characters of each result, and of all. */
+const bareResultChars = 100;
+const bareShare = 0.25;
+
+/** `details` of a compaction that pruning has made, below the name `pi-rpcd`. */
+export interface BlockCompactionDetails {
+  readonly v: 1;
+  readonly from: "blocks" | "rendered";
+  readonly blocks: readonly string[];
+}
+
+/** A compaction whose summary is there already. */
+interface Ready {
+  readonly summary: string;
+  readonly firstKeptEntryId: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** Of the next request, and of that behind the compaction. */
+  readonly tokens: number;
+  readonly tokensAfter: number;
+}
+
+/** Has pi's own compaction go by what the model sees: blocks are less than what they cover, which is all that pi knows. */
+export function addNativeCompaction(bench: PruningBench): void {
+  const native = new NativeCompaction(bench);
+  bench.compactionAdvice.take(native);
+  bench.on(part, "session_before_compact", (event, ctx) => native.beforePis(event, ctx));
+}
+
+export class NativeCompaction implements CompactionAdvice {
+  readonly #bench: PruningBench;
+
+  constructor(bench: PruningBench) {
+    this.#bench = bench;
+  }
+
+  tokens(ctx: ExtensionContext): number | undefined {
+    return this.#bench.off(ctx) === undefined ? this.#bench.usage(ctx)?.tokens : undefined;
+  }
+
+  shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[] {
+    if (this.#bench.off(ctx) !== undefined) return context;
+    const tree = this.#bench.blocks.on(ctx);
+    return shownEntries(context, tree, (block) => this.#text(block, tree));
+  }
+
+  /** A compaction of the blocks that the context begins with. */
+  #ready(context: readonly SeenEntry[], ctx: ExtensionContext): Ready | undefined {
+    const { fromBlocks, minPrefixShare } = this.#bench.pruning().nativeCompaction;
+    if (!fromBlocks) return undefined;
+    const { blocks, estimator, isUnanswered } = this.#bench;
+    const tree = blocks.on(ctx);
+    const prefix = tree.active.length === 0 ? undefined : coveredPrefix(context, tree, isUnanswered);
+    if (prefix === undefined) return undefined;
+    const covered = this.#tokens(context.slice(0, prefix.keptAt)) - this.#tokens(prefix.before);
+    const raw = this.#tokens(context);
+    if (covered < minPrefixShare * raw) return undefined;
+    const summary = [...earlierSummaries(prefix.before), ...prefix.blocks.map((block) => this.#text(block, tree))].join(
+      "\n\n",
+    );
+    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#tokens(this.shown(context, ctx));
+    const before = this.#tokens(this.shown(context.slice(0, prefix.keptAt), ctx));
+    const details: BlockCompactionDetails = { v: 1, from: "blocks", blocks: prefix.blocks.map(({ id }) => id) };
+    return {
+      summary,
+      firstKeptEntryId: prefix.firstKeptEntryId,
+      details: { "pi-rpcd": details },
+      tokens,
+      tokensAfter: Math.max(0, Math.round(tokens - before + estimator.text(summary))),
+    };
+  }
+
+  beforePis(
+    event: SessionBeforeCompactEvent,
+    ctx: ExtensionContext,
+  ): SessionBeforeCompactResult | undefined | Promise<SessionBeforeCompactResult | undefined> {
+    if (this.#bench.off(ctx) !== undefined) return undefined;
+    const most = threshold(event, ctx);
+    if (event.reason === "threshold" && this.#isNeedless(most, ctx)) {
+      return { cancel: true };
+    }
+    const context = ctx.sessionManager.buildSessionProjection().entries;
+    const hasWish = event.customInstructions !== undefined && event.customInstructions.trim() !== "";
+    const ready = hasWish ? undefined : this.#ready(context, ctx);
+    if (ready !== undefined && isEnough(ready, event, most)) {
+      const { summary, firstKeptEntryId, details } = ready;
+      const { tokensBefore } = event.preparation;
+      return { compaction: { summary, firstKeptEntryId, tokensBefore, details } };
+    }
+    return this.#fromShown(context, event, ctx);
+  }
+
+  /** pi counts what blocks cover, and what was edited since the last response, by its characters. */
+  #isNeedless(most: number | undefined, ctx: ExtensionContext): boolean {
+    const usage = this.#bench.pruning().nativeCompaction.guard ? this.#bench.usage(ctx) : undefined;
+    return usage !== undefined && most !== undefined && usage.tokens <= most;
+  }
+
+  /** What blocks hide may be more than the window: then what is shown is summed up. */
+  #fromShown(
+    context: readonly SeenEntry[],
+    event: SessionBeforeCompactEvent,
+    ctx: ExtensionContext,
+  ): Promise<SessionBeforeCompactResult | undefined> | undefined {
+    const { blocks } = this.#bench;
+    const { model } = ctx;
+    if (model === undefined) return undefined;
+    const tree = blocks.on(ctx);
+    const at = context.findIndex(({ sourceEntry }) => sourceEntry.id === event.preparation.firstKeptEntryId);
+    const raw = context.slice(0, Math.max(0, at));
+    if (!raw.some(({ sourceEntry }) => tree.over(sourceEntry.id) !== undefined)) return undefined;
+    if (this.#tokens(raw) <= rawShare * model.contextWindow) return undefined;
+    const cut = cutAround(context, at, tree);
+    const firstKept = cut === undefined ? undefined : context[cut];
+    if (cut === undefined || firstKept === undefined) return undefined;
+    return this.#summary(context.slice(0, cut), firstKept.sourceEntry.id, tree, event, ctx);
+  }
+
+  async #summary(
+    span: readonly SeenEntry[],
+    firstKeptEntryId: string,
+    tree: BlockTree,
+    event: SessionBeforeCompactEvent,
+    ctx: ExtensionContext,
+  ): Promise<SessionBeforeCompactResult | undefined> {
+    const { estimator } = this.#bench;
+    const { model } = ctx;
+    if (model === undefined) return undefined;
+    const shown = this.shown(span, ctx).flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
+    const made = await summarise(
+      {
+        model,
+        messages: shown,
+        maxTokens: Math.min(mostSummary, model.maxTokens || mostSummary),
+        prompt: undefined,
+        ...(event.customInstructions === undefined ? {} : { wish: event.customInstructions }),
+        tokensOf: (text) => estimator.text(text),
+        signal: event.signal,
+      },
+      ctx,
+    );
+    const hasFailed = "failed" in made;
+    if (hasFailed && event.reason === "threshold") return { cancel: true };
+    // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
+    if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
+    const summary = hasFailed ? bareSummary(shown, model.contextWindow) : made.text;
+    const covered = new Set(span.flatMap(({ sourceEntry }) => tree.over(sourceEntry.id)?.id ?? []));
+    const details: BlockCompactionDetails = { v: 1, from: "rendered", blocks: [...covered] };
+    return {
+      compaction: {
+        summary,
+        firstKeptEntryId,
+        tokensBefore: event.preparation.tokensBefore,
+        ...(made.usage === undefined ? {} : { usage: made.usage }),
+        details: { "pi-rpcd": details },
+      },
+    };
+  }
+
+  #text(block: Block, tree: BlockTree): string {
+    return `${block.id}: ${block.topic}\n${this.#bench.blocks.textOf(block, tree)}`;
+  }
+
+  #tokens(context: readonly SeenEntry[]): number {
+    const { estimator } = this.#bench;
+    let sum = 0;
+    for (const seen of context) {
+      if (!isSeen(seen)) continue;
+      for (const message of seen.messages) if (message.role !== "system") sum += estimator.message(message);
+    }
+    return sum;
+  }
+}
+
+/** Whether it does what the compaction is for. Blocks that become a summary are not fewer words than they were. */
+function isEnough(
+  { tokens, tokensAfter }: Ready,
+  { reason }: SessionBeforeCompactEvent,
+  most: number | undefined,
+): boolean {
+  if (reason === "manual") return true;
+  if (most === undefined || tokensAfter > most) return false;
+  return reason === "threshold" || tokensAfter <= overflowShare * tokens;
+}
+
+/** What is said where no model can be asked: the words of the conversation, shortened. */
+function bareSummary(shown: readonly AgentMessage[], window: number): string {
+  const text = transcriptOf(shown, bareResultChars);
+  return `No summary could be made. This is what was said, shortened:\n\n${ends(text, Math.floor(bareShare * window))}`;
+}
+
+function earlierSummaries(before: readonly SeenEntry[]): string[] {
+  return before.flatMap(({ messages }) =>
+    messages.flatMap((message) => (message.role === "compactionSummary" ? [message.summary] : [])),
+  );
+}
+
+/** Tokens above which pi compacts. `undefined`: the window is not known. */
+function threshold({ preparation }: SessionBeforeCompactEvent, { model }: ExtensionContext): number | undefined {
+  const window = model?.contextWindow ?? 0;
+  const reserve: unknown = preparation.settings.reserveTokens;
+  if (!(window > 0) || typeof reserve !== "number" || !Number.isFinite(reserve)) return undefined;
+  return Math.max(0, window - Math.max(0, reserve));
+}

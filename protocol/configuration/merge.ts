@@ -1,0 +1,24 @@
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** One layer over another: objects are merged, everything else is replaced. What is undefined says nothing. */
+export function mergedFields(below: Fields, above: Fields): Fields {
+  const merged: Record<string, unknown> = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    if (value === undefined) continue;
+    const under = Object.hasOwn(below, key) ? below[key] : undefined;
+    const both = isFields(under) && isFields(value) ? mergedFields(under, value) : value;
+    Object.defineProperty(merged, key, { value: both, enumerable: true, configurable: true, writable: true });
+  }
+  return merged;
+}
+
+/** Layers, the later one over the earlier. */
+export function mergedLayers<T extends object>(layers: readonly (T | undefined)[]): T {
+  let merged: Fields = {};
+  for (const layer of layers) if (layer !== undefined) merged = mergedFields(merged, layer as Fields);
+  return merged as T;
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,49 @@
+import type { OptimisationConfig } from "../optimisation/config.ts";
+import { thresholdOf, type WindowedModel } from "../optimisation/threshold.ts";
+import type { PruningConfig } from "./config.ts";
+import type { PruningLimit } from "./options.ts";
+
+/** Between which estimates of the next request the model is reminded, in tokens. */
+export interface PruningLimits {
+  readonly window: number;
+  readonly max: number;
+  readonly min: number;
+}
+
+const auto = { max: 0.8, belowThreshold: 0.1, min: 0.4, belowMax: 0.15 };
+const mostBlocks = 0.5;
+const leastBlocks = 1_000;
+
+/** A limit in tokens of a window: a share, a share in percent, or tokens. */
+export function limitTokens(limit: PruningLimit, window: number): number {
+  if (typeof limit === "string") return Math.round((Number.parseFloat(limit) / 100) * window);
+  return limit <= 1 ? Math.round(limit * window) : limit;
+}
+
+/**
+ * The limits for a model. Where compaction is on, the upper one is below its threshold, whatever is configured; the lower one
+ * is never above the upper one. `undefined`: the model's window is not known.
+ */
+export function pruningLimits(
+  pruning: PruningConfig,
+  compaction: OptimisationConfig["compaction"],
+  model: WindowedModel,
+): PruningLimits | undefined {
+  const { contextWindow: window } = model;
+  if (!Number.isSafeInteger(window) || window <= 0) return undefined;
+  const own = pruning.models[`${model.provider}/${model.id}`] ?? {};
+  const threshold = compaction.enabled ? thresholdOf(compaction, model)?.tokens : undefined;
+  const givenMax = own.maxContext ?? pruning.maxContext;
+  const autoMax = threshold === undefined ? auto.max * window : threshold - auto.belowThreshold * window;
+  const wantedMax = givenMax === "auto" ? Math.max(0, Math.round(autoMax)) : limitTokens(givenMax, window);
+  const max = Math.min(wantedMax, threshold === undefined ? window : threshold - 1);
+  const givenMin = own.minContext ?? pruning.minContext;
+  const autoMin = Math.min(auto.min * window, max - auto.belowMax * window);
+  const wantedMin = givenMin === "auto" ? Math.max(0, Math.round(autoMin)) : limitTokens(givenMin, window);
+  return { window, max, min: Math.max(0, Math.min(wantedMin, max - 1)) };
+}
+
+/** What all blocks together may take, in tokens: 1,000 at least, half the window at most. */
+export function blocksLimit({ blocks }: PruningConfig, window: number): number {
+  return Math.max(leastBlocks, Math.min(limitTokens(blocks.maxTokens, window), Math.floor(mostBlocks * window)));
+}

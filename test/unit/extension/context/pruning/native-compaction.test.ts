@@ -1,0 +1,246 @@
+import type { ExtensionContext, SessionBeforeCompactEvent } from "@earendil-works/pi-coding-agent";
+import { describe, expect, test } from "vitest";
+import type { SeenEntry } from "../../../../../extension/context/compaction/cut.ts";
+import type { Block, BlockTree, PruningBench, Usage } from "../../../../../extension/context/pruning/bench.ts";
+import { coveredPrefix, cutAround, shownEntries } from "../../../../../extension/context/pruning/native/covered.ts";
+import { NativeCompaction } from "../../../../../extension/context/pruning/native/native-compaction.ts";
+import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
+import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
+
+/** An entry of so many tokens. */
+function seen(id: string, role: string, tokens = 100, type = "message"): SeenEntry {
+  const content = role === "compactionSummary" ? {} : { content: [{ type: "text", text: id }] };
+  const message = { role, ...content, summary: `Summary ${id}.`, timestamp: 1, tokens };
+  return { sourceEntry: { type, id } as SessionEntry, messages: [message as unknown as AgentMessage] };
+}
+
+function block(id: string, ...entryIds: string[]): Block {
+  return {
+    id,
+    topic: `Topic of ${id}`,
+    state: { kind: "active" },
+    entryId: `result-${id}`,
+    firstEntryId: entryIds[0] ?? "",
+    lastEntryId: entryIds.at(-1) ?? "",
+    entryIds,
+    children: [],
+    body: [{ text: `Body of ${id}.` }],
+    kept: [],
+    tokensBefore: 1_000,
+    tokensAfter: 20,
+  };
+}
+
+function treeOf(...active: Block[]): BlockTree {
+  return {
+    all: active,
+    active,
+    find: (id) => active.find((one) => one.id === id),
+    over: (entryId) => active.find(({ entryIds }) => entryIds.includes(entryId)),
+  };
+}
+
+const context = [
+  seen("s0", "system"),
+  seen("u1", "user"),
+  seen("a1", "assistant", 400),
+  seen("t1", "toolResult", 4_000),
+  seen("u2", "user"),
+  seen("a2", "assistant", 300),
+  seen("u3", "user"),
+  seen("a3", "assistant", 2_000),
+  seen("t3", "toolResult", 1_000),
+];
+const never = () => false;
+
+describe("the blocks that a context begins with", () => {
+  const b1 = block("b1", "u1", "a1", "t1");
+  const b2 = block("b2", "u2", "a2");
+
+  test("are those without a gap, and what follows them is kept", () => {
+    const prefix = coveredPrefix(context, treeOf(b1, b2), never);
+    expect(prefix).toMatchObject({ firstKeptEntryId: "u3", keptAt: 6, before: [] });
+    expect(prefix?.blocks.map(({ id }) => id)).toEqual(["b1", "b2"]);
+    expect(coveredPrefix(context, treeOf(b1), never)).toMatchObject({ firstKeptEntryId: "u2" });
+    expect(coveredPrefix(context, treeOf(b2), never)).toBeUndefined();
+  });
+
+  test("come behind the summary of a compaction, which stays", () => {
+    const again = [seen("c", "compactionSummary", 50, "compaction"), ...context];
+    const prefix = coveredPrefix(again, treeOf(b1), never);
+    expect(prefix?.before).toHaveLength(1);
+    expect(prefix).toMatchObject({ firstKeptEntryId: "u2" });
+  });
+
+  test("are none where nothing would stay, a result would come first, or a push has no answer yet", () => {
+    expect(coveredPrefix(context.slice(0, 4), treeOf(b1), never)).toBeUndefined();
+    expect(coveredPrefix(context, treeOf(block("b1", "u1", "a1")), never)).toBeUndefined();
+    expect(coveredPrefix(context, treeOf(b1), (id) => id === "u1")).toBeUndefined();
+    expect(coveredPrefix([], treeOf(b1), never)).toBeUndefined();
+  });
+});
+
+describe("what is shown of a context", () => {
+  test("is each block once, in the place of its first entry, and the rest as it is", () => {
+    const shown = shownEntries(context, treeOf(block("b1", "u1", "a1", "t1")), ({ id }) => `Text of ${id}`);
+    expect(shown.map(({ messages }) => messages.length)).toEqual([1, 1, 0, 0, 1, 1, 1, 1, 1]);
+    expect(shown[1]?.messages[0]).toMatchObject({ content: [{ type: "text", text: "Text of b1" }] });
+    expect(shown[4]).toBe(context[4]);
+    expect(shownEntries(context, treeOf(), () => "")).toBe(context);
+  });
+
+  test("is cut before a block, or behind one with which it begins", () => {
+    const tree = treeOf(block("b1", "u1", "a1", "t1"), block("b2", "u2", "a2"));
+    expect(cutAround(context, 6, tree)).toBe(6);
+    expect(cutAround(context, 5, tree)).toBe(4);
+    expect(cutAround(context, 2, tree)).toBe(4);
+    expect(cutAround(context.slice(0, 4), 2, tree)).toBeUndefined();
+  });
+});
+
+interface Stand {
+  readonly tree?: BlockTree;
+  readonly usage?: Partial<Usage>;
+  readonly guard?: boolean;
+  readonly fromBlocks?: boolean;
+  readonly off?: string;
+  readonly window?: number;
+  readonly answer?: string | Error;
+}
+
+function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, window = 10_000, answer }: Stand) {
+  const asked: string[] = [];
+  const bench = {
+    pruning: () => ({ ...defaultPruning, nativeCompaction: { fromBlocks, minPrefixShare: 0.25, guard } }),
+    off: () => off,
+    usage: () => (usage === undefined ? undefined : { window, share: 0, max: 0.8, min: 0.4, tokens: 0, ...usage }),
+    blocks: { on: () => tree, textOf: (one: Block) => `Body of ${one.id}.` },
+    estimator: {
+      message: (message: AgentMessage) => (message as { tokens?: number }).tokens ?? 20,
+      text: (text: string) => text.length / 4,
+    },
+    isUnanswered: never,
+  } as unknown as PruningBench;
+  const ctx = {
+    model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },
+    sessionManager: { buildSessionProjection: () => ({ entries: context, messages: [] }) },
+    modelRegistry: {
+      streamSimple: (_model: unknown, { messages }: { messages: { content: { text: string }[] }[] }) => {
+        asked.push(messages[0]?.content[0]?.text ?? "");
+        if (answer instanceof Error) throw answer;
+        return {
+          result: async () => ({
+            role: "assistant",
+            stopReason: "stop",
+            content: [{ type: "text", text: answer }],
+            usage: { totalTokens: 5 },
+          }),
+        };
+      },
+    },
+  } as unknown as ExtensionContext;
+  return { native: new NativeCompaction(bench), ctx, asked };
+}
+
+function event(
+  reason: "threshold" | "manual" | "overflow",
+  fields: Partial<SessionBeforeCompactEvent> = {},
+): SessionBeforeCompactEvent {
+  const preparation = { tokensBefore: 8_000, firstKeptEntryId: "u3", settings: { reserveTokens: 2_000 } };
+  return {
+    type: "session_before_compact",
+    reason,
+    willRetry: false,
+    signal: new AbortController().signal,
+    branchEntries: [],
+    preparation: preparation as unknown as SessionBeforeCompactEvent["preparation"],
+    ...fields,
+  };
+}
+
+describe("pi's own compaction", () => {
+  const tree = treeOf(block("b1", "u1", "a1", "t1"), block("b2", "u2", "a2"));
+
+  test("is called off where the next request is below its threshold, and never one that was asked for or must be", async () => {
+    const { native, ctx } = stand({ usage: { tokens: 7_999 } });
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    expect(await native.beforePis(event("manual"), ctx)).toBeUndefined();
+    expect(await native.beforePis(event("overflow"), ctx)).toBeUndefined();
+    const above = stand({ usage: { tokens: 8_001 } });
+    expect(await above.native.beforePis(event("threshold"), above.ctx)).toBeUndefined();
+  });
+
+  test("is left alone where nobody knows what the next request has, the guard is off, or pruning is", async () => {
+    for (const of of [{}, { usage: { tokens: 1 }, guard: false }, { usage: { tokens: 1 }, off: "It is off." }]) {
+      const { native, ctx } = stand(of);
+      expect(await native.beforePis(event("threshold"), ctx)).toBeUndefined();
+    }
+  });
+
+  test("is made of the blocks that the context begins with, without a model", async () => {
+    const { native, ctx, asked } = stand({ tree, usage: { tokens: 9_000 } });
+    const made = await native.beforePis(event("manual"), ctx);
+    expect(made).toMatchObject({
+      compaction: {
+        firstKeptEntryId: "u3",
+        tokensBefore: 8_000,
+        details: { "pi-rpcd": { v: 1, from: "blocks", blocks: ["b1", "b2"] } },
+      },
+    });
+    expect(made?.compaction?.summary).toMatch(/b1: Topic of b1\nBody of b1\.\n\nb2: Topic of b2\nBody of b2\./);
+    expect(asked).toEqual([]);
+  });
+
+  test("asks the model where blocks are off, cover too little, or the user says what the summary is to have", async () => {
+    const little = treeOf(block("b1", "u1", "a1"));
+    for (const of of [{ tree, fromBlocks: false }, { tree: little }, {}]) {
+      const { native, ctx } = stand(of);
+      expect(await native.beforePis(event("manual"), ctx)).toBeUndefined();
+    }
+    const { native, ctx } = stand({ tree });
+    expect(await native.beforePis(event("manual", { customInstructions: "The tests." }), ctx)).toBeUndefined();
+  });
+
+  test("is not made of blocks where it must free something: they stay as long as they were", async () => {
+    const over = stand({ tree, usage: { tokens: 9_000 } });
+    expect(await over.native.beforePis(event("threshold"), over.ctx)).toBeUndefined();
+    const overflow = stand({ tree, usage: { tokens: 5_000 } });
+    expect(await overflow.native.beforePis(event("overflow"), overflow.ctx)).toBeUndefined();
+    const unguarded = stand({ tree, usage: { tokens: 5_000 }, guard: false });
+    expect(await unguarded.native.beforePis(event("threshold"), unguarded.ctx)).toHaveProperty("compaction");
+  });
+
+  test("sums up what is shown where blocks hide more than its model can take", async () => {
+    const { native, ctx, asked } = stand({ tree, fromBlocks: false, window: 6_000, answer: "Short." });
+    expect(await native.beforePis(event("manual", { customInstructions: "The tests." }), ctx)).toMatchObject({
+      compaction: {
+        summary: "Short.",
+        firstKeptEntryId: "u3",
+        usage: { totalTokens: 5 },
+        details: { "pi-rpcd": { from: "rendered", blocks: ["b1", "b2"] } },
+      },
+    });
+    expect(asked).toHaveLength(1);
+    expect(asked[0]).toContain("Body of b1.");
+    expect(asked[0]).toContain("The user wants of it: The tests.");
+    expect(asked[0]).not.toContain("t1");
+  });
+
+  test("keeps a block whole that pi would have cut through", async () => {
+    const { native, ctx } = stand({ tree, fromBlocks: false, window: 5_000, answer: "Short." });
+    const preparation = { tokensBefore: 8_000, firstKeptEntryId: "a2", settings: { reserveTokens: 2_000 } };
+    const through = event("manual", { preparation: preparation as never });
+    expect(await native.beforePis(through, ctx)).toMatchObject({ compaction: { firstKeptEntryId: "u2" } });
+  });
+
+  test("never has the summariser read more than its window, also where it fails", async () => {
+    const of = { tree, fromBlocks: false, window: 4_500, answer: new Error("overloaded") };
+    const { native, ctx } = stand(of);
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    const made = await native.beforePis(event("overflow"), ctx);
+    expect(made?.compaction?.summary).toContain("Body of b1.");
+    expect(made?.compaction?.summary.length).toBeLessThan(4_500);
+    const wide = stand({ ...of, window: 6_000 });
+    expect(await wide.native.beforePis(event("overflow"), wide.ctx)).toBeUndefined();
+  });
+});
