@@ -1,7 +1,9 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
 import { createPrompts } from "./prompts/prompts.ts";
+import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
 
@@ -16,5 +18,11 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
+  createBlocks(base);
   addTags({ ...base, ids });
+  // In this order: ids, blocks, switch (off), usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
+  const off = createSwitch(pruning);
+  const ids = addIds({ ...bench, pruning, off });
+  addTags({ ...bench, pruning, off, ids });
+  addStrip({ ...bench, off, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
 }
