@@ -20,7 +20,10 @@ export function createBlocks(bench: Bench): Blocks {
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
   const writing = new BlockWriting(bench, on);
 
-  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(pruning(), ctx));
+  // What is shortened has to come back by the tool recall.
+  const budget = (ctx: ExtensionContext): number | undefined =>
+    bench.recall.missing() === undefined ? blockBudget(pruning(), ctx) : undefined;
+  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), budget(ctx));
 
   bench.entries.need((_messages, ctx) => off(ctx) === undefined && on(ctx).all.length > 0);
   bench.pipeline.use(
