@@ -10,7 +10,8 @@ const tag = /<dcp-message-id>([mb]\d+)<\/dcp-message-id>/gu;
 /** What each id names: the texts of its message up to the tag. */
 function named(request: LogEntry | undefined): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
-  for (const { texts, toolResults } of request?.messages ?? []) {
+  for (const { role, texts, toolResults } of request?.messages ?? []) {
+    if (role === "system") continue;
     for (const text of [...toolResults.map((result) => result.text), texts.join("\n")]) {
       let from = 0;
       for (const { 0: whole, 1: id = "", index } of text.matchAll(tag)) {
