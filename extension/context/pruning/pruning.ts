@@ -1,10 +1,14 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { createBlocks } from "./blocks.ts";
+import { addCompress } from "./compress/add.ts";
+import { createCompressor } from "./compress/compressor.ts";
 import { addIds } from "./ids.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
+import { WindowUsage } from "./usage.ts";
 
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
 export function addPruning(bench: Workbench): void {
@@ -17,6 +21,10 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
-  createBlocks(base);
+  const blocks = createBlocks(base);
+  const windowUsage = new WindowUsage(bench, pruning, blocks);
+  const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
+  const compressor = createCompressor({ ...base, ids, blocks, usage, isProtected: () => false });
+  addCompress({ ...base, usage, compressor });
   addTags({ ...base, ids });
 }
