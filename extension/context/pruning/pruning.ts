@@ -47,7 +47,7 @@ export function addPruning(places: Workbench): void {
     },
   });
   addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
-  addCompress({ ...whole, compressor, description: () => prompts.text("compress") });
+  addCompress({ ...whole, compressor });
   addTags({ ...base, ids });
   addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
