@@ -50,7 +50,7 @@ export function addPruning(places: Workbench): void {
     },
   });
   addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
-  addCompress({ ...whole, compressor, description: () => prompts.text("compress") });
+  addCompress({ ...whole, compressor });
   addTags({ ...base, ids });
   addStrip({ ...base, ids, blocks });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
