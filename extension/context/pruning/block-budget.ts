@@ -3,19 +3,9 @@ import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
 
 /** What blocks take is counted by this, and by no estimate that is learnt: what is shown must not change by itself. */
 const bytesPerToken = 3.3;
-const minTokens = 1_000;
-const maxShareOfWindow = 0.5;
 /** Bytes. */
 const frame = 200;
 const leastCut = 200;
-
-/** The tokens that all blocks together may take. `undefined`: no bound, for the model's window is not known. */
-export function blockBudget(limit: number | string, window: number | undefined): number | undefined {
-  const share = typeof limit === "string" ? Number.parseFloat(limit) / 100 : limit <= 1 ? limit : undefined;
-  const tokens = share === undefined ? Number(limit) : window === undefined ? undefined : share * window;
-  if (tokens === undefined || !Number.isFinite(tokens)) return undefined;
-  return Math.max(minTokens, Math.min(tokens, window === undefined ? tokens : maxShareOfWindow * window));
-}
 
 /**
  * What is shown shorter so that all blocks together take at most `budget` tokens: the oldest by their first lines, and where

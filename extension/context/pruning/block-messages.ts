@@ -1,3 +1,4 @@
+import { tagOf } from "../../message-tag.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Block, BlockTree } from "./bench.ts";
 import { shownWithin } from "./block-budget.ts";
@@ -29,8 +30,7 @@ export class BlockMessages {
     const known = this.#made.get(block.id);
     if (known !== undefined && known.timestamp === timestamp) return known;
     const text = this.#textOf(block.id);
-    const tag = `<dcp-message-id>${block.id}</dcp-message-id>`;
-    const content: UserMessage["content"] = [text, tag].map((one) => ({ type: "text", text: one }));
+    const content: UserMessage["content"] = [text, tagOf(block.id)].map((one) => ({ type: "text", text: one }));
     const message: UserMessage = { role: "user", content, timestamp };
     this.#made.set(block.id, message);
     this.#blocks.set(message, block.id);
