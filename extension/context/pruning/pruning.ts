@@ -26,7 +26,7 @@ export function addPruning(bench: Workbench): void {
   const mode = createMode({ ...bench, pruning, off });
   const base = { ...bench, pruning, off, conflict, prompts, mode, breaker };
   const ids = addIds(base);
-  const blocks = createBlocks(bench, { pruning, off });
+  const blocks = createBlocks(base);
   const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
   const whole: PruningBench = { ...base, ids, blocks, usage };
