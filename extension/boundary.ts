@@ -69,13 +69,14 @@ const rank: Readonly<Record<SessionBoundaryDraft["type"], number>> = {
  * none, and a wrong one of any kind voids the rest. So each is checked against pi's own rules, and a wrong one is left
  * out. What other extensions have proposed before us is kept, in its place.
  *
- * An edit is passed over in silence where its entry is edited already, is not in the context any more, or carries a push
- * that the model has not answered. Whoever wants it proposes it again.
+ * An edit is passed over in silence where its entry is edited already, is not in the context any more, is under a block, or
+ * carries a push that the model has not answered. Whoever wants it proposes it again.
  */
 export class BoundaryWriter {
   readonly #contributors = new Map<string, Contributor>();
   readonly #fault: Fault;
   readonly #isUnanswered: (entryId: string) => boolean;
+  #isProtected: (entryId: string, ctx: ExtensionContext) => boolean = () => false;
 
   constructor(fault: Fault, isUnanswered: (entryId: string) => boolean = () => false) {
     this.#fault = fault;
@@ -92,6 +93,16 @@ export class BoundaryWriter {
     { isLast = false, edits }: { readonly isLast?: boolean; readonly edits?: EditKind } = {},
   ): void {
     this.#contributors.set(name, { name, contributor, isLast, edits });
+  }
+
+  /** Leaves out edits of entries of which this says so, such as those that a block stands for. */
+  protect(isProtected: (entryId: string, ctx: ExtensionContext) => boolean): void {
+    this.#isProtected = isProtected;
+  }
+
+  /** Whether an edit of this entry would be left out now, whoever wants it. */
+  isProtected(entryId: string, ctx: ExtensionContext): boolean {
+    return this.#isProtected(entryId, ctx);
   }
 
   /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. A promise if a contributor gives one. */
@@ -151,14 +162,20 @@ export class BoundaryWriter {
       const earlier = [...state.entries, ...accepted.values()];
       const wrong = whatIsWrong(draft, earlier, branch);
       if (wrong !== undefined) this.#fault(`${hook}/${draft.type}`, new Error(`A draft was left out: ${wrong}.`));
-      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch)) {
+      else if (draft.type !== "context_edit" || this.#isEditWanted(draft.targetId, earlier, branch, ctx)) {
         accepted.set(at, draft);
       }
     }
     return drafts.filter((_draft, at) => accepted.has(at));
   }
 
-  #isEditWanted(targetId: string, earlier: readonly SessionBoundaryDraft[], branch: BranchView): boolean {
+  #isEditWanted(
+    targetId: string,
+    earlier: readonly SessionBoundaryDraft[],
+    branch: BranchView,
+    ctx: ExtensionContext,
+  ): boolean {
+    if (this.#isProtected(targetId, ctx)) return false;
     if (earlier.some((other) => other.type === "context_edit" && other.targetId === targetId)) return false;
     const compaction = earlier.find((other) => other.type === "compaction");
     return !branch.isEdited(targetId) && branch.isKept(targetId, compaction) && !this.#isUnanswered(targetId);

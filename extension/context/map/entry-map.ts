@@ -52,6 +52,11 @@ export class EntryMap {
     this.#byMessage.set(copy, this.entryOf(original));
   }
 
+  /** A stage has made this message for this request: it is of no entry. */
+  made(message: AgentMessage): void {
+    this.#byMessage.set(message, undefined);
+  }
+
   /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
   entryOf(message: AgentMessage): string | undefined {
     return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#byKey.get(keyOf(message));

@@ -13,6 +13,8 @@ export interface RequestEntries {
   entryOf(message: AgentMessage): string | undefined;
   /** A stage puts `copy` in the place of `original`: it is of the same entry, whatever its role and time are. */
   copied(copy: AgentMessage, original: AgentMessage): void;
+  /** A stage has made this message: it is of no entry, whatever its role and time are. */
+  made(message: AgentMessage): void;
   /** The messages of this request cannot be told from each other: none has an entry. */
   isAmbiguous(): boolean;
 }
@@ -43,6 +45,7 @@ export function createRequestEntries(
     need: (isNeeded) => void needs.push(isNeeded),
     entryOf: (message) => map.entryOf(message),
     copied: (copy, original) => map.copied(copy, original),
+    made: (message) => map.made(message),
     isAmbiguous: () => map.isAmbiguous,
   };
 }

@@ -48,12 +48,17 @@ export function addMasking(bench: Workbench): void {
 function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
   const context = state.context.contextEntries;
   const tokensOf = tokensOnce(bench);
+  // What a block stands for is in no request.
+  const isHidden = (entryId: string): boolean => bench.boundary.isProtected(entryId, ctx);
   const rules = rulesOf(config, ctx);
   const candidates = outputsOf(
     context,
     tokensOf,
     (output) =>
-      isCandidate(output, rules) && edited?.has(output.entryId) !== true && !isTakenOut(bench, output, context, ctx),
+      isCandidate(output, rules) &&
+      edited?.has(output.entryId) !== true &&
+      !isHidden(output.entryId) &&
+      !isTakenOut(bench, output, context, ctx),
   );
   const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
   if (possible === 0) return undefined;
@@ -63,7 +68,8 @@ function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Bound
   const first = masks[0];
   if (first === undefined) return undefined;
   const freedTokens = masks.reduce((sum, { freed }) => sum + freed, 0);
-  const behind = context.slice(first.output.at).flatMap(({ messages }) => messages);
+  const seen = context.slice(first.output.at).filter(({ sourceEntry }) => !isHidden(sourceEntry.id));
+  const behind = seen.flatMap(({ messages }) => messages);
   const suffixTokens = behind.reduce((sum, message) => sum + tokensOf(message), 0) - freedTokens;
   const decision = bench.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
   if (!decision.act) return undefined;

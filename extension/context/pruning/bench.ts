@@ -3,7 +3,7 @@ import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Prompts } from "./prompts/prompts.ts";
-import type { BlockRecord } from "./record.ts";
+import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
 
 /** The ids by which the model names messages: `m001`. One is given when the message is first in a request, for good. */
 export interface MessageIds {
@@ -13,6 +13,8 @@ export interface MessageIds {
   entryOf(id: string, ctx: ExtensionContext): string | undefined;
   /** The newest id that was given. */
   newest(ctx: ExtensionContext): string | undefined;
+  /** How often the model has written ids itself: tags that were removed since the session began here, and ids without a tag. */
+  echoes(ctx: ExtensionContext): { readonly removed: number; readonly bare: number };
 }
 
 export type BlockState =
@@ -26,8 +28,9 @@ export interface Block extends BlockRecord {
   readonly state: BlockState;
   /** The entry that has it: the result of the call, or the custom entry. */
   readonly entryId: string;
-  /** The call whose result has it. */
+  /** The call whose result has it, and the entry of the answer with this call. */
   readonly callId?: string;
+  readonly answerId?: string;
 }
 
 /** The blocks as the active branch has them: a fold over its entries, never kept by events. */
@@ -38,7 +41,14 @@ export interface BlockTree {
   find(id: string): Block | undefined;
   /** The active block that covers an entry. */
   over(entryId: string): Block | undefined;
+  /** The active block that a consumed one is shown in. */
+  holder(id: string): Block | undefined;
+  /** Why a block cannot be put away or back now, as a sentence. `undefined`: it can. */
+  hinders(operation: BlockOperation["operation"], id: string): string | undefined;
 }
+
+/** `now`: it stands on the branch. `soon`: the run is on, and it is written at its next boundary. */
+export type Written = "now" | "soon";
 
 export interface Blocks {
   on(ctx: ExtensionContext): BlockTree;
@@ -46,8 +56,14 @@ export interface Blocks {
   nextId(ctx: ExtensionContext, ahead?: number): string;
   /** A request's messages with blocks in the place of what they cover: a pure function of branch, operations and configuration. */
   rendered(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[];
+  /** The block that a message of `rendered` stands for. It has its tag already. `undefined`: it is another message. */
+  blockIn(message: AgentMessage): string | undefined;
   /** The body of a block with those that it holds, as the model sees it when it is whole. */
   textOf(block: Block, tree: BlockTree): string;
+  /** What the user does to a block, once {@link BlockTree.hinders} has nothing against it. */
+  operate(operation: BlockOperation["operation"], id: string, ctx: ExtensionContext): Written;
+  /** A block that is made without the model. One that does not fit the branch any more is passed over. */
+  store(record: BlocksRecord, ctx: ExtensionContext): Written;
 }
 
 export interface Usage {

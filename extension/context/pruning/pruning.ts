@@ -1,8 +1,10 @@
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import { createBlocks } from "./blocks.ts";
 import { addIds } from "./ids.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { addStrategies } from "./strategies/strategies.ts";
+import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
 
@@ -17,6 +19,8 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
+  createBlocks(base);
   addStrategies(base);
   addTags({ ...base, ids });
+  addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
 }

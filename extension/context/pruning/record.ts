@@ -15,6 +15,7 @@ export interface BlockRecord {
   readonly body: readonly Segment[];
   /** Texts that are kept word for word. */
   readonly kept: readonly { readonly title: string; readonly text: string }[];
+  /** Estimates of what it has covered when it was made, and of its text. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
 }
@@ -24,6 +25,14 @@ export interface BlocksRecord {
   readonly v: 1;
   readonly topic: string;
   readonly blocks: readonly BlockRecord[];
+}
+
+/** What the user does to a block, as the data of a custom entry says it. */
+export interface BlockOperation {
+  readonly v: 1;
+  /** `decompress`: what it covers is in the context again. `recompress`: the block is. */
+  readonly operation: "decompress" | "recompress";
+  readonly block: string;
 }
 
 /** `customType` of the entries that say what the user has done to blocks, and of blocks made without the model. */

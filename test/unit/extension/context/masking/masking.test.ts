@@ -22,6 +22,7 @@ function masked(numbers: number) {
       contribute: (_name: string, given: Contributor): void => {
         contributor = given;
       },
+      isProtected: () => false,
     },
     entries: { need: () => {} },
     pipeline: { use: () => {} },

@@ -1,0 +1,52 @@
+import type { SessionEntry, SessionReader } from "../../pi-types.ts";
+import type { BlockTree } from "./bench.ts";
+import { type BlockNews, blockNewsIn } from "./block-entries.ts";
+import { BlockLedger } from "./block-ledger.ts";
+
+type Session = SessionReader & { getSessionId(): string };
+
+/**
+ * The blocks of the active branch: a fold over its entries. What it has seen it does not look at again, unless the branch
+ * is another one.
+ */
+export class BlockFold {
+  #session = "";
+  #leaf: string | undefined;
+  #ledger = new BlockLedger();
+
+  on(session: Session): BlockTree {
+    this.#follow(session);
+    return this.#ledger.tree();
+  }
+
+  #follow(session: Session): void {
+    const leaf = session.getLeafEntry();
+    const sessionId = session.getSessionId();
+    if (sessionId === this.#session && leaf?.id === this.#leaf) return;
+    const added: SessionEntry[] = [];
+    const seen = new Set<string>();
+    let entry = leaf;
+    const isKnown = (id: string): boolean => sessionId === this.#session && id === this.#leaf;
+    while (entry !== undefined && !isKnown(entry.id) && !seen.has(entry.id)) {
+      seen.add(entry.id);
+      added.push(entry);
+      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+    }
+    if (entry === undefined || !isKnown(entry.id)) this.#ledger = new BlockLedger();
+    this.#session = sessionId;
+    this.#leaf = leaf?.id;
+    for (const one of added.reverse()) take(this.#ledger, one);
+  }
+}
+
+function take(ledger: BlockLedger, entry: SessionEntry): void {
+  ledger.passed(entry.id);
+  if (entry.type === "compaction") ledger.compacted(entry.id, entry.firstKeptEntryId);
+  else if (entry.type === "message" && entry.message.role === "assistant") ledger.answered(entry.id);
+  else apply(ledger, blockNewsIn(entry), entry.id);
+}
+
+function apply(ledger: BlockLedger, news: BlockNews | undefined, entryId: string): void {
+  if (news?.kind === "blocks") ledger.made(news.record, entryId, news.callId);
+  if (news?.kind === "operation") ledger.operated(news);
+}

@@ -1,0 +1,121 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { PruningConfig } from "../../../../protocol/pruning/config.ts";
+import type { PruningBench } from "../bench.ts";
+import type { BlockRecord, BlocksRecord } from "../record.ts";
+import type { CompressCall } from "./call.ts";
+import { type Candidate, candidatesIn } from "./candidates.ts";
+import { keptOf } from "./kept.ts";
+import { protectedTurns, type Resolution, type ResolvedRange, type ResolveRules, resolve } from "./resolve.ts";
+import { type View, viewOf } from "./view.ts";
+
+/** What the blocks of a call would be. */
+export type Compressed =
+  | {
+      readonly kind: "made";
+      readonly record: BlocksRecord;
+      /** Of each block, in its order. */
+      readonly ranges: readonly ResolvedRange[];
+      /** Ids of messages and blocks that are in the context no more. */
+      readonly hidden: readonly string[];
+    }
+  | Extract<Resolution, { kind: "refused" }>;
+
+/** Who asks, and how wrong placeholders are treated. */
+export interface Asker {
+  /** The model's call. Absent: a user has asked, whom no range is too small for. */
+  readonly callId?: string;
+  readonly placeholders: ResolveRules["placeholders"];
+}
+
+/** Finds out what a compression comes to. It stores nothing. */
+export interface Compressor {
+  /** All blocks of a call, or all that is wrong with it. */
+  compress(call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed;
+  /** Ranges that could be compressed now, five at most. */
+  candidates(ctx: ExtensionContext): readonly Candidate[];
+}
+
+type Bench = Pick<PruningBench, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered"> & {
+  /** Whether the output of a call stays where a block takes its place. */
+  readonly isProtected: (tool: string, args: unknown, ctx: ExtensionContext) => boolean;
+};
+
+export function createCompressor(bench: Bench): Compressor {
+  return {
+    compress: (call, asker, ctx) => compressed(bench, call, asker, ctx),
+    candidates: (ctx) => {
+      const view = viewIn(bench, ctx, undefined);
+      const { compress, protectRecentTurns } = bench.pruning();
+      const turns = protectedTurns(view, protectRecentTurns);
+      return candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
+    },
+  };
+}
+
+function compressed(bench: Bench, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
+  const view = viewIn(bench, ctx, asker.callId);
+  const resolution = resolve(call, view, rulesOf(bench, asker, ctx));
+  if (resolution.kind === "refused") return resolution;
+  const { topic, ranges } = resolution;
+  const blocks = ranges.map((range, at) => recordOf(range, bench.blocks.nextId(ctx, at)));
+  const places = ranges.flatMap(({ span }) => view.places.slice(span.from, span.to + 1));
+  return { kind: "made", record: { v: 1, topic, blocks }, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
+}
+
+function viewIn({ ids, blocks, usage, estimator, isUnanswered }: Bench, ctx: ExtensionContext, callId?: string): View {
+  return viewOf({
+    entries: ctx.sessionManager.buildSessionProjection().entries,
+    idOf: (entryId) => ids.idOf(entryId, ctx),
+    entryOf: (id) => ids.entryOf(id, ctx),
+    newestId: ids.newest(ctx),
+    tree: blocks.on(ctx),
+    tokensOf: (message) => estimator.message(message),
+    isPending: isUnanswered,
+    usage: usage(ctx),
+    ...(callId === undefined ? {} : { callId }),
+  });
+}
+
+function rulesOf(
+  { pruning, estimator, isProtected }: Bench,
+  { callId, placeholders }: Asker,
+  ctx: ExtensionContext,
+): ResolveRules {
+  const { compress, protectRecentTurns }: PruningConfig = pruning();
+  return {
+    placeholders,
+    minRangeTokens: callId === undefined ? 0 : compress.minRangeTokens,
+    minSavings: compress.minSavings,
+    protectRecentTurns,
+    keptOf: (places) =>
+      keptOf(places, {
+        users: compress.protectUserMessages,
+        isProtected: (tool, args) => isProtected(tool, args, ctx),
+      }),
+    tokensOf: (topic, body, kept) => {
+      const words = body.map((segment) => ("text" in segment ? segment.text : ""));
+      const texts = kept.flatMap(({ title, text }) => [title, text]);
+      return estimator.text([header, topic, words.join(""), ...texts].join("\n"));
+    },
+  };
+}
+
+/** As long as what stands in front of a block's words. */
+const header =
+  "[Compressed conversation section]\nThis is a record of an earlier part of the conversation, not a new request.";
+
+function recordOf(range: ResolvedRange, id: string): BlockRecord {
+  const { entryIds, children, body, kept, tokensBefore, tokensAfter } = range;
+  const [firstEntryId = ""] = entryIds;
+  return {
+    id,
+    firstEntryId,
+    lastEntryId: entryIds.at(-1) ?? firstEntryId,
+    entryIds,
+    children,
+    body,
+    kept,
+    tokensBefore,
+    tokensAfter,
+  };
+}

@@ -1,0 +1,120 @@
+import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { TSchema } from "typebox";
+import { COMPRESS_TOOL, type PruningConfig } from "../../../../protocol/pruning/config.ts";
+import type { Usage } from "../bench.ts";
+import type { BlocksRecord } from "../record.ts";
+import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
+import type { Asker, Compressed, Compressor } from "./compressor.ts";
+import { deniedMessage, disabledMessage, notAllowedMessage } from "./messages.ts";
+import { madeText, refusedText } from "./result-text.ts";
+
+/** A user has so long to allow a call. */
+const askedMs = 60_000;
+
+const text = (maxLength: number, description: string) => ({ type: "string", minLength: 1, maxLength, description });
+const parameters = {
+  type: "object",
+  properties: {
+    topic: text(mostTopic, "3 to 5 words."),
+    ranges: {
+      type: "array",
+      minItems: 1,
+      maxItems: mostRanges,
+      items: {
+        type: "object",
+        properties: {
+          startId: text(256, "mNNN or bN."),
+          endId: text(256, "mNNN or bN."),
+          summary: text(mostSummary, "Takes the range's place."),
+        },
+        required: ["startId", "endId", "summary"],
+      },
+    },
+  },
+  required: ["topic", "ranges"],
+} as unknown as TSchema;
+
+export interface CompressTool {
+  readonly compressor: Compressor;
+  readonly pruning: () => PruningConfig;
+  readonly off: (ctx: ExtensionContext) => string | undefined;
+  readonly usage: (ctx: ExtensionContext) => Usage | undefined;
+  /** pi's context now, where pi gives none. */
+  readonly context: () => ExtensionContext | undefined;
+  /** Whether placeholders were wrong before in this run; it says so from now on. */
+  readonly wrongPlaceholders: { readonly isKnown: boolean; seen(): void };
+  /** What the model is told that the tool is for. */
+  readonly description: string;
+}
+
+/** The tool by which the model puts summaries in the place of ranges of its context. */
+export function compressTool(tool: CompressTool): ToolDefinition<TSchema, BlocksRecord> {
+  return {
+    name: COMPRESS_TOOL,
+    label: COMPRESS_TOOL,
+    description: tool.description,
+    parameters,
+    executionMode: "sequential",
+    // pi makes what it throws the call's result. Its own check of the arguments speaks of one error, and in other words.
+    prepareArguments: (args) => {
+      const ctx = tool.context();
+      if (ctx !== undefined && tool.off(ctx) !== undefined) throw new Error(disabledMessage);
+      const read = readCall(args);
+      if ("call" in read) return read.call;
+      throw new Error(ctx === undefined ? read.findings.join("\n") : withCandidates(tool, read.findings, ctx));
+    },
+    execute: async (callId, params, signal, _onUpdate, ctx) =>
+      await answer(tool, callId, params as CompressCall, signal, ctx),
+  };
+}
+
+function withCandidates({ compressor }: CompressTool, findings: readonly string[], ctx: ExtensionContext): string {
+  return refusedText(findings, compressor.candidates(ctx));
+}
+
+async function answer(
+  tool: CompressTool,
+  callId: string,
+  call: CompressCall,
+  signal: AbortSignal | undefined,
+  ctx: ExtensionContext,
+): Promise<AgentToolResult<BlocksRecord>> {
+  if (tool.off(ctx) !== undefined) throw new Error(disabledMessage);
+  const { permission } = tool.pruning().compress;
+  if (permission === "deny") throw new Error(deniedMessage);
+  const asker: Asker = { callId, placeholders: placeholdersOf(tool) };
+  const first = made(tool, call, asker, ctx);
+  if (permission === "ask") await ask(first, signal, ctx);
+  // While the user thinks, blocks may change.
+  const { record, ...rest } = permission === "ask" ? made(tool, call, asker, ctx) : first;
+  const words = madeText({ record, ...rest }, tool.usage(ctx));
+  return { content: [{ type: "text", text: words }], details: record };
+}
+
+function made(tool: CompressTool, call: CompressCall, asker: Asker, ctx: ExtensionContext) {
+  const compressed = tool.compressor.compress(call, asker, ctx);
+  if (compressed.kind === "made") return compressed;
+  if (compressed.hasPlaceholders) tool.wrongPlaceholders.seen();
+  throw new Error(refusedText(compressed.problems, compressed.candidates));
+}
+
+function placeholdersOf({ pruning, wrongPlaceholders }: CompressTool): Asker["placeholders"] {
+  const { placeholderMode } = pruning().compress;
+  if (placeholderMode !== "adaptive") return placeholderMode;
+  return wrongPlaceholders.isKnown ? "lenient" : "strict";
+}
+
+async function ask(
+  { record, ranges }: Extract<Compressed, { kind: "made" }>,
+  signal: AbortSignal | undefined,
+  { ui, hasUI }: ExtensionContext,
+): Promise<void> {
+  const what = ranges.map(
+    ({ label, tokensBefore, tokensAfter }) => `${label}: ${tokensBefore} → ${tokensAfter} tokens`,
+  );
+  const question = [`"${record.topic}"`, ...what].join("\n");
+  const options = { timeout: askedMs, ...(signal === undefined ? {} : { signal }) };
+  if (!hasUI || !(await ui.confirm("Compress this part of the context?", question, options))) {
+    throw new Error(notAllowedMessage);
+  }
+}

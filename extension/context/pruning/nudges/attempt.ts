@@ -1,0 +1,29 @@
+import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
+import { isObject, type SessionEntry } from "../../../pi-types.ts";
+
+/**
+ * How a call of compress has ended. `nothing`: there was nothing to compress; `held`: it was not let through, which says
+ * nothing of the model.
+ */
+export type Outcome = "stored" | "failed" | "nothing" | "held";
+
+/** The texts by which the tool says the other two. */
+const nothing = "There is nothing to compress";
+const held = ["Compression is paused", "Compression waits for the user", "Pruning is off"];
+/** Where they are looked for. UTF-16 units. */
+const most = 4_096;
+
+/** `undefined`: it is no result of such a call. */
+export function outcomeOf(entry: SessionEntry): Outcome | undefined {
+  if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;
+  const { toolName, isError, content } = entry.message;
+  if (toolName !== COMPRESS_TOOL) return undefined;
+  if (isError !== true) return "stored";
+  const text = Array.isArray(content) ? content.map(textOf).join("\n").slice(0, most) : "";
+  if (held.some((beginning) => text.includes(beginning))) return "held";
+  return text.includes(nothing) ? "nothing" : "failed";
+}
+
+function textOf(block: unknown): string {
+  return isObject(block) && typeof block["text"] === "string" ? block["text"].slice(0, most) : "";
+}

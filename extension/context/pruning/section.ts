@@ -1,0 +1,28 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { withHeadSection } from "../prompt/head-section.ts";
+import type { PruningBench } from "./bench.ts";
+
+/** The section of the prompt that tells the model of pruning. */
+export const PRUNING_SECTION = "context_pruning";
+
+interface SectionBench extends Pick<PruningBench, "pipeline" | "off" | "prompts"> {
+  readonly isManual: (ctx: ExtensionContext) => boolean;
+}
+
+/** Adds it to each request, so that it is the same whatever has started the run, and follows a change of the mode. */
+export function addSection({ pipeline, off, prompts, isManual }: SectionBench): void {
+  pipeline.use(
+    "context_with_system",
+    "sections",
+    (messages, ctx) => {
+      if (off(ctx) !== undefined) return undefined;
+      return withHeadSection(messages, PRUNING_SECTION, pruningSection(prompts.text(isManual(ctx) ? "manual" : "system")));
+    },
+    "pruning",
+  );
+}
+
+/** As it stands in the prompt. */
+export function pruningSection(text: string): string {
+  return `<${PRUNING_SECTION}>\n${text}\n</${PRUNING_SECTION}>`;
+}
