@@ -1,3 +1,4 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { createBlocks } from "./blocks.ts";
@@ -7,6 +8,7 @@ import { addStrategies } from "./strategies/strategies.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
+import { WindowUsage } from "./usage.ts";
 
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
 export function addPruning(bench: Workbench): void {
@@ -19,8 +21,10 @@ export function addPruning(bench: Workbench): void {
   });
   const base = { ...bench, pruning, off, conflict, prompts };
   const ids = addIds(base);
-  createBlocks(base);
-  addStrategies(base);
+  const blocks = createBlocks(base);
+  const window = new WindowUsage(bench, pruning, blocks);
+  const whole = { ...base, ids, blocks, usage: (ctx: ExtensionContext) => window.next(ctx) };
+  addStrategies({ ...whole, isManual: () => pruning().manualMode.enabled });
   addTags({ ...base, ids });
   addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
 }

@@ -16,7 +16,11 @@ export function addSection({ pipeline, off, prompts, isManual }: SectionBench): 
     "sections",
     (messages, ctx) => {
       if (off(ctx) !== undefined) return undefined;
-      return withHeadSection(messages, PRUNING_SECTION, pruningSection(prompts.text(isManual(ctx) ? "manual" : "system")));
+      return withHeadSection(
+        messages,
+        PRUNING_SECTION,
+        pruningSection(prompts.text(isManual(ctx) ? "manual" : "system")),
+      );
     },
     "pruning",
   );
