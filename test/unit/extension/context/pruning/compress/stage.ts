@@ -89,7 +89,7 @@ export function treeOf(all: readonly Block[]): BlockTree {
   const active = all.filter(({ state }) => state.kind === "active");
   const find = (id: string): Block | undefined => all.find((one) => one.id === id);
   const over = (entryId: string): Block | undefined => active.find(({ entryIds }) => entryIds.includes(entryId));
-  return { all, active, find, over };
+  return { all, active, find, over, holder: () => undefined, hinders: () => undefined };
 }
 
 export const rules: ResolveRules = {
