@@ -22,11 +22,10 @@ import { Teller } from "./teller.ts";
 import { WindowUsage } from "./usage.ts";
 
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
-export function addPruning(workbench: Workbench): void {
-  const pruning = () => workbench.memory.parts?.pruning ?? defaultPruning;
-  const teller = new Teller(workbench, pruning);
-  const bench: Workbench = { ...workbench, notify: teller.notify };
-  // In this order: switch (off), prompts, mode, ids, blocks, usage; then strategies, the tool, tags, nudges, section, compaction, commands.
+export function addPruning(places: Workbench): void {
+  const pruning = () => places.memory.parts?.pruning ?? defaultPruning;
+  const teller = new Teller(places, pruning);
+  const bench = { ...places, notify: teller.notify };
   const { off, conflict } = createSwitch(bench, pruning);
   const prompts = createPrompts({
     directory: () => pruning().prompts.dir,
@@ -40,7 +39,6 @@ export function addPruning(workbench: Workbench): void {
   const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
   const whole: PruningBench = { ...base, ids, blocks, usage };
-  const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
   const compressor = createCompressor({
     ...whole,
     isProtected: (tool, args, { cwd }) => {
@@ -49,11 +47,11 @@ export function addPruning(workbench: Workbench): void {
       return protection.isTool(tool) || protection.isFile(args, cwd);
     },
   });
-  const candidates = (ctx: ExtensionContext) => compressor.candidates(ctx);
+  const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
   addCompress({ ...whole, compressor, description: () => prompts.text("compress") });
-  addTags(whole);
+  addTags({ ...base, ids });
   addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
-  addNudges(whole, { histories, windowUsage, candidates });
+  addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
   addNativeCompaction(whole);
   addDesk(whole, { mode, strategies, compressor }, teller);

@@ -113,7 +113,7 @@ function roleOf(entry: SessionEntry): string {
 }
 
 function blocksOf(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
-  const budget = blockBudget(bench.pruning().blocks.maxTokens, ctx.model?.contextWindow);
+  const budget = blockBudget(bench.pruning(), ctx);
   const shown = shownWithin(tree, budget);
   return tree.all.slice(-maxBlocks).map((block) => ({
     id: block.id,
