@@ -48,6 +48,8 @@ export interface Places {
   on: PartEvents;
   /** Tells the session's subscribers. */
   notify<N extends NoticeName>(name: N, data: NoticeData[N]): void;
+  /** Has the daemon read again what pruning goes by: a configuration follows, or the user is told why none does. */
+  reread(): void;
   /** Whether this entry carries a push that is neither answered nor terminal: it must stay as it is. */
   isUnanswered(entryId: string): boolean;
   readonly fault: Fault;

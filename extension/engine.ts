@@ -138,6 +138,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     onSession: (begun, part) => partsDesk.onSession(begun, part, current),
     on: (part, event, handler) => partsDesk.on(part, event, handler),
     notify: (name, data) => send({ kind: "notice", name, data } as OutwardBody),
+    reread: () => send({ kind: "reread" }),
     isUnanswered: (entryId) => standing.carries(entryId),
   };
 

@@ -333,6 +333,8 @@ export type OutwardFrame =
         readonly data: NoticeData[N];
       };
     }[NoticeName]
+  /** The user has asked for what parts go by to be read again. A `configure` follows. */
+  | { readonly kind: "reread"; readonly at: number }
   /** A part of the helper threw. The model call went on without it. */
   | {
       readonly kind: "fault";

@@ -67,6 +67,7 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
       : undefined,
   pending: readPending,
   notice: readNotice,
+  reread: (_fields, at) => ({ kind: "reread", at }),
   fault: ({ where, error, part }, at) => {
     if (!isString(where) || !isString(error) || (part !== undefined && !isString(part))) return undefined;
     const named = part === undefined ? {} : { part: cut(part) };

@@ -26,6 +26,7 @@ export class PartCalls {
   readonly tools: PolicyTools;
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
+  #isRereading = false;
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
@@ -64,6 +65,24 @@ export class PartCalls {
   /** A part tells the subscribers something. */
   noticed({ name, data }: Notice): void {
     this.#options.journal.say(name, data);
+  }
+
+  /** The user has asked by a command of pi's. What comes while it is done is the same wish. */
+  reread(): void {
+    if (this.#isRereading) return;
+    this.#isRereading = true;
+    this.configuring
+      .prune({}, true, new AbortController().signal)
+      .catch((error: unknown) => {
+        this.#options.log.warn({ err: error }, "what a session is pruned by could not be read again");
+        const { state } = this.#core;
+        if (state.kind !== "idle" && state.kind !== "running") return;
+        const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
+        state.child.link.send({ kind: "notify", text }).catch(() => {});
+      })
+      .finally(() => {
+        this.#isRereading = false;
+      });
   }
 
   /** A part threw, and was passed over. The subscribers are told once. */
