@@ -16,6 +16,7 @@ export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyTo
 }
 
 type Notice = Extract<OutwardFrame, { kind: "notice" }>;
+type Debug = Extract<OutwardFrame, { kind: "debug" }>;
 type Fault = Extract<OutwardFrame, { kind: "fault" }>;
 
 /** What the daemon asks the parts inside a session's pi, and what they report by themselves. */
@@ -26,7 +27,7 @@ export class PartCalls {
   readonly tools: PolicyTools;
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
-  #isRereading = false;
+  #isReloading = false;
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
@@ -67,21 +68,30 @@ export class PartCalls {
     this.#options.journal.say(name, data);
   }
 
-  /** The user has asked by a command of pi's. What comes while it is done is the same wish. */
-  reread(): void {
-    if (this.#isRereading) return;
-    this.#isRereading = true;
+  /** A part says what it does: its configuration wants that. */
+  said({ part, facts }: Debug): void {
+    this.#options.log.info({ part, facts }, "what a part of the helper does");
+  }
+
+  /**
+   * The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. What comes
+   * while it is done is the same wish.
+   */
+  reload(): void {
+    if (this.#isReloading) return;
+    this.#isReloading = true;
+    const { log } = this.#options;
     this.configuring
-      .prune({}, true, new AbortController().signal)
+      .prune({}, true, AbortSignal.timeout(reloadMs))
       .catch((error: unknown) => {
-        this.#options.log.warn({ err: error }, "what a session is pruned by could not be read again");
+        log.warn({ err: error }, "the configuration of a session was not read again");
         const { state } = this.#core;
         if (state.kind !== "idle" && state.kind !== "running") return;
         const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
         state.child.link.send({ kind: "notify", text }).catch(() => {});
       })
       .finally(() => {
-        this.#isRereading = false;
+        this.#isReloading = false;
       });
   }
 
@@ -98,6 +108,7 @@ export class PartCalls {
 }
 
 const maxTold = 256;
+const reloadMs = 30_000;
 let validator: Validator | undefined;
 
 function refusalIn(data: unknown): WireError | undefined {

@@ -8,8 +8,6 @@ import { RequestPipeline } from "../../../../extension/request-pipeline.ts";
 export interface FakePlaces extends Places {
   readonly faults: { readonly where: string; readonly thrown: unknown }[];
   readonly notices: { readonly name: string; readonly data: unknown }[];
-  /** One for each time that the daemon was asked to read the configuration again. */
-  readonly rereads: readonly undefined[];
   readonly answers: Map<string, Answerer>;
   /** Tells the parts of an event of pi's. */
   emit(event: string, given: unknown): unknown;
@@ -20,13 +18,11 @@ export function fakePlaces(ctx: ExtensionContext): FakePlaces {
   const faults: FakePlaces["faults"] = [];
   const notices: FakePlaces["notices"] = [];
   const handlers = new Map<string, ((given: unknown, ctx: ExtensionContext) => unknown)[]>();
-  const rereads: undefined[] = [];
   const answers = new Map<string, Answerer>();
   const fault: Places["fault"] = (where, thrown) => void faults.push({ where, thrown });
   return {
     faults,
     notices,
-    rereads,
     answers,
     pi: {} as ExtensionAPI,
     memory: emptyMemory(),
@@ -39,7 +35,8 @@ export function fakePlaces(ctx: ExtensionContext): FakePlaces {
       handlers.set(event, [...(handlers.get(event) ?? []), handler as (given: unknown) => unknown]);
     },
     notify: (name, data) => void notices.push({ name, data }),
-    reread: () => void rereads.push(undefined),
+    debug: () => undefined,
+    reload: () => undefined,
     isUnanswered: () => false,
     fault,
     emit: (event, given) => (handlers.get(event) ?? []).map((handler) => handler(given, ctx)),
