@@ -1,9 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../../protocol/pruning/config.ts";
 import type { PruningBench } from "../bench.ts";
-import { BLOCK_NOTE } from "../block-text.ts";
+import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
-import { BLOCK_HEADER } from "../words.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
 import { keptOf, mostKept } from "./kept.ts";
