@@ -116,7 +116,7 @@ async function refused(
 }
 
 test.each(apis)("random sessions with random blocks are taken over %s, tags and all (R002-25)", async (name, api) => {
-  const seeds = Array.from({ length: 30 }, (_, index) => index + 1);
+  const seeds = Array.from({ length: 12 }, (_, index) => index + 1);
   await using provider = await startProvider({ otherwise: () => answer("Taken."), userFirst: true });
   await using pi = await startPi({ provider, api: name, pruning: { enabled: true, tagAssistant: true } });
   expect(await refused(pi, seeds, [name, api])).toEqual([]);
