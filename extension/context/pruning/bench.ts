@@ -2,6 +2,7 @@ import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import type { Mode } from "./mode.ts";
 import type { Prompts } from "./prompts/prompts.ts";
 import type { BlockOperation, BlockRecord, BlocksRecord } from "./record.ts";
 
@@ -13,6 +14,8 @@ export interface MessageIds {
   entryOf(id: string, ctx: ExtensionContext): string | undefined;
   /** The newest id that was given. */
   newest(ctx: ExtensionContext): string | undefined;
+  /** How often the model has written ids itself: tags that were removed since the session began here, and ids without a tag. */
+  echoes(ctx: ExtensionContext): { readonly removed: number; readonly bare: number };
 }
 
 export type BlockState =
@@ -89,4 +92,8 @@ export interface PruningBench extends Workbench {
   readonly blocks: Blocks;
   /** Of the next request. `undefined`: the model's window is not known, or nothing was reported since a compaction. */
   readonly usage: (ctx: ExtensionContext) => Usage | undefined;
+  /** Who decides, the model or the user. */
+  readonly mode: Mode;
+  /** How many compressions in a row have failed, while there are to be no more. `undefined`: there may be. */
+  readonly breaker: (ctx: ExtensionContext) => number | undefined;
 }

@@ -1,16 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import { blocksLimit } from "../../../protocol/pruning/limits.ts";
-import type { AgentMessage } from "../../pi-types.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Blocks, PruningBench } from "./bench.ts";
 import { BlockFold } from "./block-fold.ts";
 import { blockIdOf, blockNumberOf } from "./block-id.ts";
-import { BlockMessages } from "./block-messages.ts";
 import { BlockNumbers } from "./block-numbers.ts";
 import { wholeText } from "./block-text.ts";
 import { BlockWriting } from "./block-writing.ts";
-import { TrimmedCalls } from "./trimmed-calls.ts";
+import { Rendering } from "./rendering.ts";
 
 /** `off`: why blocks are not shown in this request. */
 type Bench = Workbench & Pick<PruningBench, "pruning" | "off">;
@@ -20,44 +18,11 @@ export function createBlocks(bench: Bench): Blocks {
   const { pruning, off } = bench;
   const fold = new BlockFold();
   const numbers = new BlockNumbers();
-  const shown = new BlockMessages();
-  const calls = new TrimmedCalls();
+  const rendering = new Rendering(bench);
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
   const writing = new BlockWriting(bench, on);
 
-  const rendered: Blocks["rendered"] = (messages, ctx) => {
-    const tree = on(ctx);
-    if (tree.all.length === 0) return messages;
-    shown.begin(tree, budgetOf(pruning(), ctx));
-    calls.begin(tree);
-    const made: AgentMessage[] = [];
-    const placed = new Set<string>();
-    let isSame = true;
-    for (const message of messages) {
-      const entryId = message.role === "system" ? undefined : bench.entries.entryOf(message);
-      const block = entryId === undefined ? undefined : tree.over(entryId);
-      if (entryId === undefined || (block !== undefined && bench.isUnanswered(entryId))) {
-        made.push(message);
-        continue;
-      }
-      if (block === undefined) {
-        const trimmed = calls.of(message, entryId);
-        if (trimmed !== message) {
-          isSame = false;
-          bench.entries.copied(trimmed, message);
-        }
-        made.push(trimmed);
-        continue;
-      }
-      isSame = false;
-      if (placed.has(block.id)) continue;
-      placed.add(block.id);
-      const record = shown.of(block, message.timestamp);
-      bench.entries.made(record);
-      made.push(record);
-    }
-    return isSame ? messages : made;
-  };
+  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), budgetOf(pruning(), ctx));
 
   bench.entries.need((_messages, ctx) => off(ctx) === undefined && on(ctx).all.length > 0);
   bench.pipeline.use(
@@ -80,7 +45,7 @@ export function createBlocks(bench: Bench): Blocks {
     rendered,
     nextId: ({ sessionManager }, ahead = 0) =>
       blockIdOf(Math.max(numbers.highest(sessionManager), writing.highest()) + 1 + ahead),
-    blockIn: (message) => shown.blockIn(message),
+    blockIn: (message) => rendering.blockIn(message),
     textOf: wholeText,
     operate: (operation, block, ctx) => writing.write({ v: 1, operation, block }, ctx),
     store: (record, ctx) => writing.write(record, ctx),

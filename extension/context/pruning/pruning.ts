@@ -1,11 +1,16 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
+import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
 import { addCompress } from "./compress/add.ts";
 import { createCompressor } from "./compress/compressor.ts";
 import { addIds } from "./ids.ts";
+import { createMode } from "./mode.ts";
+import { createBreaker } from "./nudges/breaker.ts";
+import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
+import { addSection } from "./section.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
 import { WindowUsage } from "./usage.ts";
@@ -13,18 +18,23 @@ import { WindowUsage } from "./usage.ts";
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
 export function addPruning(bench: Workbench): void {
   const pruning = () => bench.memory.parts?.pruning ?? defaultPruning;
-  // In this order: switch (off), prompts, ids, blocks, usage; then strategies, the tool, tags, nudges, mode, section, compaction, commands.
+  // In this order: switch (off), prompts, mode, ids, blocks, usage; then strategies, the tool, tags, nudges, section, compaction, commands.
   const { off, conflict } = createSwitch(bench, pruning);
   const prompts = createPrompts({
     directory: () => pruning().prompts.dir,
     degraded: (message) => bench.notify("pruning/degraded", { reason: "prompts", message: message.slice(0, 1_024) }),
   });
-  const base = { ...bench, pruning, off, conflict, prompts };
+  const { histories, breaker } = createBreaker(pruning);
+  const mode = createMode({ ...bench, pruning, off });
+  const base = { ...bench, pruning, off, conflict, prompts, mode, breaker };
   const ids = addIds(base);
-  const blocks = createBlocks(base);
-  const windowUsage = new WindowUsage(bench, pruning, blocks);
+  const blocks = createBlocks(bench, { pruning, off });
+  const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
-  const compressor = createCompressor({ ...base, ids, blocks, usage, isProtected: () => false });
-  addCompress({ ...base, usage, compressor });
+  const whole: PruningBench = { ...base, ids, blocks, usage };
+  const compressor = createCompressor(whole);
+  addCompress(whole, compressor);
   addTags({ ...base, ids });
+  addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
+  addSection(whole);
 }

@@ -1,22 +1,23 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { withHeadSection } from "../prompt/head-section.ts";
 import type { PruningBench } from "./bench.ts";
 
 /** The section of the prompt that tells the model of pruning. */
 export const PRUNING_SECTION = "context_pruning";
 
-interface SectionBench extends Pick<PruningBench, "pipeline" | "off" | "prompts"> {
-  readonly isManual: (ctx: ExtensionContext) => boolean;
-}
+type Bench = Pick<PruningBench, "pipeline" | "off" | "prompts" | "mode">;
 
 /** Adds it to each request, so that it is the same whatever has started the run, and follows a change of the mode. */
-export function addSection({ pipeline, off, prompts, isManual }: SectionBench): void {
+export function addSection({ pipeline, off, prompts, mode }: Bench): void {
   pipeline.use(
     "context_with_system",
     "sections",
     (messages, ctx) => {
       if (off(ctx) !== undefined) return undefined;
-      return withHeadSection(messages, PRUNING_SECTION, pruningSection(prompts.text(isManual(ctx) ? "manual" : "system")));
+      return withHeadSection(
+        messages,
+        PRUNING_SECTION,
+        pruningSection(prompts.text(mode.of(ctx) === "manual" ? "manual" : "system")),
+      );
     },
     "pruning",
   );

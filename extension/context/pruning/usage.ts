@@ -1,10 +1,8 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import { pruningLimits } from "../../../protocol/pruning/limits.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import { reportOf, type Tail, tailOf } from "../estimator/branch.ts";
-import type { Workbench } from "../optimisation/workbench.ts";
-import type { Blocks, Usage } from "./bench.ts";
+import type { Blocks, PruningBench, Usage } from "./bench.ts";
 
 /** A request's messages in front of the stage that renders blocks, and behind it. */
 interface Rendered {
@@ -15,7 +13,9 @@ interface Rendered {
 /** A request that was answered with a report of its tokens. */
 type Reported = Rendered & { readonly answer: AgentMessage };
 
-type Bench = Pick<Workbench, "pipeline" | "estimator" | "config">;
+type Bench = Pick<PruningBench, "pipeline" | "estimator" | "config" | "pruning" | "off"> & {
+  readonly blocks: Pick<Blocks, "rendered">;
+};
 
 /**
  * How full the window is with the next request as it is rendered: what was reported last, what came since, and what blocks
@@ -23,22 +23,18 @@ type Bench = Pick<Workbench, "pipeline" | "estimator" | "config">;
  */
 export class WindowUsage {
   readonly #bench: Bench;
-  readonly #pruning: () => PruningConfig;
-  readonly #blocks: Pick<Blocks, "rendered">;
   #whole: readonly AgentMessage[] | undefined;
   #sending: Rendered | undefined;
   #reported: Reported | undefined;
 
   /** Add it behind the stage that renders blocks. */
-  constructor(bench: Bench, pruning: () => PruningConfig, blocks: Pick<Blocks, "rendered">) {
+  constructor(bench: Bench) {
     this.#bench = bench;
-    this.#pruning = pruning;
-    this.#blocks = blocks;
     bench.pipeline.use(
       "context_with_system",
       "carrier",
       (messages) => {
-        this.#whole = pruning().enabled ? messages : undefined;
+        this.#whole = bench.pruning().enabled ? messages : undefined;
       },
       "usage",
     );
@@ -70,7 +66,7 @@ export class WindowUsage {
 
   #usage(tokens: number, { model }: ExtensionContext): Usage | undefined {
     if (model === undefined) return undefined;
-    const limits = pruningLimits(this.#pruning(), this.#bench.config().compaction, model);
+    const limits = pruningLimits(this.#bench.pruning(), this.#bench.config().compaction, model);
     if (limits === undefined) return undefined;
     const { window, max, min } = limits;
     return { tokens, window, share: tokens / window, max: max / window, min: min / window };
@@ -88,7 +84,8 @@ export class WindowUsage {
     const known = this.#reported;
     if (reported === undefined || known === undefined || !isSame(known.answer, reported.message)) return 0;
     const since = [reported.message, ...added];
-    const now = this.#blocks.rendered([...known.whole, ...since], ctx);
+    const whole = [...known.whole, ...since];
+    const now = this.#bench.off(ctx) === undefined ? this.#bench.blocks.rendered(whole, ctx) : whole;
     const before = new Set([...known.pruned, ...since]);
     const come = now.filter((message) => !before.delete(message));
     return this.#sum(come) - this.#sum([...before]);

@@ -100,6 +100,7 @@ describe("a capability", () => {
       "noTools",
       "promptTemplates",
       "optimisation",
+      "pruning",
     ];
     const off = ["noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
     const texts = ["systemPrompt", "appendSystemPrompt"];

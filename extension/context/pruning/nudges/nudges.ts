@@ -9,15 +9,14 @@ import type { NudgeHistories, NudgeHistory } from "./history.ts";
 import { NUDGE_MARK, type Nudge, nudgeData } from "./record.ts";
 import { type NudgeCandidate, nudgeText } from "./text.ts";
 
-export interface NudgesBench
-  extends Pick<
-    PruningBench,
-    "pipeline" | "boundary" | "notify" | "cacheRule" | "pruning" | "off" | "prompts" | "onSession"
-  > {
-  readonly blocks: Pick<Blocks, "on">;
+type Bench = Pick<
+  PruningBench,
+  "pipeline" | "boundary" | "notify" | "cacheRule" | "pruning" | "off" | "prompts" | "onSession" | "mode"
+> & { readonly blocks: Pick<Blocks, "on"> };
+
+interface NudgeSources {
   readonly histories: NudgeHistories;
   readonly windowUsage: Pick<WindowUsage, "of">;
-  readonly isManual: (ctx: ExtensionContext) => boolean;
   readonly candidates: (ctx: ExtensionContext) => readonly NudgeCandidate[];
 }
 
@@ -26,8 +25,8 @@ const part = "nudges";
 const mostWaiting = 16;
 
 /** Reminds the model of compressing, by one message behind all others that no later request has. */
-export function addNudges(bench: NudgesBench): void {
-  const nudges = new Nudges(bench);
+export function addNudges(bench: Bench, sources: NudgeSources): void {
+  const nudges = new Nudges(bench, sources);
   bench.onSession(() => nudges.begin(), part);
   bench.pipeline.use("context_with_system", "nudge", (messages, ctx) => nudges.stage(messages, ctx), part);
   bench.pipeline.use(
@@ -43,7 +42,8 @@ export function addNudges(bench: NudgesBench): void {
 }
 
 class Nudges {
-  readonly #bench: NudgesBench;
+  readonly #bench: Bench;
+  readonly #sources: NudgeSources;
   /** What was made of the last request: one that is made again has the same. */
   #made: { readonly at: string; readonly text: string | undefined } | undefined;
   /** Those that do not stand on the branch yet. */
@@ -51,8 +51,9 @@ class Nudges {
   /** The failure of which was told that it has stopped reminders. */
   #toldAt: number | undefined;
 
-  constructor(bench: NudgesBench) {
+  constructor(bench: Bench, sources: NudgeSources) {
     this.#bench = bench;
+    this.#sources = sources;
   }
 
   begin(): void {
@@ -75,11 +76,12 @@ class Nudges {
   }
 
   #decide(at: string, messages: readonly AgentMessage[], ctx: ExtensionContext): string | undefined {
-    const { windowUsage, isManual, blocks, candidates, prompts, pruning, notify } = this.#bench;
+    const { mode, blocks, prompts, pruning, notify } = this.#bench;
+    const { windowUsage, candidates } = this.#sources;
     const history = this.#history(ctx);
     this.#tellBroken(history);
     const usage = windowUsage.of(messages, ctx);
-    const kind = nudgeFor({ history, usage, isManual: isManual(ctx) }, pruning());
+    const kind = nudgeFor({ history, usage, isManual: mode.of(ctx) === "manual" }, pruning());
     if (kind === undefined || usage === undefined) return undefined;
     const { active } = blocks.on(ctx);
     const text = nudgeText(kind, { usage, blocks: active, candidates: candidates(ctx) }, prompts);
@@ -89,7 +91,8 @@ class Nudges {
   }
 
   #history({ sessionManager }: ExtensionContext): NudgeHistory {
-    const { histories, pruning } = this.#bench;
+    const { histories } = this.#sources;
+    const { pruning } = this.#bench;
     const { requests } = histories.on(sessionManager, pruning().nudges);
     // What nobody has answered has reminded nobody.
     this.#waiting = this.#waiting.filter(({ at }) => (histories.requestsAt(at) ?? requests) < requests);
@@ -107,7 +110,7 @@ class Nudges {
 
   /** Each is written down once its request is answered, and proposed again until it stands on the branch. */
   atBoundary({ ctx }: Boundary): BoundaryWish | undefined {
-    const { histories } = this.#bench;
+    const { histories } = this.#sources;
     if (this.#waiting.length === 0 && this.#bench.off(ctx) !== undefined) return undefined;
     this.#tellBroken(this.#history(ctx));
     this.#waiting = this.#waiting.filter(({ at }) => !histories.isRecorded(at));

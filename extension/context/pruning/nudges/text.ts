@@ -1,8 +1,10 @@
 import { filledPrompt, type PromptName } from "../../../../protocol/pruning/prompts.ts";
 import type { Block, Usage } from "../bench.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import { REMINDER_TAG } from "../words.ts";
 import type { NudgeKind } from "./record.ts";
+
+/** The tag around a reminder. */
+const REMINDER_TAG = "dcp-system-reminder";
 
 /** A range that could be compressed. */
 export interface NudgeCandidate {

@@ -1,5 +1,5 @@
 import { tagOf } from "../../../message-tag.ts";
-import { BLOCK_HEADER } from "../words.ts";
+import { BLOCK_HEADER } from "../block-text.ts";
 
 // The texts for the model. Each statement has its number in front of it, which is removed when a text is loaded.
 

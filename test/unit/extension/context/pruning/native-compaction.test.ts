@@ -37,6 +37,8 @@ function treeOf(...active: Block[]): BlockTree {
     active,
     find: (id) => active.find((one) => one.id === id),
     over: (entryId) => active.find(({ entryIds }) => entryIds.includes(entryId)),
+    holder: () => undefined,
+    hinders: () => undefined,
   };
 }
 
