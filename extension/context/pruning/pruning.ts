@@ -3,6 +3,8 @@ import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
+import { addCompress } from "./compress/add.ts";
+import { createCompressor } from "./compress/compressor.ts";
 import { addIds } from "./ids.ts";
 import { createMode } from "./mode.ts";
 import { createBreaker } from "./nudges/breaker.ts";
@@ -30,7 +32,9 @@ export function addPruning(bench: Workbench): void {
   const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
   const whole: PruningBench = { ...base, ids, blocks, usage };
+  const compressor = createCompressor({ ...whole, isProtected: () => false });
+  addCompress({ ...whole, compressor });
   addTags({ ...base, ids });
-  addNudges(whole, { histories, windowUsage, candidates: () => [] });
+  addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
 }
