@@ -1,4 +1,4 @@
-import type { Mistake, Place } from "../configuration/mistakes.ts";
+import { type Mistake, type Place, placeName } from "../configuration/mistakes.ts";
 import type { OptimisationConfig } from "../optimisation/config.ts";
 import type { PruningConfig } from "./config.ts";
 import type { PruningLimit } from "./options.ts";
@@ -39,7 +39,7 @@ function limitMistakes(model: string | undefined, pruning: PruningConfig, compac
   const at = (key: "maxContext" | "minContext"): Place =>
     model === undefined || own[key] === undefined ? [root, key] : [root, "models", model, key];
   return [
-    ...notBelow(at("minContext"), min, "maxContext", measureOf(max)),
+    ...notBelow(at("minContext"), min, placeName(at("maxContext")), measureOf(max)),
     ...(model !== undefined && own.maxContext === undefined
       ? []
       : aboveThreshold(at("maxContext"), max, model, compaction)),

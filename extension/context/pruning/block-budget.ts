@@ -1,3 +1,6 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { PruningConfig } from "../../../protocol/pruning/config.ts";
+import { blocksLimit } from "../../../protocol/pruning/limits.ts";
 import type { Block, BlockTree } from "./bench.ts";
 import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
 
@@ -103,4 +106,10 @@ function frameBytes({ topic }: Block): number {
 
 function lineBytes(block: Block): number {
   return Buffer.byteLength(firstLines(block));
+}
+
+/** What all blocks together may take, in tokens. Where the window is not known, there is no bound. */
+export function blockBudget(pruning: PruningConfig, { model }: ExtensionContext): number | undefined {
+  const window = model?.contextWindow;
+  return window !== undefined && Number.isSafeInteger(window) && window > 0 ? blocksLimit(pruning, window) : undefined;
 }

@@ -10,11 +10,11 @@ type PruningName = keyof typeof pruningMethods & MethodName;
 
 export function pruningHandlers(registry: Registry): HandlersOf<typeof pruningMethods> {
   /** The part inside pi answers; what only the daemon needs to know is not sent to it. */
-  const ask = <M extends PruningName>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> => {
+  const ask = async <M extends PruningName>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> => {
     const { sessionId, idempotencyKey: _key, ...rest } = params as { sessionId: string; idempotencyKey?: string };
     const session = registry.get(sessionId);
     requirePruned(session.stored);
-    return session.parts.ask(about, rest, signal);
+    return await session.parts.ask(about, rest, signal);
   };
   return {
     "pruning/inspect": (params, { signal }) => ask("pruning/inspect", params, signal),

@@ -66,6 +66,8 @@ describe("a capability", () => {
     ["session/create", { optimisation: { compaction: { prompt: "/x" } } }],
     ["session/create", { optimisation: { dynamicTools: { synonyms: "/x" } } }],
     ["optimisation/configure", { sessionId: "s", optimisation: { compaction: { prompt: "/x" } } }],
+    ["session/create", { pruning: { prompts: { dir: "/x" } } }],
+    ["pruning/configure", { sessionId: "s", pruning: { prompts: { dir: "/x" } } }],
     [
       "optimisation/configure",
       { sessionId: "s", optimisation: { contextFiles: { sections: [{ heading: "a" }, { heading: "b", path: "x" }] } } },

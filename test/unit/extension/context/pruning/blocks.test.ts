@@ -16,7 +16,7 @@ function blocks() {
   const users = Array.from({ length: 8 }, (_, at) => branch.user(`Message ${at}.`));
   const places = fakePlaces(branch.context);
   const sources: Recaller[] = [];
-  const off = { why: undefined as string | undefined };
+  const off = { why: undefined as string | undefined, recall: undefined as string | undefined };
   Object.assign(places.pi, {
     appendEntry: (customType: string, data: unknown) => void branch.add({ type: "custom", customType, data }),
   });
@@ -25,7 +25,7 @@ function blocks() {
     pruning: () => ({ ...defaultPruning, enabled: true }),
     off: () => off.why,
     entries: createRequestEntries(places, { ambiguous: () => {}, clear: () => {} }),
-    recall: { need: () => {}, addSource: (source: Recaller) => void sources.push(source) },
+    recall: { need: () => {}, missing: () => off.recall, addSource: (source: Recaller) => void sources.push(source) },
   };
   const made = createBlocks(bench as unknown as PruningBench);
   const stateOf = (id: string) => made.on(branch.context).find(id)?.state.kind;
@@ -149,4 +149,20 @@ test("where pruning is off requests are as they came", () => {
   const messages = branch.messages.map(({ message }) => message);
   expect(places.pipeline.run("context_with_system", messages, context())).toBe(messages);
   expect(places.faults).toEqual([]);
+});
+
+test("without the tool recall no block is shortened: nobody would get the rest of it", () => {
+  const { branch, users, places, off, context } = blocks();
+  branch.window = 10_000;
+  branch.compress("T", blockOf("b1", users.slice(1, 3), "word ".repeat(3_000)));
+  const messages = branch.messages.map(({ message }) => message);
+  const projection = branch.messages.map(({ entryId: id, message }) => ({ sourceEntry: { id }, messages: [message] }));
+  const ctx = context();
+  Object.assign(ctx.sessionManager, { buildSessionProjection: () => ({ entries: projection }) });
+  places.pipeline.run("context", { type: "context", messages: [...messages] }, ctx);
+  const request = () => JSON.stringify(places.pipeline.run("context_with_system", messages, ctx));
+  expect(request()).toContain("recall b1]");
+  off.recall = "The tool recall is not active.";
+  expect(request()).toContain("word ".repeat(2_999));
+  expect(request()).not.toContain("recall b1]");
 });
