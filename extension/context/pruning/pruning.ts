@@ -5,6 +5,7 @@ import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
 import { addCompress } from "./compress/add.ts";
 import { createCompressor } from "./compress/compressor.ts";
+import { addDesk } from "./desk/add-desk.ts";
 import { addIds } from "./ids.ts";
 import { Legality } from "./legal.ts";
 import { createMode } from "./mode.ts";
@@ -49,13 +50,14 @@ export function addPruning(places: Workbench): void {
       return protection.isTool(tool) || protection.isFile(args, cwd);
     },
   });
-  addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
+  const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
   addCompress({ ...whole, compressor });
   addTags({ ...base, ids });
   addStrip({ ...base, ids, blocks });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
   addNativeCompaction(whole);
+  addDesk(whole, { mode, strategies, compressor }, teller);
   // Behind all that change messages.
   legality.verify();
 }
