@@ -22,12 +22,14 @@ export interface Boundary {
   readonly hook: BoundaryHook;
   readonly state: BoundaryState;
   readonly ctx: ExtensionContext;
+  /** Entries that those who were asked before edit at it. */
+  readonly edited?: ReadonlySet<string>;
 }
 
 /** May take its time, for a summary: the run waits for it. */
 export type BoundaryContributor = (boundary: Boundary) => BoundaryWish | undefined | Promise<BoundaryWish | undefined>;
 
-/** What edits are for. Where two want the same entry, the earlier one has it. */
+/** What edits are for. The earlier ones are asked first, and have an entry that two want. */
 const editOrder = ["deduplication", "stale", "errors", "masking", "decay"] as const;
 export type EditKind = (typeof editOrder)[number];
 
@@ -105,7 +107,7 @@ export class BoundaryWriter {
 
   /** The answer to pi. `undefined` when there is nothing to add, so that pi's defaults hold. A promise if a contributor gives one. */
   write(boundary: Boundary): BoundaryAnswer | undefined | Promise<BoundaryAnswer | undefined> {
-    const all = [...this.#contributors.values()];
+    const all = [...this.#contributors.values()].toSorted((a, b) => turnOf(a.edits) - turnOf(b.edits));
     const inTurn = [...all.filter(({ isLast }) => !isLast), ...all.filter(({ isLast }) => isLast)];
     return this.#ask(inTurn, { drafts: [], goesOn: false }, boundary);
   }
@@ -123,7 +125,7 @@ export class BoundaryWriter {
         return undefined;
       };
       try {
-        const wish = contributor(boundary);
+        const wish = contributor({ ...boundary, edited: editedBy(wishes) });
         if (wish instanceof Promise) {
           const rest = contributors.slice(at + 1);
           return bounded(wish, boundary)
@@ -187,11 +189,19 @@ function bounded<T>(promise: Promise<T>, { ctx }: Boundary): Promise<T> {
 
 function withWish({ drafts, goesOn }: Wishes, wish: BoundaryWish | undefined, edits: EditKind | undefined): Wishes {
   if (wish === undefined) return { drafts, goesOn };
-  const turn = edits === undefined ? editOrder.length : editOrder.indexOf(edits);
+  const turn = turnOf(edits);
   return {
     drafts: [...drafts, ...wish.drafts.map((draft) => ({ draft, turn }))],
     goesOn: goesOn || wish.continue === true,
   };
+}
+
+function turnOf(edits: EditKind | undefined): number {
+  return edits === undefined ? editOrder.length : editOrder.indexOf(edits);
+}
+
+function editedBy({ drafts }: Wishes): ReadonlySet<string> {
+  return new Set(drafts.flatMap(({ draft }) => (draft.type === "context_edit" ? [draft.targetId] : [])));
 }
 
 /** The rules by which pi refuses a draft, and ours: one compaction at a boundary. */

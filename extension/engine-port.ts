@@ -48,6 +48,10 @@ export interface Places {
   on: PartEvents;
   /** Tells the session's subscribers. */
   notify<N extends NoticeName>(name: N, data: NoticeData[N]): void;
+  /** A line for the daemon's log: at most 8 KiB as JSON. */
+  debug(part: string, facts: Readonly<Record<string, unknown>>): void;
+  /** Has the daemon read again what the parts go by. */
+  reload(): void;
   /** Whether this entry carries a push that is neither answered nor terminal: it must stay as it is. */
   isUnanswered(entryId: string): boolean;
   readonly fault: Fault;

@@ -138,6 +138,8 @@ function startEngine(pi: ExtensionAPI): Engine {
     onSession: (begun, part) => partsDesk.onSession(begun, part, current),
     on: (part, event, handler) => partsDesk.on(part, event, handler),
     notify: (name, data) => send({ kind: "notice", name, data } as OutwardBody),
+    debug: (part, facts) => send({ kind: "debug", part, facts }),
+    reload: () => send({ kind: "reload" }),
     isUnanswered: (entryId) => standing.carries(entryId),
   };
 

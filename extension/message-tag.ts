@@ -13,6 +13,13 @@ export function taggedId(text: unknown): string | undefined {
   return typeof text === "string" && text.length < 64 ? exact.exec(text)?.[1] : undefined;
 }
 
+/** A text without the tag that ends it. */
+export function withoutLastTag(text: string): string {
+  if (!text.endsWith(close)) return text;
+  const at = text.lastIndexOf(open);
+  return taggedId(text.slice(Math.max(at, 0))) === undefined ? text : text.slice(0, at);
+}
+
 /** Whether a text may hold a tag: most hold none. */
 export function mayHoldTag(text: string): boolean {
   return text.includes(open);
@@ -31,8 +38,7 @@ export function withoutTags(text: string, isIssued: (id: string) => boolean): st
     if (!isIssued(id)) continue;
     made += text.slice(at, found.index);
     at = found.index + tag.length;
-    const isLineBegun = made === "" ? found.index > 0 && text[found.index - 1] !== "\n" : !made.endsWith("\n");
-    if (isLineBegun) continue;
+    if (made !== "" && !made.endsWith("\n")) continue;
     if (text[at] === "\n") at += 1;
     else if (text.startsWith("\r\n", at)) at += 2;
   }

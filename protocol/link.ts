@@ -333,6 +333,15 @@ export type OutwardFrame =
         readonly data: NoticeData[N];
       };
     }[NoticeName]
+  /** The user wants what the parts go by to be read again. */
+  | { readonly kind: "reload"; readonly at: number }
+  /** A line for the daemon's log, of a part that was asked to say what it does. `facts`: at most 8 KiB as JSON. */
+  | {
+      readonly kind: "debug";
+      readonly at: number;
+      readonly part: string;
+      readonly facts: Readonly<Record<string, unknown>>;
+    }
   /** A part of the helper threw. The model call went on without it. */
   | {
       readonly kind: "fault";

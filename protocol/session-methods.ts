@@ -8,6 +8,7 @@ import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { optimisationNeeds } from "./optimisation/options.ts";
 import { idempotencyKey, params, sessionIdOnly } from "./params.ts";
+import { pruningNeeds } from "./pruning/options.ts";
 import { ChildExit, SessionInfo, SessionState } from "./session.ts";
 import { sessionOptions } from "./session-options.ts";
 import { StoredSessionInfo } from "./stored-session.ts";
@@ -50,6 +51,11 @@ export const sessionMethods = {
         }),
       ),
       context: Type.Optional({ ...ContextOption, description: "A conversation that the session goes on with." }),
+      delegatedBy: Type.Optional({
+        ...SessionId,
+        description:
+          "The session on whose behalf this one works. It is not looked for. A session that has it is not pruned, unless `pruning.childSessions` is true.",
+      }),
       idempotencyKey,
     }),
     result: CreatedSession,
@@ -61,6 +67,7 @@ export const sessionMethods = {
         (param) => ({ param, capability: "admin" }) as const,
       ),
       ...optimisationNeeds,
+      ...pruningNeeds,
     ],
     since: "0.1.0",
     errors: [

@@ -2,6 +2,7 @@ import type { Static } from "typebox";
 import { Type } from "./json-schema.ts";
 import { OptimisationOptions } from "./optimisation/options.ts";
 import { params, sessionName, toolPattern } from "./params.ts";
+import { PruningOptions } from "./pruning/options.ts";
 import { ThinkingLevel } from "./session.ts";
 
 const path = Type.String({ pattern: "^/[^\\u0000]{0,4095}$" });
@@ -73,6 +74,10 @@ export const sessionOptions = {
   optimisation: Type.Optional({
     ...OptimisationOptions,
     description: "How the session spends fewer tokens, and knows what it costs. A part that is not named is off.",
+  }),
+  pruning: Type.Optional({
+    ...PruningOptions,
+    description: "How the model and strategies keep the session's context small. Off, unless `enabled` is true.",
   }),
 };
 

@@ -6,6 +6,7 @@ import { limits } from "./config.ts";
 import { StartError } from "./lib/start-error.ts";
 import { agentDirectoryOf, sessionRoot } from "./pi/session-file.ts";
 import { findSessionFile, textsIn } from "./pi/session-search.ts";
+import { hasPartOptions } from "./session/parts-config.ts";
 import type { Registry } from "./session/registry.ts";
 import { Spill } from "./session/spill.ts";
 import { isAnyUnwritten } from "./session/unwritten.ts";
@@ -46,7 +47,7 @@ export function spillOf(
         .filter(({ stored }) => stored.ephemeral !== true)
         .map(({ stored: { file, options } }) => ({
           directory: dirname(file),
-          hasParts: options.optimisation !== undefined,
+          hasParts: hasPartOptions(options),
         })),
     limits: limits.spill,
     log,

@@ -10,12 +10,19 @@ import { type Spending, summaryLength } from "../lib/traces/script.ts";
 import { type Bill, billOf, type Prices } from "../lib/traces/spending.ts";
 import { type TraceName, traceNames } from "../lib/traces/trace.ts";
 
-/** In which nothing is ever compacted, and in which pi compacts all traces but the short one. Tokens. */
+/** In which nothing is ever compacted. Tokens. */
 const endless = 10_000_000;
-const narrow = 64_000;
+/** In which pi compacts each trace. The declarations of a hundred tools leave room for a conversation, too. */
+const windows: Readonly<Record<TraceName, number>> = {
+  short: 64_000,
+  autonomous: 64_000,
+  dialogue: 64_000,
+  tools: 112_000,
+};
 
 interface Mode {
-  readonly window: number;
+  /** Whether the window never ends. */
+  readonly isEndless?: boolean;
   readonly pruning?: PruningOptions;
   readonly compresses?: CompressPolicy;
 }
@@ -23,11 +30,11 @@ interface Mode {
 const compresses = (everyTokens: number): CompressPolicy => ({ everyTokens, spare: 6, summaryLength, blocks: 6 });
 
 const modes = {
-  off: { window: endless },
-  "pi's compaction": { window: narrow },
-  "strategies alone": { window: narrow, pruning: { enabled: true } },
-  "compress, each 8k": { window: narrow, pruning: { enabled: true }, compresses: compresses(8_000) },
-  "compress, each 20k": { window: narrow, pruning: { enabled: true }, compresses: compresses(20_000) },
+  off: { isEndless: true },
+  "pi's compaction": {},
+  "strategies alone": { pruning: { enabled: true } },
+  "compress, each 8k": { pruning: { enabled: true }, compresses: compresses(8_000) },
+  "compress, each 20k": { pruning: { enabled: true }, compresses: compresses(20_000) },
 } as const satisfies Readonly<Record<string, Mode>>;
 type ModeName = keyof typeof modes;
 const modeNames = Object.keys(modes) as ModeName[];
@@ -79,7 +86,7 @@ export const pruning: Figure = {
     rows.push(prefixRow([...outcomes].filter(([id]) => id.includes("compress")).map(([, { spending }]) => spending)));
     const notes = [
       `pi ${chosenPi().version}; a mock service with a real prefix cache of 300 s, read at 0.1 and written at 1.25 of the input price`,
-      `windows of ${narrow} tokens; off: of ${endless}, in which nothing is compacted`,
+      `windows of ${windows.short} tokens, tools: ${windows.tools}; off: of ${endless}, in which nothing is compacted`,
       "OpenAI: nothing is charged for what the service keeps",
       "compress, each N: the model makes a block of what is closed whenever that is N tokens; it sees the request, and no more",
       `a summary has ${summaryLength} characters, pi's and a block's; what a better or worse one changes is not in it`,
@@ -105,7 +112,7 @@ function idOf({ service, trace, mode }: Omit<Case, "id">): string {
 async function run(setting: Setting, resources: Resources): Promise<ReadonlyMap<string, Outcome>> {
   const cases = allCases();
   const pricesOf = ({ service }: Case): Prices => services[service]?.prices ?? noPrices;
-  const models = new Map(cases.map((one) => [one.id, { cost: pricesOf(one), contextWindow: modes[one.mode].window }]));
+  const models = new Map(cases.map((one) => [one.id, { cost: pricesOf(one), contextWindow: windowOf(one) }]));
   const stage = await startTraceStage(chosenPi(), models, setting, resources);
   const left = [...cases];
   const outcomes = new Map<string, Outcome>();
@@ -120,6 +127,11 @@ async function run(setting: Setting, resources: Resources): Promise<ReadonlyMap<
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
   return outcomes;
+}
+
+function windowOf({ mode, trace }: Case): number {
+  const { isEndless = false }: Mode = modes[mode];
+  return isEndless ? endless : windows[trace];
 }
 
 const noPrices: Prices = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };

@@ -1,4 +1,5 @@
 import type { PayloadCheck } from "../../protocol/delivery.ts";
+import { withoutLastTag } from "../message-tag.ts";
 import { isObject } from "../pi-types.ts";
 import { deliveryIdOf } from "./marker.ts";
 
@@ -18,6 +19,7 @@ const maxDepth = 6;
  * user messages with this content as the message list, from which another handler may have taken some since.
  *
  * pi's adapters turn custom messages into user messages, keep their blocks, remove lone surrogates and drop blank text.
+ * The tag by which pruning names a message is no part of it.
  */
 export function checkPresence(
   expected: readonly Expected[],
@@ -76,13 +78,13 @@ function findUserMessages(value: unknown, depth: number): readonly unknown[] | u
 function saidBy(message: unknown): Said {
   if (!isObject(message)) return new Said("", []);
   const content = message["content"] ?? message["parts"] ?? message["summary"];
-  if (typeof content === "string") return new Said(content, []);
+  if (typeof content === "string") return new Said(withoutLastTag(content), []);
   const texts: string[] = [];
   const images: string[] = [];
   for (const block of Array.isArray(content) ? content : []) {
     if (!isObject(block)) continue;
     const { text } = block;
-    if (typeof text === "string") texts.push(text);
+    if (typeof text === "string") texts.push(withoutLastTag(text));
     else if (!isToolResult(block)) images.push(...imagesIn(block, 0));
   }
   return new Said(texts.join(""), images);

@@ -1,10 +1,15 @@
 import type { ParamsFinding } from "../errors.ts";
 import { OptimisationOptions, optimisationWords } from "../optimisation/options.ts";
-import { type Mistake, type PatternWords, type Place, schemaMistakes } from "./mistakes.ts";
+import { pruningMistakes } from "../pruning/words.ts";
+import { type Mistake, type Place, schemaMistakes } from "./mistakes.ts";
 
-/** What is configured in the same words everywhere: in params, in profiles and in files. By the key that it has there. */
-const configurations: Readonly<Record<string, { readonly schema: object; readonly words: PatternWords }>> = {
-  optimisation: { schema: OptimisationOptions, words: optimisationWords },
+/**
+ * What is configured in the same words everywhere: in params, in profiles and in files. By the key that it has there, with what
+ * looks for mistakes in it.
+ */
+const configurations: Readonly<Record<string, (value: unknown, place: Place) => Mistake[]>> = {
+  optimisation: (value, place) => schemaMistakes(OptimisationOptions, value, place, optimisationWords),
+  pruning: pruningMistakes,
 };
 
 /** What is wrong with a value: the findings of its schema, and what of it is a configuration, in words of that. */
@@ -20,12 +25,12 @@ export function sorted(findings: readonly ParamsFinding[], value: unknown, at: r
   const mistakes: Sorted["mistakes"][number][] = [];
   for (const place of at) {
     const name = String(place.at(-1));
-    const configuration = configurations[name];
+    const mistakesOf = configurations[name];
     const given = valueAt(value, place);
     const pointer = `/${place.map((key) => String(key).replaceAll("~", "~0").replaceAll("/", "~1")).join("/")}`;
     const isInside = ({ path }: ParamsFinding): boolean => path === pointer || path.startsWith(`${pointer}/`);
-    if (configuration === undefined || given === undefined || !left.some(isInside)) continue;
-    const found = schemaMistakes(configuration.schema, given, [name], configuration.words);
+    if (mistakesOf === undefined || given === undefined || !left.some(isInside)) continue;
+    const found = mistakesOf(given, [name]);
     if (found.length === 0) continue;
     mistakes.push(...found.map((mistake) => ({ at: place, mistake })));
     left = left.filter((finding) => !isInside(finding));

@@ -45,7 +45,7 @@ function settingsTable(): string {
       const { description = "" } = schema as { readonly description?: string };
       return [
         `\`${name}\``,
-        name === "profiles" || name === "optimisation" ? "object" : text.type(schema),
+        name === "profiles" || name === "optimisation" || name === "pruning" ? "object" : text.type(schema),
         defaultInWords ?? `\`${JSON.stringify(value)}\``,
         env === undefined ? "" : `\`${env}\``,
         flag === undefined ? "" : `\`--${flag}\``,

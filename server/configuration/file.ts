@@ -4,7 +4,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { Validator } from "../../protocol/validation.ts";
 import { StartError } from "../lib/start-error.ts";
 import { Jsonc, JsoncError } from "./jsonc.ts";
-import { configurationsIn, mistakesOfFile, mistakesOfLayers } from "./optimisation.ts";
+import { configurationsIn, mistakesOfFile, mistakesOfLayers } from "./part-files.ts";
 import { ConfigurationFile, type SettingName, settings } from "./settings.ts";
 
 /** A larger file is none of ours. */

@@ -1,11 +1,13 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
+import type { PartOptions } from "../../protocol/configuration/part-options.ts";
 import { Type } from "../../protocol/json-schema.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import { Jsonc, JsoncError } from "./jsonc.ts";
-import { filesIn, mistakesOfFile, mistakesOfLayers } from "./optimisation.ts";
+import { configurationsIn, mistakesOfFile, mistakesOfLayers, pathPlaces } from "./part-files.ts";
 
 /** Where a project says how its sessions are configured. */
 export const PROJECT_FILE = join(".pi", "pi-rpcd.jsonc");
@@ -18,13 +20,13 @@ const ProjectFile = Type.Object(
   {
     $schema: Type.Optional(Type.String({ description: "For editors." })),
     optimisation: Type.Optional(OptimisationOptions),
+    pruning: Type.Optional(PruningOptions),
   },
   { additionalProperties: false },
 );
 
-export interface FoundProject {
+export interface FoundProject extends PartOptions {
   readonly file: string;
-  readonly optimisation?: OptimisationOptions;
   /** Why nothing of it is used: file, line, key. */
   readonly problem?: string;
 }
@@ -41,11 +43,16 @@ export async function readProjectFile(cwd: string, validator: Validator): Promis
     if (text === undefined) return undefined;
     const jsonc = Jsonc.parse(text);
     const value = withWholePaths(jsonc.value, cwd);
-    const places = mistakesOfFile(value, ProjectFile, validator, () => [["optimisation"]], mistakesOfLayers);
+    const places = mistakesOfFile(value, ProjectFile, validator, configurationsIn, mistakesOfLayers);
     const [place] = places;
     if (place !== undefined) return wrong(`has mistakes: line ${jsonc.lineOf(place.place)}: ${place.words}.`);
-    const { optimisation } = value as { readonly optimisation?: OptimisationOptions };
-    return optimisation === undefined ? undefined : { file, optimisation };
+    const { optimisation, pruning } = value as PartOptions;
+    if (optimisation === undefined && pruning === undefined) return undefined;
+    return {
+      file,
+      ...(optimisation === undefined ? {} : { optimisation }),
+      ...(pruning === undefined ? {} : { pruning }),
+    };
   } catch (error) {
     if (error instanceof JsoncError) return wrong(`${error.message}.`);
     const { code, message } = error as NodeJS.ErrnoException;
@@ -72,14 +79,21 @@ async function textOf(file: string): Promise<string | undefined> {
   }
 }
 
+/** What is none of ours is left for the schema to find. */
 function withWholePaths(value: unknown, cwd: string): unknown {
-  if (typeof value !== "object" || value === null || !("optimisation" in value)) return value;
-  const given = structuredClone(value) as { optimisation: OptimisationOptions };
-  if (typeof given.optimisation !== "object" || given.optimisation === null) return value;
-  for (const { place, path } of filesIn(given.optimisation)) {
-    const [, part, knob] = place as readonly string[];
-    const knobs = (given.optimisation as Record<string, Record<string, unknown>>)[part as string];
-    if (knobs !== undefined && path !== "" && !isAbsolute(path)) knobs[knob as string] = resolve(cwd, path);
+  if (!isFields(value)) return value;
+  const given = structuredClone(value);
+  for (const place of pathPlaces) {
+    const [root = "", part = "", knob = ""] = place;
+    const options = given[root];
+    const knobs = isFields(options) ? options[part] : undefined;
+    const path = isFields(knobs) ? knobs[knob] : undefined;
+    if (isFields(knobs) && typeof path === "string" && path !== "" && !isAbsolute(path))
+      knobs[knob] = resolve(cwd, path);
   }
   return given;
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

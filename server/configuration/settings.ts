@@ -3,6 +3,7 @@ import type { Static, TSchema } from "typebox";
 import { defaultContextLimits, hardContextLimits } from "../../protocol/context/limits.ts";
 import { Type } from "../../protocol/json-schema.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { PruningOptions } from "../../protocol/pruning/options.ts";
 import { Profile } from "../../protocol/session-options.ts";
 import { limits } from "../config.ts";
 
@@ -194,6 +195,13 @@ export const settings = {
     {
       ...OptimisationOptions,
       description: "How sessions spend fewer tokens, below what projects, profiles and calls say.",
+    },
+    {},
+  ),
+  pruning: row(
+    {
+      ...PruningOptions,
+      description: "How sessions keep their context small, below what projects, profiles and calls say.",
     },
     {},
   ),

@@ -31,6 +31,8 @@ interface Refusal {
 const maxTime = 8_640_000_000_000_000;
 /** Ids of entries in one reply. */
 const maxEntryIds = 10_000;
+/** UTF-16 units of a line for the log. */
+const maxFacts = 8 * 1_024;
 /** The daemon sends `/<command> <frame>` as a prompt: any other text here would be what the user is made to say. */
 const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
 
@@ -67,6 +69,11 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
       : undefined,
   pending: readPending,
   notice: readNotice,
+  reload: (_fields, at) => ({ kind: "reload", at }),
+  debug: ({ part, facts }, at) => {
+    if (!isString(part) || !isPlain(facts) || JSON.stringify(facts).length > maxFacts) return undefined;
+    return { kind: "debug", at, part: cut(part), facts };
+  },
   fault: ({ where, error, part }, at) => {
     if (!isString(where) || !isString(error) || (part !== undefined && !isString(part))) return undefined;
     const named = part === undefined ? {} : { part: cut(part) };

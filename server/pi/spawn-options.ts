@@ -1,5 +1,6 @@
 import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV } from "../../protocol/link.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { PiProgram } from "./locate.ts";
 
 /** What a client may choose about its session's pi. Every value was checked against the wire's schema. */
@@ -27,6 +28,8 @@ export interface PiOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Goes to the helper, which has it before the session begins. */
   readonly optimisation?: OptimisationOptions;
+  /** The same. */
+  readonly pruning?: PruningOptions;
 }
 
 /** Files that hold the texts of {@link PiOptions}. */
@@ -61,7 +64,10 @@ const nodeFlags = ["--max-semi-space-size=1"];
 
 /** What each option is on pi's command line. Both supported ends of pi's versions know all of these flags. */
 const flags: Readonly<
-  Record<Exclude<keyof PiOptions, "env" | "optimisation">, (options: PiOptions, files: PromptFiles) => string[]>
+  Record<
+    Exclude<keyof PiOptions, "env" | "optimisation" | "pruning">,
+    (options: PiOptions, files: PromptFiles) => string[]
+  >
 > = {
   // Before the helper, whose hooks are then behind theirs.
   extensions: ({ extensions }) => each("--extension", extensions),

@@ -29,7 +29,7 @@ export interface ChildReportsParts {
   readonly custody: Custody;
   readonly tracker: DeliveryTracker;
   /** What the parts inside pi report. */
-  readonly parts: Pick<PartCalls, "failed" | "noticed">;
+  readonly parts: Pick<PartCalls, "failed" | "noticed" | "said" | "reload">;
   readonly costs: Pick<SessionCosts, "entryAppended">;
   /** A run of pi's has begun. */
   readonly runStarted: () => void;
@@ -113,6 +113,8 @@ export class ChildReports {
     if (frame.kind === "settled" && !frame.aborted) prompts.queueSettled();
     if (frame.kind === "fault") parts.failed(frame);
     if (frame.kind === "notice") parts.noticed(frame);
+    if (frame.kind === "debug") parts.said(frame);
+    if (frame.kind === "reload") parts.reload();
     if (frame.kind === "pending") journal.pending(frame.pending);
     if (frame.kind === "hello") this.#hello(frame);
   }

@@ -3,9 +3,10 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
-import { layered, projectOf, shippedProfiles } from "./optimisation-layers.ts";
+import { layered, projectOf, shippedProfiles } from "./part-layers.ts";
 import { liesUnder, type Roots, requireRoot } from "./roots.ts";
 
 /** What the daemon's configuration says of sessions. */
@@ -17,6 +18,7 @@ export interface SessionConfiguration {
   readonly roots?: Roots;
   /** Below what profiles and calls say. */
   readonly optimisation?: OptimisationOptions;
+  readonly pruning?: PruningOptions;
   /** pi's configuration directory that only this daemon's sessions have. */
   readonly agentDirectory?: string | undefined;
 }
@@ -33,6 +35,8 @@ export interface CreateOptions {
   readonly projectProblem?: string;
   /** How the call and its profile want it optimised: a budget that cannot be kept, or a tool that is not there, refuses the session. */
   readonly ownOptimisation?: OptimisationOptions;
+  /** How the call wants it pruned. */
+  readonly ownPruning?: PruningOptions;
 }
 
 /**
@@ -58,10 +62,11 @@ const neverSet = [
  */
 export async function createOptions(
   params: Params<"session/create">,
-  { profiles, sessionEnv, roots, optimisation: configured }: SessionConfiguration,
+  { profiles, sessionEnv, roots, ...configured }: SessionConfiguration,
 ): Promise<CreateOptions> {
   const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
-  const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, context: _context, ...given } = more;
+  const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...further } = more;
+  const { context: _context, delegatedBy: _by, ...given } = further;
   const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
   refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
   refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
@@ -81,14 +86,28 @@ export async function createOptions(
   const sessionDir = sessionDirs?.[0];
   if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
   const project = await projectOf(cwd, options.approve === true);
-  const layers = { configured, project, profile: profile.optimisation, given: given.optimisation };
-  const { optimisation, projectProblem } = await layered(layers, options, roots);
+  const { optimisation, pruning, projectProblem } = await layered(
+    { configured, project, profile, given },
+    options,
+    roots,
+  );
   return {
-    options: defined({ ...options, model, extensions, skills, promptTemplates, sessionDir, env, optimisation }),
+    options: defined({
+      ...options,
+      model,
+      extensions,
+      skills,
+      promptTemplates,
+      sessionDir,
+      env,
+      optimisation,
+      pruning,
+    }),
     ...(projectProblem === undefined ? {} : { projectProblem }),
     ...(options.optimisation === undefined
       ? {}
       : { ownOptimisation: mergeOptimisation(profile.optimisation, given.optimisation) }),
+    ...(given.pruning === undefined ? {} : { ownPruning: given.pruning }),
     ephemeral: ephemeral === true,
     ...(profileName === undefined ? {} : { profile: profileName }),
     ...(labels === undefined ? {} : { labels }),

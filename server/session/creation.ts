@@ -8,7 +8,7 @@ import { createWithContext, type WithContext } from "./context/creation.ts";
 import type { ContextCaller } from "./context/read-path.ts";
 import { createOptions, type SessionConfiguration } from "./create-options.ts";
 import { type CreatedFiles, createFile } from "./created-files.ts";
-import { tellProjectProblem } from "./optimisation-layers.ts";
+import { tellProjectProblem } from "./part-layers.ts";
 import type { Session } from "./session.ts";
 import type { SessionScope } from "./session-scope.ts";
 import { admittedDirectory } from "./working-directory.ts";
@@ -57,8 +57,8 @@ export class Creator {
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();
     const wanted = await createOptions(params, configuration);
-    const { options, ephemeral, profile, labels, projectProblem, ownOptimisation } = wanted;
-    const { dialogPolicy, onForeignWrite, idleAfterMs } = params;
+    const { options, ephemeral, profile, labels, projectProblem, ownOptimisation, ownPruning } = wanted;
+    const { dialogPolicy, onForeignWrite, idleAfterMs, delegatedBy } = params;
     const { name, sessionDir: directory } = options;
     const stored = (file: string, given: WithContext | undefined): StoredSession => ({
       sessionId,
@@ -71,6 +71,8 @@ export class Creator {
       ...(ephemeral && { ephemeral }),
       ...(profile === undefined ? {} : { profile }),
       ...(labels === undefined ? {} : { labels }),
+      ...(ownPruning === undefined ? {} : { ownPruning }),
+      ...(delegatedBy === undefined ? {} : { delegatedBy }),
       ...(given === undefined ? {} : { context: given.context }),
       ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
       ...(onForeignWrite === undefined ? {} : { onForeignWrite }),

@@ -16,6 +16,7 @@ export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyTo
 }
 
 type Notice = Extract<OutwardFrame, { kind: "notice" }>;
+type Debug = Extract<OutwardFrame, { kind: "debug" }>;
 type Fault = Extract<OutwardFrame, { kind: "fault" }>;
 
 /** What the daemon asks the parts inside a session's pi, and what they report by themselves. */
@@ -66,6 +67,18 @@ export class PartCalls {
     this.#options.journal.say(name, data);
   }
 
+  /** A part says what it does: its configuration wants that. */
+  said({ part, facts }: Debug): void {
+    this.#options.log.info({ part, facts }, "what a part of the helper does");
+  }
+
+  /** The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. */
+  reload(): void {
+    this.configuring.prune({}, true, AbortSignal.timeout(reloadMs)).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, "the configuration of a session was not read again");
+    });
+  }
+
   /** A part threw, and was passed over. The subscribers are told once. */
   failed({ where, error, part }: Fault): void {
     const { log, journal } = this.#options;
@@ -79,6 +92,7 @@ export class PartCalls {
 }
 
 const maxTold = 256;
+const reloadMs = 30_000;
 let validator: Validator | undefined;
 
 function refusalIn(data: unknown): WireError | undefined {

@@ -299,7 +299,8 @@ export class Registry {
   }
 
   #session(stored: StoredSession): Session {
-    const { sessions, prompts, tracker, dialogs, taker, logs, limits, spillDirectory, roots } = this.#options;
+    const { sessions, prompts, tracker, dialogs, taker, logs, limits, spillDirectory, roots, spill, configuration } =
+      this.#options;
     const log = this.#options.log.child({ sessionId: stored.sessionId });
     let session: Session | undefined;
     session = new Session({
@@ -320,7 +321,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      parts: { spillDirectory, spill: this.#options.spill, roots, compaction: this.children.compaction },
+      parts: { spillDirectory, spill, roots, configuration, compaction: this.children.compaction },
       calls: {
         ...limits.calls,
         runDirectory: this.#options.runDirectory,

@@ -18,7 +18,7 @@ import { readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { SessionConfiguration } from "./create-options.ts";
-import { openedOptimisation, tellProjectProblem } from "./optimisation-layers.ts";
+import { openedParts, tellProjectProblem } from "./part-layers.ts";
 import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
 import type { Covers } from "./session-scope.ts";
@@ -50,7 +50,7 @@ export interface SessionFilesOptions {
   /** pi's environment: it says where pi's session directories are. */
   readonly env: NodeJS.ProcessEnv;
   /** What the daemon's configuration says of all sessions. */
-  readonly configuration: Pick<SessionConfiguration, "optimisation">;
+  readonly configuration: Pick<SessionConfiguration, "optimisation" | "pruning">;
   readonly log: Logger;
 }
 
@@ -99,8 +99,7 @@ export class SessionFiles {
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
-    const layers = openedOptimisation(cwd, approve === true, configuration.optimisation);
-    const { optimisation, projectProblem } = await layers;
+    const { projectProblem, ...parts } = await openedParts(cwd, approve === true, configuration);
     const stored: StoredSession = {
       sessionId: id,
       cwd: await workingDirectory(cwd),
@@ -110,7 +109,7 @@ export class SessionFiles {
       reservedSeq: 0,
       options: {
         ...(approve === undefined ? {} : { approve }),
-        ...(optimisation === undefined ? {} : { optimisation }),
+        ...parts,
       },
       ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
       ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
@@ -323,6 +322,7 @@ function noSession(sessionId: string): WireError {
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
   const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control, profile, labels } = from.stored;
+  const { delegatedBy, ownPruning } = from.stored;
   const { name: _name, ...rest } = options;
   const at = now.getTime();
   return {
@@ -336,6 +336,8 @@ function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file
     ...(control === undefined ? {} : { control }),
     ...(profile === undefined ? {} : { profile }),
     ...(labels === undefined ? {} : { labels }),
+    ...(delegatedBy === undefined ? {} : { delegatedBy }),
+    ...(ownPruning === undefined ? {} : { ownPruning }),
     createdAt: at,
     updatedAt: at,
   };

@@ -56,7 +56,7 @@ export interface SessionOptions {
   /** Calls that may wait for their turn. */
   readonly maxWaitingCalls: number;
   readonly calls: Omit<PiCallsOptions, "refresh">;
-  readonly parts: Omit<PartsConfiguringOptions, "record">;
+  readonly parts: Omit<PartsConfiguringOptions, "record" | "journal">;
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;
   readonly child: Pick<ChildLimits, "startTimeoutMs">;

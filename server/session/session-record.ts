@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { MergedParts } from "../../protocol/configuration/part-options.ts";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { ModelRef, SessionInfo } from "../../protocol/session.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -117,12 +118,18 @@ export class SessionRecord {
     void this.#save(this.#stored);
   }
 
-  /** What its parts go by. {@link saved} says when it is on disk. */
-  optimisedBy(optimisation: StoredSession["options"]["optimisation"]): void {
-    const { optimisation: _former, ...options } = this.#stored.options;
+  /** What its parts go by, and what of that callers gave. {@link saved} says when it is on disk. */
+  partsBy({ optimisation, pruning }: MergedParts, ownPruning: StoredSession["ownPruning"]): void {
+    const { ownPruning: _own, ...stored } = this.#stored;
+    const { optimisation: _optimisation, pruning: _pruning, ...options } = stored.options;
     this.#stored = {
-      ...this.#stored,
-      options: optimisation === undefined ? options : { ...options, optimisation },
+      ...stored,
+      options: {
+        ...options,
+        ...(optimisation === undefined ? {} : { optimisation }),
+        ...(pruning === undefined ? {} : { pruning }),
+      },
+      ...(ownPruning === undefined ? {} : { ownPruning }),
       updatedAt: Date.now(),
     };
   }

@@ -1,3 +1,4 @@
+import { hasPartOptions } from "./parts-config.ts";
 import type { Registry } from "./registry.ts";
 
 const quiet: ReadonlySet<string> = new Set(["hibernated", "idle", "crashed", "closed"]);
@@ -12,6 +13,6 @@ export function isAnyUnwritten(registry: Registry): boolean {
     .all()
     .some(
       ({ stored: { options, ephemeral }, state }) =>
-        options.optimisation !== undefined && (ephemeral === true || !quiet.has(state.kind)),
+        hasPartOptions(options) && (ephemeral === true || !quiet.has(state.kind)),
     );
 }

@@ -2,6 +2,7 @@ import type { ContextSummary } from "../../protocol/context-option.ts";
 import type { ControlPolicy } from "../../protocol/control.ts";
 import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { DialogPolicy } from "../../protocol/dialog.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
 import type { Database } from "./database.ts";
 import { forgetLife, forgetStrangers } from "./former-lives.ts";
@@ -42,6 +43,10 @@ export interface StoredSession {
   readonly profile?: string;
   readonly labels?: Labels;
   readonly context?: StoredContext;
+  /** The session on whose behalf it works. */
+  readonly delegatedBy?: string;
+  /** Of `options.pruning` what callers gave, to put it on top of other layers again. */
+  readonly ownPruning?: PruningOptions;
   /** Default: `reload`. */
   readonly onForeignWrite?: OnForeignWrite;
   /** The file as the session's children have left it; see `server/session/file-watch.ts`. */

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { defaultContextLimits } from "../../protocol/context/limits.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import type { Profile } from "../../protocol/session-options.ts";
 import { lifeLimits, limits } from "../../server/config.ts";
 import { DeliveryTracker } from "../../server/delivery/tracker.ts";
 import type { Frame } from "../../server/frames/frame.ts";
@@ -89,10 +91,12 @@ export interface CoreOptions {
   readonly roots?: () => readonly string[];
   /** What the configuration says of all sessions. Default: nothing. */
   readonly optimisation?: OptimisationOptions;
+  readonly pruning?: PruningOptions;
+  readonly profiles?: Readonly<Record<string, Profile>>;
 }
 
 export async function startCore(options: CoreOptions = {}): Promise<Core> {
-  const { connect, optimisation } = options;
+  const { connect, optimisation, pruning, profiles } = options;
   const root = mkdtempSync(join(tmpdir(), "core-"));
   const cwd = join(root, "cwd");
   const runDirectory = join(root, "run");
@@ -125,6 +129,8 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
         ...noConfiguration,
         roots,
         ...(optimisation && { optimisation }),
+        ...(pruning && { pruning }),
+        ...(profiles && { profiles }),
         ...(options.ownAgentDirectory === true && { agentDirectory: join(root, "agent") }),
       },
       roots,

@@ -45,7 +45,7 @@ export function addMasking(bench: Workbench): void {
   bench.inspect(part, (ctx) => recallReport(bench, part, ctx));
 }
 
-function maskAt(bench: Workbench, config: Masking, { state, ctx }: Boundary): BoundaryWish | undefined {
+function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
   const context = state.context.contextEntries;
   const tokensOf = tokensOnce(bench);
   // What a block stands for is in no request.
@@ -54,7 +54,11 @@ function maskAt(bench: Workbench, config: Masking, { state, ctx }: Boundary): Bo
   const candidates = outputsOf(
     context,
     tokensOf,
-    (output) => isCandidate(output, rules) && !isHidden(output.entryId) && !isTakenOut(bench, output, context, ctx),
+    (output) =>
+      isCandidate(output, rules) &&
+      edited?.has(output.entryId) !== true &&
+      !isHidden(output.entryId) &&
+      !isTakenOut(bench, output, context, ctx),
   );
   const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
   if (possible === 0) return undefined;

@@ -14,6 +14,8 @@ export interface MessageIds {
   entryOf(id: string, ctx: ExtensionContext): string | undefined;
   /** The newest id that was given. */
   newest(ctx: ExtensionContext): string | undefined;
+  /** How often the model has written ids itself: tags that were removed since the session began here, and ids without a tag. */
+  echoes(ctx: ExtensionContext): { readonly removed: number; readonly bare: number };
 }
 
 export type BlockState =

@@ -1,4 +1,6 @@
-import type { Block, BlockTree } from "./bench.ts";
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { blocksLimit } from "../../../protocol/pruning/limits.ts";
+import type { Block, BlockTree, PruningBench } from "./bench.ts";
 import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
 
 /** What blocks take is counted by this, and by no estimate that is learnt: what is shown must not change by itself. */
@@ -103,4 +105,17 @@ function frameBytes({ topic }: Block): number {
 
 function lineBytes(block: Block): number {
   return Buffer.byteLength(firstLines(block));
+}
+
+/**
+ * What all blocks together may take, in tokens. Where the window is not known, or the tool recall could not give back what is
+ * shortened, there is no bound.
+ */
+export function blockBudget(
+  { pruning, recall }: Pick<PruningBench, "pruning" | "recall">,
+  { model }: ExtensionContext,
+): number | undefined {
+  const window = model?.contextWindow;
+  if (window === undefined || !Number.isSafeInteger(window) || window <= 0) return undefined;
+  return recall.missing() === undefined ? blocksLimit(pruning(), window) : undefined;
 }

@@ -1,8 +1,6 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PruningConfig } from "../../../protocol/pruning/config.ts";
-import { blocksLimit } from "../../../protocol/pruning/limits.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Blocks, PruningBench } from "./bench.ts";
+import { blockBudget } from "./block-budget.ts";
 import { BlockFold } from "./block-fold.ts";
 import { blockIdOf, blockNumberOf } from "./block-id.ts";
 import { BlockNumbers } from "./block-numbers.ts";
@@ -22,10 +20,7 @@ export function createBlocks(bench: Bench): Blocks {
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
   const writing = new BlockWriting(bench, on);
 
-  // What is shortened has to come back by the tool recall.
-  const budget = (ctx: ExtensionContext): number | undefined =>
-    bench.recall.missing() === undefined ? budgetOf(pruning(), ctx) : undefined;
-  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), budget(ctx));
+  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(bench, ctx));
 
   bench.entries.need((_messages, ctx) => off(ctx) === undefined && on(ctx).all.length > 0);
   bench.pipeline.use(
@@ -53,10 +48,4 @@ export function createBlocks(bench: Bench): Blocks {
     operate: (operation, block, ctx) => writing.write({ v: 1, operation, block }, ctx),
     store: (record, ctx) => writing.write(record, ctx),
   };
-}
-
-/** Where the window is not known, there is no bound. */
-function budgetOf(pruning: PruningConfig, { model }: ExtensionContext): number | undefined {
-  const window = model?.contextWindow;
-  return window !== undefined && Number.isSafeInteger(window) && window > 0 ? blocksLimit(pruning, window) : undefined;
 }

@@ -33,3 +33,13 @@ export function idsIn(entry: SessionEntry): readonly (readonly [entryId: string,
       return number === undefined || entryId === "" || entryId.length > 256 ? [] : [[entryId, number] as const];
     });
 }
+
+const bareId = /(?<![>\w])m([0-9]{3,9})(?![\w<])/gu;
+
+/** How many ids up to this one a text names without a tag. They stay: prose may speak of messages. */
+export function bareIds(text: string, highest: number): number {
+  let count = 0;
+  for (const [id] of highest === 0 ? [] : text.matchAll(bareId))
+    if ((messageNumberOf(id) ?? Number.POSITIVE_INFINITY) <= highest) count += 1;
+  return count;
+}

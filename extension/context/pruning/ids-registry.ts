@@ -1,6 +1,7 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { SessionEntry } from "../../pi-types.ts";
-import { idsIn, maxMessageNumber } from "./ids-record.ts";
+import { bareIds, idsIn, maxMessageNumber } from "./ids-record.ts";
+import { isSpoken } from "./spoken.ts";
 
 /** What is read of pi's session. */
 export type IdsSession = Pick<
@@ -25,6 +26,10 @@ export class IdsRegistry {
   #seen = 0;
   #last: string | undefined;
   #highest = 0;
+  #bare = 0;
+  #isRecorded = false;
+  /** Messages behind the newest record, in the order of the file. */
+  #since: string[] = [];
   readonly #numbers = new Map<string, number>();
   readonly #entries = new Map<number, string>();
 
@@ -46,6 +51,12 @@ export class IdsRegistry {
   highest(session: IdsSession): number {
     this.#follow(session);
     return this.#highest;
+  }
+
+  /** How often the model has named a message of the session without a tag, over the whole file. */
+  bare(session: IdsSession): number {
+    this.#follow(session);
+    return this.#bare;
   }
 
   /** The number of an entry, which it gets now if it has none. `undefined`: there is none left. */
@@ -72,18 +83,45 @@ export class IdsRegistry {
     if (id === this.#session && leaf === this.#leaf) return;
     const entries = session.getEntries();
     const isSame = id === this.#session && (this.#seen === 0 || entries[this.#seen - 1]?.id === this.#last);
-    if (!isSame) this.#forget();
+    if (!isSame) {
+      this.#forget();
+      this.#keepGiven(session);
+    }
     for (; this.#seen < entries.length; this.#seen += 1) this.#read(entries[this.#seen] as SessionEntry);
     this.#last = entries.at(-1)?.id;
     this.#session = id;
     this.#leaf = leaf;
-    if (!isSame) this.#keepGiven(session);
   }
 
   #read(entry: SessionEntry): void {
-    for (const [entryId, number] of idsIn(entry) ?? []) {
+    const ids = idsIn(entry);
+    if (ids === undefined) {
+      this.#readMessage(entry);
+      return;
+    }
+    this.#isRecorded = true;
+    this.#since = [];
+    for (const [entryId, number] of ids) {
       if (this.#given.get(entryId) === number) this.#given.delete(entryId);
       if (number <= this.#highest + longestStep) this.#take(entryId, number);
+    }
+  }
+
+  /** What an answer of the model stands behind was shown to it, even if pi died before it could be written down. */
+  #readMessage(entry: SessionEntry): void {
+    if (isSpoken(entry)) this.#since.push(entry.id);
+    if (entry.type !== "message" || entry.message.role !== "assistant") return;
+    if (this.#isRecorded) {
+      for (const entryId of this.#since) {
+        if (this.#numbers.has(entryId) || this.#highest >= maxMessageNumber) continue;
+        this.#given.set(entryId, this.#highest + 1);
+        this.#take(entryId, this.#highest + 1);
+      }
+    }
+    this.#since = [];
+    const { content } = entry.message;
+    for (const block of Array.isArray(content) ? content : []) {
+      if (block.type === "text" && typeof block.text === "string") this.#bare += bareIds(block.text, this.#highest);
     }
   }
 
@@ -105,6 +143,9 @@ export class IdsRegistry {
   #forget(): void {
     this.#seen = 0;
     this.#highest = 0;
+    this.#bare = 0;
+    this.#isRecorded = false;
+    this.#since = [];
     this.#numbers.clear();
     this.#entries.clear();
   }

@@ -1,10 +1,9 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { CARRIER_TYPE } from "../../../protocol/link.ts";
-import type { AgentMessage } from "../../pi-types.ts";
 import type { MessageIds, PruningBench } from "./bench.ts";
 import { idsData, messageIdOf, messageNumberOf } from "./ids-record.ts";
 import { IdsRegistry } from "./ids-registry.ts";
 import { IDS_MARK } from "./record.ts";
+import { hasId } from "./spoken.ts";
 
 const part = "ids";
 
@@ -15,25 +14,8 @@ type Bench = Omit<PruningBench, "ids" | "blocks" | "usage">;
 export interface GivenMessageIds extends MessageIds {
   /** The id of an entry, which it gets now if it has none. `undefined`: there is none left. */
   give(entryId: string, ctx: ExtensionContext): string | undefined;
-}
-
-/** Whether the model names a message by an id. */
-export function hasId(message: AgentMessage, { tagAssistant }: { readonly tagAssistant: boolean }): boolean {
-  switch (message.role) {
-    case "user":
-      return message.content.length > 0;
-    case "toolResult":
-      return true;
-    case "custom":
-      return message.customType !== CARRIER_TYPE && message.content.length > 0;
-    case "bashExecution":
-      return message.excludeFromContext !== true;
-    case "assistant":
-      // pi leaves failed answers out of requests.
-      return tagAssistant && message.stopReason !== "error" && message.stopReason !== "aborted";
-    default:
-      return false;
-  }
+  /** The model had written so many tags. */
+  removed(tags: number): void;
 }
 
 /**
@@ -42,6 +24,7 @@ export function hasId(message: AgentMessage, { tagAssistant }: { readonly tagAss
  */
 export function addIds(bench: Bench): GivenMessageIds {
   bench.memory.messageIds ??= new Map();
+  let removed = 0;
   const registry = new IdsRegistry(bench.memory.messageIds);
   const written = (number: number | undefined): string | undefined =>
     number === undefined || number === 0 ? undefined : messageIdOf(number);
@@ -55,17 +38,21 @@ export function addIds(bench: Bench): GivenMessageIds {
       for (const { sourceEntry, messages } of state.context.contextEntries)
         if (messages.some((message) => hasId(message, bench.pruning()))) give(sourceEntry.id, ctx);
     }
+    if (bench.memory.messageIds?.size === 0) return undefined;
     const ids = registry.unrecorded(ctx.sessionManager);
     if (ids.size === 0) return undefined;
     return { drafts: [{ type: "custom", customType: IDS_MARK, data: idsData(ids) }] };
   });
   bench.on(part, "agent_settled", (_event, ctx) => {
+    if (bench.memory.messageIds?.size === 0) return;
     const ids = registry.unrecorded(ctx.sessionManager);
     if (ids.size > 0) bench.pi.appendEntry(IDS_MARK, idsData(ids));
   });
 
   return {
     give,
+    removed: (tags) => void (removed += tags),
+    echoes: ({ sessionManager }) => ({ removed, bare: registry.bare(sessionManager) }),
     idOf: (entryId, { sessionManager }) => written(registry.numberOf(entryId, sessionManager)),
     entryOf: (id, { sessionManager }) => {
       const number = messageNumberOf(id);

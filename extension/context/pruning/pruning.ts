@@ -3,20 +3,28 @@ import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
+import { addCompress } from "./compress/add.ts";
+import { createCompressor } from "./compress/compressor.ts";
 import { addIds } from "./ids.ts";
 import { createMode } from "./mode.ts";
+import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createBreaker } from "./nudges/breaker.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
+import { protectionOf } from "./protection/protection.ts";
 import { addSection } from "./section.ts";
+import { addStrategies } from "./strategies/strategies.ts";
+import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
 import { addTags } from "./tags.ts";
+import { Teller } from "./teller.ts";
 import { WindowUsage } from "./usage.ts";
 
 /** Puts the parts of pruning in their places. Each looks at each request whether pruning is on. */
-export function addPruning(bench: Workbench): void {
-  const pruning = () => bench.memory.parts?.pruning ?? defaultPruning;
-  // In this order: switch (off), prompts, mode, ids, blocks, usage; then strategies, the tool, tags, nudges, section, compaction, commands.
+export function addPruning(places: Workbench): void {
+  const pruning = () => places.memory.parts?.pruning ?? defaultPruning;
+  const teller = new Teller(places, pruning);
+  const bench = { ...places, notify: teller.notify };
   const { off, conflict } = createSwitch(bench, pruning);
   const prompts = createPrompts({
     directory: () => pruning().prompts.dir,
@@ -30,7 +38,19 @@ export function addPruning(bench: Workbench): void {
   const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
   const whole: PruningBench = { ...base, ids, blocks, usage };
+  const compressor = createCompressor({
+    ...whole,
+    isProtected: (tool, args, { cwd }) => {
+      const { compress, protectedFilePatterns } = pruning();
+      const protection = protectionOf(compress.protectedTools, protectedFilePatterns);
+      return protection.isTool(tool) || protection.isFile(args, cwd);
+    },
+  });
+  addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
+  addCompress({ ...whole, compressor, description: () => prompts.text("compress") });
   addTags({ ...base, ids });
-  addNudges(whole, { histories, windowUsage, candidates: () => [] });
+  addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
+  addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
+  addNativeCompaction(whole);
 }

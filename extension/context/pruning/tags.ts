@@ -3,7 +3,8 @@ import { taggedId, tagOf } from "../../message-tag.ts";
 import type { AgentMessage } from "../../pi-types.ts";
 import type { PruningBench } from "./bench.ts";
 import { commandText } from "./command-text.ts";
-import { type GivenMessageIds, hasId } from "./ids.ts";
+import type { GivenMessageIds } from "./ids.ts";
+import { hasId } from "./spoken.ts";
 
 type Bench = Omit<PruningBench, "ids" | "blocks" | "usage"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;

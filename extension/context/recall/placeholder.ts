@@ -50,7 +50,7 @@ function asJson(value: unknown): string {
   }
 }
 
-function sizeOf(text: string): string {
+export function sizeOf(text: string): string {
   const bytes = Buffer.byteLength(text);
   if (bytes < 1_024) return `${bytes} B`;
   return bytes < 1_048_576 ? `${(bytes / 1_024).toFixed(1)} KB` : `${(bytes / 1_048_576).toFixed(1)} MB`;

@@ -1,16 +1,20 @@
 import { WireError } from "../../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../../protocol/methods.ts";
+import { resolvePruning } from "../../../protocol/pruning/resolve.ts";
 import type { pruningMethods } from "../../../protocol/pruning-methods.ts";
 import type { Registry } from "../../session/registry.ts";
+import type { StoredSession } from "../../store/sessions.ts";
 import type { HandlersOf } from "../call.ts";
 
 type PruningName = keyof typeof pruningMethods & MethodName;
 
 export function pruningHandlers(registry: Registry): HandlersOf<typeof pruningMethods> {
   /** The part inside pi answers; what only the daemon needs to know is not sent to it. */
-  const ask = <M extends PruningName>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> => {
+  const ask = async <M extends PruningName>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> => {
     const { sessionId, idempotencyKey: _key, ...rest } = params as { sessionId: string; idempotencyKey?: string };
-    return registry.get(sessionId).parts.ask(about, rest, signal);
+    const session = registry.get(sessionId);
+    requirePruned(session.stored);
+    return await session.parts.ask(about, rest, signal);
   };
   return {
     "pruning/inspect": (params, { signal }) => ask("pruning/inspect", params, signal),
@@ -21,6 +25,19 @@ export function pruningHandlers(registry: Registry): HandlersOf<typeof pruningMe
     "pruning/compress": (params, { signal }) => ask("pruning/compress", params, signal),
     "pruning/decompress": (params, { signal }) => ask("pruning/decompress", params, signal),
     "pruning/recompress": (params, { signal }) => ask("pruning/recompress", params, signal),
-    "pruning/configure": () => Promise.reject(new WireError("unsupported_by_pi", "Pruning cannot be configured yet.")),
+    "pruning/configure": ({ sessionId, pruning = {}, reload = false }, { signal }) =>
+      registry.get(sessionId).parts.configuring.prune(pruning, reload, signal),
   };
+}
+
+/** Throws `pruning_disabled`. A pi is not started to say so. */
+function requirePruned(stored: StoredSession): void {
+  const { enabled, childSessions } = resolvePruning(stored.options.pruning ?? {});
+  if (!enabled) {
+    const how = 'pruning/configure with {"enabled": true} turns it on';
+    throw new WireError("pruning_disabled", `Pruning is off for this session; ${how}.`, { reason: "disabled" });
+  }
+  if (stored.delegatedBy === undefined || childSessions) return;
+  const why = "it works on behalf of another one, and pruning.childSessions is false";
+  throw new WireError("pruning_disabled", `Pruning is off for this session: ${why}.`, { reason: "child_session" });
 }

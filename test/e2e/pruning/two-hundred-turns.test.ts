@@ -131,7 +131,8 @@ async function decompressed(stage: KillableStage, run: Run): Promise<LogEntry> {
     const { blocks } = await exported(stage, run);
     const active = blocks.filter(({ state }) => state === "active");
     if (active.length === 0) return await lastRequest(stage, run);
-    for (const { id } of active) await stage.client.call("pruning/decompress", { sessionId: run.session().id, block: id });
+    for (const { id } of active)
+      await stage.client.call("pruning/decompress", { sessionId: run.session().id, block: id });
   }
 }
 

@@ -46,6 +46,7 @@ test("the table has every option that takes a text, and nothing else does", () =
       "noPromptTemplates",
       "noSkills",
       "optimisation",
+      "pruning",
     ].sort(),
   );
   expect(strings.map(({ item }) => item)).toEqual(strings.map(() => "string"));

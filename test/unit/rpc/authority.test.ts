@@ -66,6 +66,8 @@ describe("a capability", () => {
     ["session/create", { optimisation: { compaction: { prompt: "/x" } } }],
     ["session/create", { optimisation: { dynamicTools: { synonyms: "/x" } } }],
     ["optimisation/configure", { sessionId: "s", optimisation: { compaction: { prompt: "/x" } } }],
+    ["session/create", { pruning: { prompts: { dir: "/x" } } }],
+    ["pruning/configure", { sessionId: "s", pruning: { prompts: { dir: "/x" } } }],
     [
       "optimisation/configure",
       { sessionId: "s", optimisation: { contextFiles: { sections: [{ heading: "a" }, { heading: "b", path: "x" }] } } },
@@ -100,6 +102,7 @@ describe("a capability", () => {
       "noTools",
       "promptTemplates",
       "optimisation",
+      "pruning",
     ];
     const off = ["noSkills", "noPromptTemplates", "noContextFiles", "ephemeral", "labels"];
     const texts = ["systemPrompt", "appendSystemPrompt"];

@@ -7,7 +7,7 @@ import type { OptimisationOptions } from "../../../protocol/optimisation/options
 import { requireOwnAgentDirectory } from "../../../server/daemon-parts.ts";
 import { paramNeeds } from "../../../server/rpc/param-needs.ts";
 import { CompactionSettings } from "../../../server/session/compaction-settings.ts";
-import { layered } from "../../../server/session/optimisation-layers.ts";
+import { layered } from "../../../server/session/part-layers.ts";
 import type { StoredSession } from "../../../server/store/sessions.ts";
 
 let root = "";
@@ -80,9 +80,13 @@ test("the route needs admin, by its name and by whatever changes what it writes"
     expect(paramNeeds(method, { optimisation: half })).toEqual(["admin"]);
     expect(paramNeeds(method, { optimisation: { compaction: { route: "draft" } } })).toEqual([]);
   }
-  const unnamed = layered({ configured: half, given: { compaction: { thresholdPercent: 0.9 } } }, {}, []);
+  const unnamed = layered(
+    { configured: { optimisation: half }, given: { optimisation: { compaction: { thresholdPercent: 0.9 } } } },
+    {},
+    [],
+  );
   await expect(unnamed).rejects.toThrow('Route "settings" holds for all sessions; name it in the call');
-  const { optimisation } = await layered({ configured: half, given: most }, {}, []);
+  const { optimisation } = await layered({ configured: { optimisation: half }, given: { optimisation: most } }, {}, []);
   expect(optimisation?.compaction?.thresholdPercent).toBe(0.8);
 });
 
@@ -91,7 +95,7 @@ test("a project's file cannot have the route, or change what it writes: its laye
   const named = await layered({ project: { file, optimisation: half } }, {}, []);
   expect(named).toEqual({ projectProblem: expect.stringContaining('the route "settings"') });
   const changed = await layered(
-    { configured: half, project: { file, optimisation: { compaction: { thresholdPercent: 0.9 } } } },
+    { configured: { optimisation: half }, project: { file, optimisation: { compaction: { thresholdPercent: 0.9 } } } },
     {},
     [],
   );

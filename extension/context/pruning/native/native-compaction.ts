@@ -9,6 +9,8 @@ import type { SeenEntry } from "../../compaction/cut.ts";
 import { summarise } from "../../compaction/summary.ts";
 import { ends, transcriptOf } from "../../compaction/transcript.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
+import { blockBudget, shownWithin } from "../block-budget.ts";
+import { shownText } from "../block-text.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
 
 const part = "pruning_compaction";
@@ -60,7 +62,7 @@ export class NativeCompaction implements CompactionAdvice {
   shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[] {
     if (this.#bench.off(ctx) !== undefined) return context;
     const tree = this.#bench.blocks.on(ctx);
-    return shownEntries(context, tree, (block) => this.#text(block, tree));
+    return tree.active.length === 0 ? context : shownEntries(context, tree, this.#texts(tree, ctx));
   }
 
   /** A compaction of the blocks that the context begins with. */
@@ -74,9 +76,8 @@ export class NativeCompaction implements CompactionAdvice {
     const covered = this.#tokens(context.slice(0, prefix.keptAt)) - this.#tokens(prefix.before);
     const raw = this.#tokens(context);
     if (covered < minPrefixShare * raw) return undefined;
-    const summary = [...earlierSummaries(prefix.before), ...prefix.blocks.map((block) => this.#text(block, tree))].join(
-      "\n\n",
-    );
+    const texts = prefix.blocks.map(this.#texts(tree, ctx));
+    const summary = [...earlierSummaries(prefix.before), ...texts].join("\n\n");
     const tokens = this.#bench.usage(ctx)?.tokens ?? this.#tokens(this.shown(context, ctx));
     const before = this.#tokens(this.shown(context.slice(0, prefix.keptAt), ctx));
     const details: BlockCompactionDetails = { v: 1, from: "blocks", blocks: prefix.blocks.map(({ id }) => id) };
@@ -176,8 +177,10 @@ export class NativeCompaction implements CompactionAdvice {
     };
   }
 
-  #text(block: Block, tree: BlockTree): string {
-    return `${block.id}: ${block.topic}\n${this.#bench.blocks.textOf(block, tree)}`;
+  /** What the model sees of each block: its summary is no longer than it was. */
+  #texts(tree: BlockTree, ctx: ExtensionContext): (block: Block) => string {
+    const shown = shownWithin(tree, blockBudget(this.#bench, ctx));
+    return (block) => shownText(block, tree, shown);
   }
 
   #tokens(context: readonly SeenEntry[]): number {

@@ -35,6 +35,8 @@ export function fakePlaces(ctx: ExtensionContext): FakePlaces {
       handlers.set(event, [...(handlers.get(event) ?? []), handler as (given: unknown) => unknown]);
     },
     notify: (name, data) => void notices.push({ name, data }),
+    debug: () => undefined,
+    reload: () => undefined,
     isUnanswered: () => false,
     fault,
     emit: (event, given) => (handlers.get(event) ?? []).map((handler) => handler(given, ctx)),

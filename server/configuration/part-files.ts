@@ -1,18 +1,24 @@
 import { statSync } from "node:fs";
-import { sorted } from "../../protocol/configuration/configurations.ts";
+import { configurationKeys, sorted } from "../../protocol/configuration/configurations.ts";
 import { type Mistake, type Place, placeName, pointerTo } from "../../protocol/configuration/mistakes.ts";
-import { checkedOptimisation } from "../../protocol/optimisation/check.ts";
-import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { checkedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import type { Validator } from "../../protocol/validation.ts";
+import { unusablePrompts } from "./prompts-directory.ts";
 import { settings } from "./settings.ts";
 
 /** A larger file is no prompt and no list of words. */
 const maxKnobFileBytes = 1024 * 1024;
+const promptsPlace = ["pruning", "prompts", "dir"];
+/** Where paths stand. */
+export const pathPlaces: readonly (readonly string[])[] = [
+  ["optimisation", "compaction", "prompt"],
+  ["optimisation", "dynamicTools", "synonyms"],
+  promptsPlace,
+];
 
 /** Of what a configuration file says, what is a configuration of sessions. */
-interface SessionParts {
-  readonly optimisation?: OptimisationOptions;
+interface SessionParts extends PartOptions {
   readonly profiles?: Readonly<Record<string, Profile>>;
 }
 
@@ -20,45 +26,43 @@ interface SessionParts {
 export function configurationsIn(value: unknown): readonly Place[] {
   const { profiles } = isFields(value) ? value : {};
   const names = isFields(profiles) ? Object.keys(profiles) : [];
-  return [["optimisation"], ...names.map((name) => ["profiles", name, "optimisation"])];
+  return [
+    ...configurationKeys.map((key) => [key]),
+    ...names.flatMap((name) => configurationKeys.map((key) => ["profiles", name, key])),
+  ];
 }
 
 /** What each layer of a file that is as its schema says has against itself, and which files it names that are none. */
-export function mistakesOfLayers({ optimisation, profiles = {} }: SessionParts): Mistake[] {
-  const own = optimisation === undefined ? [] : mistakesOf([], optimisation, {}, []);
+export function mistakesOfLayers({ optimisation, pruning, profiles = {} }: SessionParts): Mistake[] {
+  const below: PartOptions = { optimisation, pruning };
+  const own = saysNothing(below) ? [] : mistakesOf([], below, {}, []);
   if (own.length > 0) return own;
   return Object.entries(profiles).flatMap(([name, profile]) =>
-    profile.optimisation === undefined
-      ? []
-      : mistakesOf([optimisation], profile.optimisation, profile, ["profiles", name]),
+    saysNothing(profile) ? [] : mistakesOf([below], profile, profile, ["profiles", name]),
   );
 }
 
-function mistakesOf(
-  below: readonly (OptimisationOptions | undefined)[],
-  layer: OptimisationOptions,
-  tools: Profile,
-  at: Place,
-): Mistake[] {
-  const { mistakes } = checkedOptimisation([...below, layer], tools, layer);
+function saysNothing({ optimisation, pruning }: PartOptions): boolean {
+  return optimisation === undefined && pruning === undefined;
+}
+
+function mistakesOf(below: readonly PartOptions[], layer: PartOptions, tools: Profile, at: Place): Mistake[] {
+  const { mistakes } = checkedParts([...below, layer], tools, layer);
   return [...mistakes, ...unusableFiles(layer)].map(({ place, why }) => ({ place: [...at, ...place], why }));
 }
 
-/** Files that a layer names. */
-export function filesIn({
-  compaction,
-  dynamicTools,
-}: Partial<OptimisationOptions>): readonly { place: Place; path: string }[] {
-  const named = [
-    { place: ["optimisation", "compaction", "prompt"], path: compaction?.prompt },
-    { place: ["optimisation", "dynamicTools", "synonyms"], path: dynamicTools?.synonyms },
-  ];
-  return named.flatMap(({ place, path }) => (typeof path === "string" ? [{ place, path }] : []));
+/** Files and directories that a layer names. */
+export function filesIn(layer: PartOptions): readonly { place: Place; path: string }[] {
+  return pathPlaces.flatMap((place) => {
+    const path = place.reduce<unknown>((found, key) => (isFields(found) ? found[key] : undefined), layer);
+    return typeof path === "string" ? [{ place, path }] : [];
+  });
 }
 
 /** Files that a layer names and that cannot be read as such. */
-export function unusableFiles(layer: OptimisationOptions): Mistake[] {
+export function unusableFiles(layer: PartOptions): Mistake[] {
   return filesIn(layer).flatMap(({ place, path }) => {
+    if (place === promptsPlace) return unusablePrompts(path).map((why) => ({ place, why }));
     const why = whyUnusable(path);
     return why === undefined ? [] : [{ place, why: `${JSON.stringify(path)} ${why}` }];
   });

@@ -1,0 +1,24 @@
+import type { PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { fromBlocks } from "../../recall/content.ts";
+import type { Call, Calls, ResultMessage } from "./calls.ts";
+import type { OutputRemoval } from "./removal.ts";
+
+type SizeDecay = PruningConfig["strategies"]["sizeDecay"];
+
+/** Outputs that are old and large: their beginnings and ends stay. */
+export function decayed(
+  { all }: Calls,
+  { turns, minTokens, head, tail }: SizeDecay,
+  tokensOf: (message: ResultMessage) => number,
+  isWanted: (call: Call) => boolean,
+): OutputRemoval[] {
+  return all.flatMap((call): OutputRemoval[] => {
+    const { result: target } = call;
+    if (target?.isWhole !== true || call.turns < turns || !isWanted(call)) return [];
+    if (tokensOf(target.message) <= minTokens) return [];
+    const { text } = fromBlocks(target.message.content);
+    return text.length <= head + tail
+      ? []
+      : [{ kind: "output", strategy: "sizeDecay", target, call, keeps: { head, tail } }];
+  });
+}

@@ -1,0 +1,164 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { PruningOptions } from "../../../protocol/pruning/options.ts";
+import { pruningHandlers } from "../../../server/rpc/handlers/pruning.ts";
+import { partsOf, spawnOptions } from "../../../server/session/parts-config.ts";
+import type { Session } from "../../../server/session/session.ts";
+import { type Core, type Heard, recorder, startCore } from "../../helpers/core.ts";
+
+const never = new AbortController().signal;
+const configure = (session: Session, pruning: PruningOptions, reload = false) =>
+  session.parts.configuring.prune(pruning, reload, never);
+/** What pi was told to go by. */
+const told = (heard: readonly Heard[]) =>
+  heard.flatMap(({ params }) =>
+    params.event?.type === "frame_came" && params.event.kind === "configure" ? [params.event.parts] : [],
+  );
+
+function writeProject({ cwd }: Core, text: string): string {
+  const file = join(cwd, ".pi", "pi-rpcd.jsonc");
+  mkdirSync(join(cwd, ".pi"), { recursive: true });
+  writeFileSync(file, text);
+  return file;
+}
+
+test("pruning has its layers: daemon, project, profile, call, pruning/configure; a session that is asleep keeps asleep", async () => {
+  await using core = await startCore({
+    pruning: { nudgeFrequency: 2, nudgeForce: "strong", compress: { protectedTools: ["a", "b"] } },
+    profiles: { mine: { pruning: { enabled: true, iterationNudgeThreshold: 3, nudgeForce: "soft" } } },
+  });
+  writeProject(core, '{"pruning": {"nudgeFrequency": 3, "debug": true, "compress": {"protectedTools": ["c"]}}}');
+  const pruning = { iterationNudgeThreshold: 4, tagAssistant: true };
+  const session = await core.registry.create({ cwd: core.cwd, approve: true, profile: "mine", pruning }, "s");
+  await session.upkeep.hibernate(false);
+  const { generation } = session.info();
+  const { configuration, from } = await configure(session, { tagAssistant: false, protectRecentTurns: 7 });
+  expect(from).toBe("nextPi");
+  expect(configuration).toMatchObject({
+    enabled: true,
+    debug: true,
+    nudgeFrequency: 3,
+    nudgeForce: "soft",
+    iterationNudgeThreshold: 4,
+    tagAssistant: false,
+    protectRecentTurns: 7,
+    compress: { permission: "allow", protectedTools: ["c"] },
+  });
+  expect(session.info()).toMatchObject({ state: "hibernated", generation });
+  await core.kill();
+  const { options } = core.registry.get("s").stored;
+  expect(options.pruning).toMatchObject({ protectRecentTurns: 7, iterationNudgeThreshold: 4, debug: true });
+});
+
+test("layers are read again on demand: the project's file counts as it is now, below what callers gave", async () => {
+  await using core = await startCore({ pruning: { nudgeFrequency: 2 } });
+  core.behave("tell-frames");
+  writeProject(core, '{"pruning": {"enabled": true, "protectRecentTurns": 5, "tagAssistant": true}}');
+  const optimisation = { masking: { afterTurns: 3 } };
+  const pruning = { nudgeDebounceTurns: 9 };
+  const session = await core.registry.create({ cwd: core.cwd, approve: true, pruning, optimisation });
+  await configure(session, { notification: "off" });
+  const heard = recorder();
+  session.subscribe(heard);
+  const file = writeProject(
+    core,
+    '{"pruning": {"enabled": true, "protectRecentTurns": 6}, "optimisation": {"cost": {}}}',
+  );
+  const now = await configure(session, {}, true);
+  expect(now.from).toBe("nextRequest");
+  expect(now.configuration).toMatchObject({
+    ...{ enabled: true, nudgeFrequency: 2, protectRecentTurns: 6, tagAssistant: false },
+    ...{ nudgeDebounceTurns: 9, notification: "off" },
+  });
+  expect(session.stored.options.optimisation).toEqual(optimisation);
+  // Also where nothing has changed: files that it names may have.
+  await configure(session, {}, true);
+  await heard.until(() => told(heard.heard).length === 2);
+  writeProject(core, '{"pruning": {\n"maxContext": 80}}');
+  const without = await configure(session, {}, true);
+  expect(without.configuration).toMatchObject({ enabled: false, nudgeDebounceTurns: 9, notification: "off" });
+  const { params } = await heard.until(({ method }) => method === "optimisation/degraded");
+  expect(params.reason).toBe(
+    `${file} has mistakes: line 2: pruning.maxContext: 80 is ambiguous; write 0.8, "80%" or a number of tokens from 1000.`,
+  );
+});
+
+test("a pi is told of pruning that is on, and of none that is off; one with a list of tools gets compress and recall", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  const session = await core.registry.create({ cwd: core.cwd });
+  const heard = recorder();
+  session.subscribe(heard);
+  await configure(session, { maxContext: 0.7 });
+  expect(told(heard.heard)).toEqual([]);
+  expect((await configure(session, { enabled: true })).from).toBe("nextRequest");
+  await configure(session, { enabled: false });
+  await heard.until(() => told(heard.heard).length === 2);
+  expect(told(heard.heard)[0].pruning).toMatchObject({ enabled: true, maxContext: 0.7 });
+  expect(told(heard.heard)[1]).toBeNull();
+
+  const listed = await core.registry.create({ cwd: core.cwd, tools: ["read"] });
+  expect((await configure(listed, { enabled: true })).from).toBe("nextPi");
+  const { tools } = spawnOptions(listed.stored.options, partsOf(listed.stored, "/spill"));
+  expect(tools).toEqual(["read", "recall", "compress"]);
+});
+
+test("a session that works on behalf of another is not pruned, unless its configuration says so", async () => {
+  await using core = await startCore();
+  const pruning = { enabled: true };
+  const session = await core.registry.create({ cwd: core.cwd, pruning, delegatedBy: "parent" }, "child");
+  expect(partsOf(session.stored, "/spill")).toBeUndefined();
+  const handlers = pruningHandlers(core.registry);
+  const inspect = () => handlers["pruning/inspect"]({ sessionId: "child" }, { signal: never } as never);
+  await expect(inspect()).rejects.toMatchObject({ kind: "pruning_disabled", data: { reason: "child_session" } });
+  await configure(session, { childSessions: true });
+  expect(partsOf(session.stored, "/spill")?.pruning).toMatchObject({ enabled: true, childSessions: true });
+  const { session: fork } = await core.registry.files.fork("child", "entry");
+  expect([fork.stored.delegatedBy, fork.stored.ownPruning]).toEqual(["parent", { enabled: true, childSessions: true }]);
+});
+
+test("no pi is started to say that pruning is off", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd }, "s");
+  await session.upkeep.hibernate(false);
+  const handlers = pruningHandlers(core.registry);
+  await expect(
+    handlers["pruning/sweep"]({ sessionId: "s", last: 1 }, { signal: never } as never),
+  ).rejects.toMatchObject({ kind: "pruning_disabled", data: { reason: "disabled" } });
+  expect(session.info().state).toBe("hibernated");
+});
+
+test("what is wrong changes nothing: limits that contradict, prompts that are none, compaction below the limit", async () => {
+  await using core = await startCore();
+  const pruning = { enabled: true, maxContext: 0.8 };
+  const session = await core.registry.create({ cwd: core.cwd, pruning });
+  const dir = join(core.root, "prompts");
+  mkdirSync(dir);
+  writeFileSync(join(dir, "turn.md"), "\n{{wrong}}");
+  const wrong: readonly (readonly [PruningOptions, string, RegExp])[] = [
+    [
+      { minContext: 0.9 },
+      "invalid_params",
+      /^pruning\.minContext: 0\.9 is not below pruning\.maxContext, which is 0\.8\.$/,
+    ],
+    [
+      { prompts: { dir } },
+      "path_invalid",
+      /^pruning\.prompts\.dir: ".*turn\.md", line 2: \{\{wrong\}\} is no variable/,
+    ],
+    [{ prompts: { dir: join(dir, "none") } }, "path_invalid", /^pruning\.prompts\.dir: ".*none" does not exist\.$/],
+  ];
+  for (const [given, kind, message] of wrong) {
+    await expect(configure(session, given)).rejects.toMatchObject({ kind, message: expect.stringMatching(message) });
+  }
+  const compaction = { enabled: true, thresholdPercent: 0.75 };
+  await expect(session.parts.configuring.configure({ compaction }, never)).rejects.toMatchObject({
+    kind: "invalid_params",
+    message: "pruning.maxContext: 0.8 is not below optimisation.compaction.thresholdPercent, which is 0.75.",
+  });
+  expect(session.stored.options).toMatchObject({ pruning });
+  expect(session.stored.options).not.toHaveProperty("optimisation");
+  const create = core.registry.create({ cwd: core.cwd, pruning: { ...pruning, minContext: 0.8 } });
+  await expect(create).rejects.toMatchObject({ kind: "invalid_params" });
+});
