@@ -37,6 +37,8 @@ export const overlapping = (one: number, other: number, span: string): string =>
 export const oneBlock = (id: string): string => `${id} alone is already compressed.`;
 export const ownCall = "The range contains this compress call.";
 export const notCompressible = (what: string): string => `The range contains a ${what}.`;
+export const tooMuchKept = (span: string, units: number, most: number): string =>
+  `${span} has ${units} characters that are protected; a block keeps ${most} at most. Take a smaller range.`;
 export const beingDelivered = (id: string): string => `${id} is still being delivered.`;
 
 /** `turns`: that stay now. `max`: the share of the window from which on fewer do; `undefined`: there is none. */
