@@ -1,3 +1,4 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Blocks, PruningBench } from "./bench.ts";
 import { blockBudget } from "./block-budget.ts";

@@ -79,7 +79,7 @@ function isContinued(before: LogEntry, after: LogEntry): boolean {
 
 test("three levels down and up give the payload of a twin run without blocks (R002-11), and a kill loses nothing (R002-14)", async () => {
   await using provider = await startProvider();
-  await using pi = await startPi({ provider, pruning, api: "anthropic", after: ["emitting"] });
+  await using pi = await startPi({ provider, pruning, api: "scripted-anthropic", after: ["emitting"] });
   const { model, nested, dying, revived, whole } = await lead(pi, provider);
 
   // Each text is there once, and earlier requests are the beginning of later ones but for those behind a compression.
@@ -109,7 +109,7 @@ test("three levels down and up give the payload of a twin run without blocks (R0
   await using twin = await startPi({
     provider: other,
     pruning: { ...pruning, compress: { ...pruning.compress, permission: "deny" } },
-    api: "anthropic",
+    api: "scripted-anthropic",
     after: ["emitting"],
   });
   const { whole: original } = await lead(twin, other);

@@ -6,13 +6,10 @@ import { compressTool } from "./tool.ts";
 
 const part = "compress";
 
-type Bench = Pick<PruningBench, "pi" | "on" | "onSession" | "notify" | "context" | "pruning" | "off" | "usage"> & {
-  readonly compressor: Compressor;
-  /** Another extension has the tool's name. */
-  readonly conflict: (why: string | undefined) => void;
-  /** What the model is told that the tool is for, when it is registered. */
-  readonly description: () => string;
-};
+type Bench = Pick<
+  PruningBench,
+  "pi" | "on" | "onSession" | "notify" | "context" | "pruning" | "off" | "conflict" | "prompts" | "usage"
+> & { readonly compressor: Compressor };
 
 /**
  * Puts the tool into the session once pruning is on, unless another extension has one of that name: pi takes the first, and
@@ -38,7 +35,7 @@ export function addCompress(bench: Bench): void {
     const why = isTaken ? `Another extension has a tool named ${COMPRESS_TOOL}.` : undefined;
     bench.conflict(why);
     if (why === undefined)
-      pi.registerTool(compressTool({ ...bench, description: bench.description(), wrongPlaceholders }));
+      pi.registerTool(compressTool({ ...bench, description: bench.prompts.text("compress"), wrongPlaceholders }));
     else bench.notify("pruning/degraded", { reason: "tool_conflict", message: why });
   };
   bench.onSession(provide, part);

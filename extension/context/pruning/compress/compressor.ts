@@ -1,10 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { PruningConfig } from "../../../../protocol/pruning/config.ts";
 import type { PruningBench } from "../bench.ts";
+import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
-import { keptOf } from "./kept.ts";
+import { keptOf, mostKept } from "./kept.ts";
 import { protectedTurns, type Resolution, type ResolvedRange, type ResolveRules, resolve } from "./resolve.ts";
 import { type View, viewOf } from "./view.ts";
 
@@ -87,6 +88,7 @@ function rulesOf(
     minRangeTokens: callId === undefined ? 0 : compress.minRangeTokens,
     minSavings: compress.minSavings,
     protectRecentTurns,
+    mostKept,
     keptOf: (places) =>
       keptOf(places, {
         users: compress.protectUserMessages,
@@ -95,14 +97,10 @@ function rulesOf(
     tokensOf: (topic, body, kept) => {
       const words = body.map((segment) => ("text" in segment ? segment.text : ""));
       const texts = kept.flatMap(({ title, text }) => [title, text]);
-      return estimator.text([header, topic, words.join(""), ...texts].join("\n"));
+      return estimator.text([BLOCK_HEADER, BLOCK_NOTE, topic, words.join(""), ...texts].join("\n"));
     },
   };
 }
-
-/** As long as what stands in front of a block's words. */
-const header =
-  "[Compressed conversation section]\nThis is a record of an earlier part of the conversation, not a new request.";
 
 function recordOf(range: ResolvedRange, id: string): BlockRecord {
   const { entryIds, children, body, kept, tokensBefore, tokensAfter } = range;

@@ -7,6 +7,8 @@ import type { Place } from "./view.ts";
 const mostOfUser = 2_000;
 const mostOfOutput = 4_000;
 const mostTitle = 200;
+/** Of all that a block keeps. UTF-16 units. */
+export const mostKept = 1_000_000;
 
 export interface KeepRules {
   readonly users: boolean;

@@ -8,8 +8,6 @@ export const mostCandidates = 5;
 /** A line of the result where nothing is left that could be compressed. Reminders rest behind it. */
 export const nothingToCompress = "There is nothing to compress now; continue with the task.";
 
-export const disabledMessage = "Pruning is off for this session.";
-export const manualMessage = "Compression waits for the user in manual mode.";
 export const deniedMessage = "Compression is not permitted in this session.";
 export const notAllowedMessage = "The user has not allowed this compression; continue with the task.";
 export const breakerMessage = (failures: number): string =>
@@ -37,6 +35,8 @@ export const overlapping = (one: number, other: number, span: string): string =>
 export const oneBlock = (id: string): string => `${id} alone is already compressed.`;
 export const ownCall = "The range contains this compress call.";
 export const notCompressible = (what: string): string => `The range contains a ${what}.`;
+export const tooMuchKept = (span: string, units: number, most: number): string =>
+  `${span} has ${units} characters that are protected; a block keeps ${most} at most. Take a smaller range.`;
 export const beingDelivered = (id: string): string => `${id} is still being delivered.`;
 
 /** `turns`: that stay now. `max`: the share of the window from which on fewer do; `undefined`: there is none. */

@@ -22,6 +22,8 @@ export interface ResolveRules {
   readonly minSavings: number;
   /** The newest turns that stay below the limit; above it one does. */
   readonly protectRecentTurns: number;
+  /** What a block keeps at most. UTF-16 units. */
+  readonly mostKept: number;
   readonly keptOf: (places: readonly Place[]) => readonly Kept[];
   /** Of a block's own words and of what it keeps. */
   readonly tokensOf: (topic: string, segments: readonly Segment[], kept: readonly Kept[]) => number;
@@ -81,6 +83,8 @@ export function resolve({ topic, ranges }: CompressCall, view: View, rules: Reso
     const { range, wrong } = blockOf({ topic, summary }, span, view, rules);
     if (wrong.length > 0) hasPlaceholders = true;
     for (const problem of wrong) tell(at, problem);
+    const protectedUnits = range.kept.reduce((sum, { text }) => sum + text.length, 0);
+    if (protectedUnits > rules.mostKept) tell(at, say.tooMuchKept(range.label, protectedUnits, rules.mostKept));
     if (problems.length === before) for (const problem of sizeProblems(range, rules)) tell(at, problem);
     return [range];
   });

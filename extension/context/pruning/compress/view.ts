@@ -79,7 +79,7 @@ export function viewOf(sources: ViewSources): View {
     const named = tree.find(id);
     if (named === undefined) return { kind: "unknown", newest: tree.all.at(-1)?.id };
     if (named.state.kind === "active") return found(byBlock.get(id));
-    const parent = activeOver(named, tree);
+    const parent = named.state.kind === "consumed" ? tree.holder(id) : undefined;
     return parent === undefined ? { kind: "inactive" } : { kind: "consumed", parent: parent.id };
   };
   const own = callId === undefined ? -1 : places.findLastIndex(({ messages }) => messages.some(makes(callId)));
@@ -140,16 +140,4 @@ export function callsOf({ content }: Extract<AgentMessage, { role: "assistant" }
 
 function makes(callId: string): (message: AgentMessage) => boolean {
   return (message) => message.role === "assistant" && callsOf(message).includes(callId);
-}
-
-function activeOver(block: Block, tree: BlockTree): Block | undefined {
-  let { state } = block;
-  // Stored by whoever writes the file: a circle has an end here.
-  for (let steps = tree.all.length; state.kind === "consumed" && steps > 0; steps -= 1) {
-    const parent = tree.find(state.parent);
-    if (parent === undefined) return undefined;
-    if (parent.state.kind === "active") return parent;
-    state = parent.state;
-  }
-  return undefined;
 }

@@ -89,7 +89,7 @@ export function treeOf(all: readonly Block[]): BlockTree {
   const active = all.filter(({ state }) => state.kind === "active");
   const find = (id: string): Block | undefined => all.find((one) => one.id === id);
   const over = (entryId: string): Block | undefined => active.find(({ entryIds }) => entryIds.includes(entryId));
-  return { all, active, find, over, holder: () => undefined, hinders: () => undefined };
+  return { all, active, find, over, holder: () => active[0], hinders: () => undefined };
 }
 
 export const rules: ResolveRules = {
@@ -97,6 +97,7 @@ export const rules: ResolveRules = {
   minRangeTokens: 200,
   minSavings: 0.2,
   protectRecentTurns: 1,
+  mostKept: 1_000,
   keptOf: () => [],
   tokensOf: (_topic, segments) =>
     segments.reduce((sum, segment) => sum + ("text" in segment ? Math.ceil(segment.text.length / 4) : 0), 0),
