@@ -3,17 +3,20 @@ import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
+import { createCacheLosses } from "./cache-losses.ts";
 import { addCompress } from "./compress/add.ts";
 import { createCompressor } from "./compress/compressor.ts";
 import { addDesk } from "./desk/add-desk.ts";
 import { addIds } from "./ids.ts";
+import { Legality } from "./legal.ts";
 import { createMode } from "./mode.ts";
 import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createBreaker } from "./nudges/breaker.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { protectionOf } from "./protection/protection.ts";
-import { addSection } from "./section.ts";
+import { addSection, pruningSection } from "./section.ts";
+import { createStats } from "./stats.ts";
 import { addStrategies } from "./strategies/strategies.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
@@ -34,6 +37,8 @@ export function addPruning(places: Workbench): void {
   const { histories, breaker } = createBreaker(pruning);
   const mode = createMode({ ...bench, pruning, off });
   const base = { ...bench, pruning, off, conflict, prompts, mode, breaker };
+  const legality = new Legality(base);
+  legality.begin();
   const ids = addIds(base);
   const blocks = createBlocks(base);
   const windowUsage = new WindowUsage({ ...base, blocks });
@@ -48,11 +53,24 @@ export function addPruning(places: Workbench): void {
     },
   });
   const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
-  addCompress({ ...whole, compressor, description: () => prompts.text("compress") });
+  addCompress({ ...whole, compressor });
   addTags({ ...base, ids });
-  addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
+  addStrip({ ...base, ids, blocks });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
   addNativeCompaction(whole);
-  addDesk(whole, { mode, strategies, compressor }, teller);
+  const stats = createStats(whole, {
+    section: (ctx) =>
+      off(ctx) === undefined
+        ? pruningSection(prompts.text(mode.of(ctx) === "manual" ? "manual" : "system"))
+        : undefined,
+    echoes: (ctx) => {
+      const { removed, bare } = ids.echoes(ctx);
+      return removed + bare;
+    },
+    losses: createCacheLosses(whole),
+  });
+  addDesk(whole, { mode, strategies, compressor, stats }, teller);
+  // Behind all that change messages.
+  legality.verify();
 }

@@ -117,6 +117,14 @@ test("each command of /dcp does what its method does (R002-23)", { timeout: 120_
   expect(await say(pi, "/dcp sweep")).toContain("Nothing has changed.");
   expect(await say(pi, "/dcp sweep 0")).toContain("1 to 1000");
 
+  expect(await say(pi, "/dcp stats")).toContain("b1 Old things");
+  const stats = await ask(pi, "pruning/stats");
+  expect(stats.blocks).toMatchObject([{ id: "b1" }]);
+  expect(stats.strategies).toMatchObject({ sweep: { count: 1 } });
+  // What stands in each request for it.
+  expect(stats.standing.system + stats.standing.tool).toBeLessThan(1_000);
+  expect(stats.standing.system).toBeGreaterThan(100);
+
   expect(await say(pi, "/dcp reload")).toContain("read again");
   expect(pi.frames("reload")).toHaveLength(1);
   await ask(pi, "pruning/inspect");
