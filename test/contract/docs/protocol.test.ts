@@ -40,7 +40,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(
+      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|pruning|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(
         span,
       ),
     );
