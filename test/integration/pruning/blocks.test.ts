@@ -21,6 +21,7 @@ const pruning: PruningOptions = {
   protectRecentTurns: 1,
   compress: { minRangeTokens: 0 },
   nudges: { maxFailures: 100 },
+  nativeCompaction: { fromBlocks: false },
 };
 
 interface Led {
@@ -83,9 +84,10 @@ function isContinued(before: LogEntry, after: LogEntry): boolean {
   return commonMessages(earlier, later) === earlier.length;
 }
 
-test("three levels down and up give the payload of a twin run without blocks (R002-11), and a kill loses nothing (R002-14)", async () => {
+test("three levels down and up give the payload of a twin run without blocks (R002-11), and no kill, fork or compaction loses one (R002-14)", async () => {
   await using provider = await startProvider();
-  await using pi = await startPi({ provider, pruning, api: "scripted-anthropic", after: ["emitting"] });
+  const settings = { compaction: { enabled: true, reserveTokens: 1_000, keepRecentTokens: 10 } };
+  await using pi = await startPi({ provider, pruning, settings, api: "scripted-anthropic", after: ["emitting"] });
   const { model, nested, dying, revived, whole } = await lead(pi, provider);
 
   // Each text is there once, and earlier requests are the beginning of later ones but for those behind a compression.
@@ -118,9 +120,18 @@ test("three levels down and up give the payload of a twin run without blocks (R0
   expect(texts(forked).split("[Compressed conversation section]")).toHaveLength(2);
   expect(texts(forked)).not.toContain("line of fourth");
 
+  // A block whose messages went with a compaction is recalled, and not restored.
+  provider.add(answer("A summary."));
+  await pi.rpc({ type: "compact" });
+  await pi.rpc({ type: "prompt", message: "/dcp decompress b3" });
+  const [again] = await model.calls(call("recall", { id: "b3" }));
+  expect(again?.startsWith(words)).toBe(true);
+  expect(texts(messagesOf(provider.requests.at(-1) as LogEntry))).not.toContain("line of fourth");
+
   await using other = await startProvider();
   await using twin = await startPi({
     provider: other,
+    settings,
     pruning: { ...pruning, compress: { ...pruning.compress, permission: "deny" } },
     api: "scripted-anthropic",
     after: ["emitting"],
