@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Result } from "../../../protocol/methods.ts";
 import type { CacheBroken } from "../../../protocol/optimisation/notices.ts";
 
@@ -22,6 +23,8 @@ const other = "section:others";
 
 /** What has become of the cache in one session. */
 export class CacheLedger {
+  /** Which one it is, in what is written of it. */
+  readonly id: string = randomUUID();
   #requests = 0;
   #input = 0;
   #cacheRead = 0;

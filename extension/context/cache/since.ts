@@ -37,10 +37,7 @@ function above(entry: SessionEntry, session: Session): SessionEntry | undefined 
 export function editCause({ edited }: Since, changes: ChangeLog, session: Session): string {
   const [first] = edited;
   if (first !== undefined) return `edit:${changes.partOf(first) ?? "foreign"}`;
-  // What a shell command of the user's has put out is changed in requests alone: no edit can name it.
-  const inRequest = changes.entries().find((id) => {
-    const entry = session.getEntry(id);
-    return entry?.type === "message" && entry.message.role === "bashExecution";
-  });
+  // What a shell command of the user's has put out, and what blocks stand for, is changed in requests alone.
+  const inRequest = changes.entries().find((id) => session.getEntry(id) !== undefined);
   return `edit:${(inRequest === undefined ? undefined : changes.partOf(inRequest)) ?? "foreign"}`;
 }

@@ -2,6 +2,8 @@
 type Step =
   /** One character of these; `undefined`: any but a slash. */
   | { readonly kind: "one"; readonly fits: (char: string) => boolean }
+  /** The two steps behind it may be left out. */
+  | { readonly kind: "maybe" }
   /** Any number of characters without a slash, or with them. */
   | { readonly kind: "many"; readonly crosses: boolean };
 
@@ -70,11 +72,12 @@ function stepsOf(pattern: string): Step[] {
   for (let at = 0; at < chars.length; at += 1) {
     const char = chars[at] as string;
     if (char === "*") {
+      const isWhole = at === 0 || chars[at - 1] === "/";
       const crosses = chars[at + 1] === "*";
       while (chars[at + 1] === "*") at += 1;
+      // `a/**/b` is `a/b` too.
+      if (crosses && isWhole && chars[at + 1] === "/") steps.push({ kind: "maybe" });
       steps.push({ kind: "many", crosses });
-      // `**/a` is `a` too.
-      if (crosses && chars[at + 1] === "/" && steps.length === 1) at += 1;
     } else if (char === "?") steps.push({ kind: "one", fits: (one) => one !== "/" });
     else {
       const found = char === "[" ? classAt(chars, at) : undefined;
@@ -121,6 +124,10 @@ function isMatch(steps: readonly Step[], text: readonly string[]): boolean {
 
 function reached(steps: readonly Step[], places: ReadonlySet<number>): ReadonlySet<number> {
   const all = new Set(places);
-  for (const at of all) if (steps[at]?.kind === "many") all.add(at + 1);
+  for (const at of all) {
+    const kind = steps[at]?.kind;
+    if (kind === "many" || kind === "maybe") all.add(at + 1);
+    if (kind === "maybe") all.add(at + 3);
+  }
   return all;
 }

@@ -1,0 +1,77 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { isObject } from "../../pi-types.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { EntryFold } from "./entry-fold.ts";
+import { strategyNames } from "./strategies/removal.ts";
+import { blocksPart } from "./strategies/strategies.ts";
+
+/** What the provider's cache has lost by changes of pruning. */
+export interface CacheLosses {
+  readonly misses: number;
+  readonly tokens: number;
+  readonly usd: number;
+}
+
+/** `customType` of the entries that say what was measured, since a process forgets it. */
+const LOSSES_MARK = "pi-rpcd.pruning-losses";
+
+const part = "pruning-losses";
+const maxLives = 100_000;
+const parts: readonly string[] = [...strategyNames, blocksPart];
+
+/** Writes at boundaries what was measured, and gives all that ever was. */
+export function createCacheLosses(
+  bench: Pick<Workbench, "boundary" | "memory">,
+): (ctx: ExtensionContext) => CacheLosses | undefined {
+  const written = new EntryFold<Map<string, CacheLosses>>(
+    () => new Map(),
+    (sum, entry) => {
+      if (entry.type !== "custom" || entry.customType !== LOSSES_MARK || sum.size >= maxLives) return;
+      const { data } = entry;
+      if (!isObject(data) || data["v"] !== 1 || typeof data["life"] !== "string" || data["life"].length > 64) return;
+      const { misses, tokens, usd } = data;
+      sum.set(data["life"], { misses: Math.floor(amount(misses)), tokens: amount(tokens), usd: amount(usd) });
+    },
+  );
+  // A ledger is one life of measurement: its entries say the sum so far, so that the newest counts.
+  const life = (): string | undefined => bench.memory.audit?.ledger.id;
+  bench.boundary.contribute(part, ({ ctx }) => {
+    const id = life();
+    const measured = measuredLosses(bench.memory);
+    if (id === undefined || measured === undefined || measured.misses === 0) return undefined;
+    if (written.of(ctx.sessionManager).get(id)?.misses === measured.misses) return undefined;
+    return { drafts: [{ type: "custom", customType: LOSSES_MARK, data: { v: 1, life: id, ...measured } }] };
+  });
+  return ({ sessionManager }) => {
+    const all = new Map(written.of(sessionManager));
+    const id = life();
+    const measured = measuredLosses(bench.memory);
+    if (id !== undefined && measured !== undefined) all.set(id, measured);
+    if (all.size === 0) return undefined;
+    const sum = { misses: 0, tokens: 0, usd: 0 };
+    for (const { misses, tokens, usd } of all.values()) {
+      sum.misses += misses;
+      sum.tokens += tokens;
+      sum.usd += usd;
+    }
+    return sum;
+  };
+}
+
+/** By the auditor of this process. `undefined`: it does not measure. */
+function measuredLosses({ audit }: Workbench["memory"]): CacheLosses | undefined {
+  if (audit === undefined) return undefined;
+  const { causes } = audit.ledger.report();
+  const sum = { misses: 0, tokens: 0, usd: 0 };
+  for (const name of parts) {
+    const { count = 0, missedTokens = 0, missedUsd = 0 } = causes[`edit:${name}`] ?? {};
+    sum.misses += count;
+    sum.tokens += missedTokens;
+    sum.usd += missedUsd;
+  }
+  return sum;
+}
+
+function amount(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+}
