@@ -12,23 +12,22 @@ import { AskRefused } from "../../../engine-port.ts";
 import type { Block, PruningBench } from "../bench.ts";
 import { blockNumbersIn } from "../block-entries.ts";
 import type { Compressor } from "../compress/compressor.ts";
-import { disabledMessage } from "../compress/messages.ts";
 import type { Mode } from "../mode.ts";
-import type { Strategies } from "../strategies/strategies.ts";
+import type { Sweeper } from "../strategies/strategies.ts";
+import { PRUNING_OFF } from "../switch.ts";
 import { exportOf } from "./export.ts";
 import { bordersOf, inspectionOf } from "./inspection.ts";
 import { OpenChanges } from "./open-changes.ts";
 import { compressed, type UserCompression } from "./user-compression.ts";
 
 const maxFocus = 2_000;
-const maxPruned = 1_000;
 
 /** The parts of pruning that users give orders to. */
 export interface DeskParts {
   readonly mode: Mode;
-  readonly strategies: Pick<Strategies, "hinders" | "sweep" | "sweepSoon">;
+  readonly strategies: Sweeper;
   readonly compressor: Compressor;
-  readonly stats?: (ctx: ExtensionContext) => PruningStats;
+  readonly stats: (ctx: ExtensionContext) => PruningStats;
 }
 
 export interface CompressOrder {
@@ -61,7 +60,6 @@ export class PruningDesk {
 
   stats(ctx: ExtensionContext): PruningStats {
     this.#requireEnabled();
-    if (this.#parts.stats === undefined) throw new AskRefused("unsupported_by_pi", "Nothing is counted.");
     return this.#parts.stats(ctx);
   }
 
@@ -84,17 +82,7 @@ export class PruningDesk {
 
   sweep(last: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange {
     this.#requireOn(ctx);
-    const { strategies } = this.#parts;
-    const hindrance = strategies.hinders(ctx);
-    if (hindrance !== undefined) throw new AskRefused("pruning_disabled", hindrance);
-    if (!ctx.isIdle()) {
-      requireWait(wait);
-      strategies.sweepSoon(last);
-      return { ...nothing, state: "waiting" };
-    }
-    const { pruned, tokens } = strategies.sweep(last, ctx);
-    const told = pruned.slice(0, maxPruned).map((one) => ({ ...one, tokens: Math.round(one.tokens) }));
-    return { ...nothing, pruned: told, tokens: Math.round(tokens) };
+    return this.#parts.strategies.sweep(last, wait, ctx);
   }
 
   compress({ focus, topic, ranges, wait = false }: CompressOrder, ctx: ExtensionContext): PruningChange {
@@ -186,7 +174,7 @@ export class PruningDesk {
   }
 
   #requireEnabled(): void {
-    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", disabledMessage);
+    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", PRUNING_OFF);
   }
 
   #requireOn(ctx: ExtensionContext): void {

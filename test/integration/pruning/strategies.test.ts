@@ -1,0 +1,116 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { PruningOptions } from "../../../protocol/pruning/options.ts";
+import type { LogEntry } from "../../../provider/log.ts";
+import { call } from "../../../provider/reply.ts";
+import { startProvider } from "../../../provider/server.ts";
+import { type Pi, startPi } from "../extension/driver.ts";
+import { entriesOf, Model } from "../optimisation/model.ts";
+
+/** About 1,400 tokens that occur nowhere else. */
+const content = (name: string): string => `the file ${name} says something of its own.\n`.repeat(120);
+const read = (path: string) => call("read", { path });
+
+const quiet: PruningOptions = { enabled: true, minContext: 0.9, maxContext: 0.95 };
+const furnish = ({ cwd }: { readonly cwd: string }): void => {
+  mkdirSync(join(cwd, "src"));
+  for (const name of ["a", "b", "c"]) writeFileSync(join(cwd, "src", `${name}.ts`), content(name));
+};
+
+/** What the model sees of its calls' results and arguments, without tags. */
+const resultsIn = ({ messages }: LogEntry): string[] =>
+  messages.flatMap(({ toolResults }) => toolResults.map(({ text }) => untagged(text)));
+const untagged = (text: string): string => text.replaceAll(/\n?<dcp-message-id>\w+<\/dcp-message-id>/gu, "");
+
+function changesOf(pi: Pi) {
+  return pi
+    .frames("notice")
+    .flatMap((notice) =>
+      notice.name === "pruning/changed" && notice.data.cause === "strategies" ? [notice.data] : [],
+    );
+}
+
+/** Requests that are not the one before, grown at its end. */
+function breaks(requests: readonly LogEntry[]): number {
+  const texts = requests.map(({ body }) => JSON.stringify(body["messages"]).slice(0, -1));
+  return texts.filter((text, at) => at > 0 && !text.startsWith(texts[at - 1] ?? "")).length;
+}
+
+test("a repeated read of an unchanged file is pruned, of a changed file is not, with one cache miss for each batch", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    furnish,
+    pruning: quiet,
+    optimisation: { cache: { enabled: true, minBatchTokens: 1_000 }, masking: { expectedRequests: 1_000 } },
+  });
+  const model = new Model(pi, provider);
+  const failing = call("edit", { path: "src/c.ts", edits: [{ oldText: "never there ".repeat(500), newText: "x" }] });
+  const requests = await model.run(
+    read("src/a.ts"),
+    read("src/b.ts"),
+    read("src/a.ts"),
+    failing,
+    call("bash", { command: "echo changed >> src/b.ts" }),
+    read("src/b.ts"),
+    ...["one", "two", "three"].map((word) => call("bash", { command: `echo ${word}` })),
+  );
+  const last = requests.at(-1) as LogEntry;
+  const [first, ofB, again, error, , changed] = resultsIn(last);
+  expect(first).toMatch(/^\[read src\/a\.ts: .* KB, 120 lines, ok; pruned, repeated below; recall r001\]$/u);
+  expect(ofB).toBe(content("b"));
+  expect(again).toBe(content("a"));
+  expect(error).not.toContain("pruned");
+  expect(changed).toBe(`${content("b")}changed\n`);
+  expect(JSON.stringify(last.body)).toContain("[oldText: 5.9 KB pruned, the call failed; recall r002]");
+  expect(requests.flatMap(({ violations }) => violations)).toEqual([]);
+
+  const batches = entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.recall");
+  expect(batches).toHaveLength(2);
+  expect(breaks(requests)).toBe(2);
+  expect(changesOf(pi)).toMatchObject([{ pruned: ["r001"] }, { pruned: ["r002"] }]);
+  for (const { tokens } of changesOf(pi)) expect(tokens).toBeGreaterThan(1_000);
+
+  // The originals stay in the file, and come back by their numbers, behind a crash too.
+  await pi.revive();
+  const recalled = await model.calls(call("recall", { id: "r001" }), call("recall", { id: "r002" }));
+  expect(recalled.map(untagged)).toEqual([content("a"), "never there ".repeat(500)]);
+  const [resumed] = provider.requests.slice(-3) as [LogEntry];
+  expect(JSON.stringify(resumed.body["messages"])).toContain(JSON.stringify(last.body["messages"]).slice(1, -1));
+});
+
+test("where the cache is cold as a run begins, all goes before its first request, and pi gets the edits at its next boundary", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    furnish,
+    pruning: quiet,
+    models: [{ id: "model-1" }, { id: "model-2" }],
+    optimisation: { cache: { enabled: true, minBatchTokens: 100_000 } },
+  });
+  const model = new Model(pi, provider);
+  const before = await model.run(read("src/a.ts"), read("src/b.ts"), read("src/a.ts"));
+  expect(breaks(before)).toBe(0);
+  const edits = () => entriesOf(pi).filter(({ type }) => type === "context_edit");
+  expect(edits()).toEqual([]);
+  const { data } = await pi.rpc({ type: "get_state" });
+  const { provider: name } = (data as { model: { provider: string } }).model;
+  await pi.rpc({ type: "set_model", provider: name, modelId: "model-2" });
+
+  const requests = await model.run(read("src/c.ts"));
+  expect(requests.map((request) => resultsIn(request)[0]?.slice(0, 15))).toEqual([
+    "[read src/a.ts:",
+    "[read src/a.ts:",
+  ]);
+  expect(breaks(requests)).toBe(0);
+  expect(edits()).toHaveLength(1);
+  expect(changesOf(pi)).toHaveLength(1);
+
+  // What is written is not written again, and stays as it is behind a crash.
+  await pi.revive();
+  const [resumed, second] = (await model.run(read("src/c.ts"))) as [LogEntry, LogEntry];
+  expect(resultsIn(resumed).slice(0, 4)).toEqual(resultsIn(requests[1] as LogEntry));
+  expect(breaks([requests[1] as LogEntry, resumed, second])).toBe(0);
+  expect(edits()).toHaveLength(1);
+});
