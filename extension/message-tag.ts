@@ -20,6 +20,15 @@ export function withoutLastTag(text: string): string {
   return taggedId(text.slice(Math.max(at, 0))) === undefined ? text : text.slice(0, at);
 }
 
+/** The ids of a text's tags. `isWhole`: of all of them, else of the one that it ends with. */
+export function idsOfTags(text: string, isWhole: boolean): string[] {
+  if (!isWhole) {
+    const id = text.endsWith(close) ? taggedId(text.slice(text.lastIndexOf(open))) : undefined;
+    return id === undefined ? [] : [id];
+  }
+  return mayHoldTag(text) ? Array.from(text.matchAll(anywhere), ([, id = ""]) => id) : [];
+}
+
 /** Whether a text may hold a tag: most hold none. */
 export function mayHoldTag(text: string): boolean {
   return text.includes(open);

@@ -27,6 +27,7 @@ export class PartCalls {
   readonly tools: PolicyTools;
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
+  #isReloading = false;
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
@@ -72,11 +73,26 @@ export class PartCalls {
     this.#options.log.info({ part, facts }, "what a part of the helper does");
   }
 
-  /** The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. */
+  /**
+   * The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. What comes
+   * while it is done is the same wish.
+   */
   reload(): void {
-    this.configuring.prune({}, true, AbortSignal.timeout(reloadMs)).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, "the configuration of a session was not read again");
-    });
+    if (this.#isReloading) return;
+    this.#isReloading = true;
+    const { log } = this.#options;
+    this.configuring
+      .prune({}, true, AbortSignal.timeout(reloadMs))
+      .catch((error: unknown) => {
+        log.warn({ err: error }, "the configuration of a session was not read again");
+        const { state } = this.#core;
+        if (state.kind !== "idle" && state.kind !== "running") return;
+        const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
+        state.child.link.send({ kind: "notify", text }).catch(() => {});
+      })
+      .finally(() => {
+        this.#isReloading = false;
+      });
   }
 
   /** A part threw, and was passed over. The subscribers are told once. */

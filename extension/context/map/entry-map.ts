@@ -20,6 +20,7 @@ export class EntryMap {
   #byMessage = new WeakMap<object, string | undefined>();
   #byKey: ReadonlyMap<string, string> = new Map();
   #isAmbiguous = false;
+  #owned = 0;
 
   /** No message of this request is known: it could be of one entry or of another. */
   get isAmbiguous(): boolean {
@@ -32,6 +33,7 @@ export class EntryMap {
     for (const { sourceEntry, messages: projected } of projection) {
       for (const message of projected) if (message.role !== "system") owned.push({ entryId: sourceEntry.id, message });
     }
+    this.#owned = owned.length;
     const pairs = aligned(messages, owned);
     this.#isAmbiguous = pairs === undefined;
     this.#byMessage = new WeakMap();
@@ -45,6 +47,12 @@ export class EntryMap {
     this.#isAmbiguous = false;
     this.#byMessage = new WeakMap();
     this.#byKey = new Map();
+  }
+
+  /** Whether these are the session's own messages, all of them and no others: nobody has changed the list. */
+  isWhole(messages: readonly AgentMessage[]): boolean {
+    const own = messages.filter(({ role }) => role !== "system");
+    return own.length === this.#owned && own.every((message) => this.#byMessage.get(message) !== undefined);
   }
 
   /** A stage has made `copy` of a message of this request: it is of the same entry. */

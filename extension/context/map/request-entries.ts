@@ -13,6 +13,8 @@ export interface RequestEntries {
   entryOf(message: AgentMessage): string | undefined;
   /** A stage puts `copy` in the place of `original`: it is of the same entry, whatever its role and time are. */
   copied(copy: AgentMessage, original: AgentMessage): void;
+  /** Whether these are the session's own messages of this request, all of them and no others. */
+  isWhole(messages: readonly AgentMessage[]): boolean;
   /** A stage has made this message: it is of no entry, whatever its role and time are. */
   made(message: AgentMessage): void;
   /** The messages of this request cannot be told from each other: none has an entry. */
@@ -45,6 +47,7 @@ export function createRequestEntries(
     need: (isNeeded) => void needs.push(isNeeded),
     entryOf: (message) => map.entryOf(message),
     copied: (copy, original) => map.copied(copy, original),
+    isWhole: (messages) => map.isWhole(messages),
     made: (message) => map.made(message),
     isAmbiguous: () => map.isAmbiguous,
   };

@@ -51,7 +51,9 @@ export function addIds(bench: Bench): GivenMessageIds {
 
   return {
     give,
-    removed: (tags) => void (removed += tags),
+    removed: (tags) => {
+      removed += tags;
+    },
     echoes: ({ sessionManager }) => ({ removed, bare: registry.bare(sessionManager) }),
     idOf: (entryId, { sessionManager }) => written(registry.numberOf(entryId, sessionManager)),
     entryOf: (id, { sessionManager }) => {

@@ -5,7 +5,9 @@ import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
 import { addCompress } from "./compress/add.ts";
 import { createCompressor } from "./compress/compressor.ts";
+import { addDesk } from "./desk/add-desk.ts";
 import { addIds } from "./ids.ts";
+import { Legality } from "./legal.ts";
 import { createMode } from "./mode.ts";
 import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createBreaker } from "./nudges/breaker.ts";
@@ -33,6 +35,8 @@ export function addPruning(places: Workbench): void {
   const { histories, breaker } = createBreaker(pruning);
   const mode = createMode({ ...bench, pruning, off });
   const base = { ...bench, pruning, off, conflict, prompts, mode, breaker };
+  const legality = new Legality(base);
+  legality.begin();
   const ids = addIds(base);
   const blocks = createBlocks(base);
   const windowUsage = new WindowUsage({ ...base, blocks });
@@ -46,11 +50,14 @@ export function addPruning(places: Workbench): void {
       return protection.isTool(tool) || protection.isFile(args, cwd);
     },
   });
-  addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
+  const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
   addCompress({ ...whole, compressor });
   addTags({ ...base, ids });
-  addStrip({ ...base, isIssued: (id, ctx) => ids.entryOf(id, ctx) !== undefined, removed: ids.removed });
+  addStrip({ ...base, ids, blocks });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
   addNativeCompaction(whole);
+  addDesk(whole, { mode, strategies, compressor }, teller);
+  // Behind all that change messages.
+  legality.verify();
 }

@@ -1,16 +1,13 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import { mayHoldTag, withoutTags } from "../../message-tag.ts";
 import { type AgentMessage, isObject } from "../../pi-types.ts";
-import type { MessageIds, PruningBench } from "./bench.ts";
+import type { PruningBench } from "./bench.ts";
+import { blockNumberOf } from "./block-id.ts";
+import type { GivenMessageIds } from "./ids.ts";
 
-type Bench = Pick<PruningBench, "on" | "pipeline" | "off"> & {
-  /** Whether this session has given an id, of a message or of a block. */
-  readonly isIssued: (id: string, ctx: Ctx) => boolean;
-  /** Hears how many tags were removed. */
-  readonly removed: (tags: number) => void;
-};
-type Ctx = Parameters<MessageIds["newest"]>[0];
+type Bench = Pick<PruningBench, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 type Call = Extract<Assistant["content"][number], { type: "toolCall" }>;
 type IsIssued = (id: string) => boolean;
@@ -29,14 +26,19 @@ const nothing: ReadonlySet<string> = new Set();
 /** Removes the tags that the model has repeated, before its message is stored and its calls are made. */
 export function addStrip(bench: Bench): void {
   const signed = new Set<string>();
+  /** Whether this session has given an id, of a message or of a block. */
+  const issued = (ctx: ExtensionContext): IsIssued => {
+    const next = blockNumberOf(bench.blocks.nextId(ctx)) ?? 1;
+    return (id) => bench.ids.entryOf(id, ctx) !== undefined || (blockNumberOf(id) ?? next) < next;
+  };
   bench.pipeline.use(
     "message_end",
     "strip",
     (message, ctx) => {
       if (message.role !== "assistant" || bench.off(ctx) !== undefined) return undefined;
       for (const block of message.content) if (isSigned(block) && signed.size < 1_000) signed.add(block.id);
-      const { made, removed } = stripped(message, (id) => bench.isIssued(id, ctx));
-      if (removed > 0) bench.removed(removed);
+      const { made, removed } = stripped(message, issued(ctx));
+      if (removed > 0) bench.ids.removed(removed);
       return made;
     },
     "tags",
@@ -44,7 +46,7 @@ export function addStrip(bench: Bench): void {
   // A signed call is stored as it was made, and done without the tags.
   bench.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
     if (!signed.delete(toolCallId) || bench.off(ctx) !== undefined) return;
-    const { made } = strippedArguments(toolName, input, (id) => bench.isIssued(id, ctx));
+    const { made } = strippedArguments(toolName, input, issued(ctx));
     for (const [key, value] of Object.entries(made)) {
       Object.defineProperty(input, key, { value, enumerable: true, configurable: true, writable: true });
     }

@@ -1,9 +1,7 @@
-import { WireError } from "../../../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../../../protocol/methods.ts";
-import { resolvePruning } from "../../../protocol/pruning/resolve.ts";
 import type { pruningMethods } from "../../../protocol/pruning-methods.ts";
+import { requirePruned } from "../../session/pruned.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { StoredSession } from "../../store/sessions.ts";
 import type { HandlersOf } from "../call.ts";
 
 type PruningName = keyof typeof pruningMethods & MethodName;
@@ -28,16 +26,4 @@ export function pruningHandlers(registry: Registry): HandlersOf<typeof pruningMe
     "pruning/configure": ({ sessionId, pruning = {}, reload = false }, { signal }) =>
       registry.get(sessionId).parts.configuring.prune(pruning, reload, signal),
   };
-}
-
-/** Throws `pruning_disabled`. A pi is not started to say so. */
-function requirePruned(stored: StoredSession): void {
-  const { enabled, childSessions } = resolvePruning(stored.options.pruning ?? {});
-  if (!enabled) {
-    const how = 'pruning/configure with {"enabled": true} turns it on';
-    throw new WireError("pruning_disabled", `Pruning is off for this session; ${how}.`, { reason: "disabled" });
-  }
-  if (stored.delegatedBy === undefined || childSessions) return;
-  const why = "it works on behalf of another one, and pruning.childSessions is false";
-  throw new WireError("pruning_disabled", `Pruning is off for this session: ${why}.`, { reason: "child_session" });
 }

@@ -3,10 +3,9 @@ import type { TSchema } from "typebox";
 import { COMPRESS_TOOL, type PruningConfig } from "../../../../protocol/pruning/config.ts";
 import type { Usage } from "../bench.ts";
 import type { BlocksRecord } from "../record.ts";
-import { PRUNING_OFF } from "../switch.ts";
 import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
 import type { Asker, Compressed, Compressor } from "./compressor.ts";
-import { deniedMessage, notAllowedMessage } from "./messages.ts";
+import { deniedMessage, disabledMessage, notAllowedMessage } from "./messages.ts";
 import { madeText, refusedText } from "./result-text.ts";
 
 /** A user has so long to allow a call. */
@@ -59,7 +58,7 @@ export function compressTool(tool: CompressTool): ToolDefinition<TSchema, Blocks
     // pi makes what it throws the call's result. Its own check of the arguments speaks of one error, and in other words.
     prepareArguments: (args) => {
       const ctx = tool.context();
-      if (ctx !== undefined && tool.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
+      if (ctx !== undefined && tool.off(ctx) !== undefined) throw new Error(disabledMessage);
       const read = readCall(args);
       if ("call" in read) return read.call;
       throw new Error(ctx === undefined ? read.findings.join("\n") : withCandidates(tool, read.findings, ctx));
@@ -80,7 +79,7 @@ async function answer(
   signal: AbortSignal | undefined,
   ctx: ExtensionContext,
 ): Promise<AgentToolResult<BlocksRecord>> {
-  if (tool.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
+  if (tool.off(ctx) !== undefined) throw new Error(disabledMessage);
   const { permission } = tool.pruning().compress;
   if (permission === "deny") throw new Error(deniedMessage);
   const asker: Asker = { callId, placeholders: placeholdersOf(tool) };

@@ -11,34 +11,23 @@ import { deliver } from "../../../api/deliver.ts";
 import { AskRefused } from "../../../engine-port.ts";
 import type { Block, PruningBench } from "../bench.ts";
 import { blockNumbersIn } from "../block-entries.ts";
-import { PRUNING_OFF } from "../switch.ts";
+import type { Compressor } from "../compress/compressor.ts";
+import { disabledMessage } from "../compress/messages.ts";
+import type { Mode } from "../mode.ts";
+import type { Sweeper } from "../strategies/strategies.ts";
 import { exportOf } from "./export.ts";
 import { bordersOf, inspectionOf } from "./inspection.ts";
-import { OpenOperations } from "./open-operations.ts";
+import { OpenChanges } from "./open-changes.ts";
+import { compressed, type UserCompression } from "./user-compression.ts";
 
 const maxFocus = 2_000;
 
-/** A compression that a user has written. */
-export interface UserCompression {
-  readonly topic: string;
-  readonly ranges: readonly { readonly startId: string; readonly endId: string; readonly summary: string }[];
-}
-
-/** What the parts of pruning do that have been asked for by a user. */
+/** The parts of pruning that users give orders to. */
 export interface DeskParts {
-  readonly mode: {
-    of(ctx: ExtensionContext): PruningMode;
-    set(mode: PruningMode, ctx: ExtensionContext): void;
-    /** Lets the model make one call, whatever the mode. */
-    grant(ctx: ExtensionContext): void;
-  };
-  /** Ranges that could be compressed now. */
-  candidates(ctx: ExtensionContext): readonly { startId: string; endId: string; tokens: number }[];
-  /** Throws {@link AskRefused}. */
-  compress(call: UserCompression, wait: boolean, ctx: ExtensionContext): PruningChange;
-  /** Throws {@link AskRefused}. `undefined`: all strategies that are on. */
-  sweep(last: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange;
-  stats(ctx: ExtensionContext): PruningStats;
+  readonly mode: Mode;
+  readonly strategies: Sweeper;
+  readonly compressor: Compressor;
+  readonly stats?: (ctx: ExtensionContext) => PruningStats;
 }
 
 export interface CompressOrder {
@@ -49,52 +38,52 @@ export interface CompressOrder {
 }
 
 /** `customType` of the message by which the model is asked to compress. */
-export const COMPRESS_REQUEST = "pi-rpcd.compress";
+const COMPRESS_REQUEST = "pi-rpcd.compress";
 
 /** Does what users ask of pruning, by commands and by methods: these give the same answers. All throw {@link AskRefused}. */
 export class PruningDesk {
   readonly #bench: PruningBench;
   readonly #parts: DeskParts;
-  readonly #open: OpenOperations;
+  readonly #open: OpenChanges;
 
   constructor(bench: PruningBench, parts: DeskParts) {
     this.#bench = bench;
     this.#parts = parts;
-    this.#open = new OpenOperations(bench);
+    this.#open = new OpenChanges(bench);
   }
 
   inspect(ctx: ExtensionContext): PruningInspection {
     this.#requireEnabled();
-    return inspectionOf(this.#bench, this.#parts, ctx);
+    const { mode, compressor } = this.#parts;
+    return inspectionOf(this.#bench, { mode: mode.of(ctx), candidates: () => compressor.candidates(ctx) }, ctx);
   }
 
   stats(ctx: ExtensionContext): PruningStats {
     this.#requireEnabled();
+    if (this.#parts.stats === undefined) throw new AskRefused("unsupported_by_pi", "Nothing is counted.");
     return this.#parts.stats(ctx);
   }
 
   export(ctx: ExtensionContext): PruningExport {
     this.#requireEnabled();
-    return exportOf(this.#bench, this.#parts, ctx);
-  }
-
-  setMode(mode: PruningMode, ctx: ExtensionContext): { mode: PruningMode } {
-    this.#requireEnabled();
-    const { notify } = this.#bench;
-    if (this.#parts.mode.of(ctx) !== mode) {
-      this.#parts.mode.set(mode, ctx);
-      notify("pruning/changed", { cause: "mode", blocks: [], pruned: [], tokens: 0, mode });
-    }
-    return { mode };
+    return exportOf(this.#bench, this.#parts.mode.of(ctx), ctx);
   }
 
   modeOf(ctx: ExtensionContext): PruningMode {
     return this.#parts.mode.of(ctx);
   }
 
+  setMode(mode: PruningMode, ctx: ExtensionContext): { mode: PruningMode } {
+    this.#requireEnabled();
+    if (this.#parts.mode.set(mode, ctx)) {
+      this.#bench.notify("pruning/changed", { cause: "mode", blocks: [], pruned: [], tokens: 0, mode });
+    }
+    return { mode };
+  }
+
   sweep(last: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange {
     this.#requireOn(ctx);
-    return this.#parts.sweep(last, wait, ctx);
+    return this.#parts.strategies.sweep(last, wait, ctx);
   }
 
   compress({ focus, topic, ranges, wait = false }: CompressOrder, ctx: ExtensionContext): PruningChange {
@@ -102,10 +91,14 @@ export class PruningDesk {
     if (ranges !== undefined) {
       if (topic === undefined || topic.trim() === "") throw new AskRefused("invalid_params", "topic is missing.");
       if (focus !== undefined) throw new AskRefused("invalid_params", "focus is not for ranges.");
-      return this.#parts.compress({ topic, ranges }, wait, ctx);
+      if (!ctx.isIdle()) requireWait(wait);
+      return this.#store({ topic, ranges }, ctx);
     }
     if (topic !== undefined) throw new AskRefused("invalid_params", "topic is for ranges alone.");
-    this.#parts.mode.grant(ctx);
+    if (this.#bench.pruning().compress.permission === "deny") {
+      throw new AskRefused("pruning_disabled", "pruning.compress.permission is deny: the model may not compress.");
+    }
+    this.#parts.mode.grant();
     this.#ask(focus);
     return { ...nothing, state: "asked" };
   }
@@ -118,6 +111,28 @@ export class PruningDesk {
     return this.#operate("recompress", id, ctx);
   }
 
+  #store(call: UserCompression, ctx: ExtensionContext): PruningChange {
+    const { blocks, cacheRule } = this.#bench;
+    const { record, notes, pruned, borders } = compressed(this.#bench, this.#parts.compressor, call, ctx);
+    const tokens = record.blocks.reduce((sum, block) => sum + freedBy("recompress", block), 0);
+    const written = blocks.store(record, ctx);
+    for (const { entryIds } of record.blocks) cacheRule.changed("pruning", entryIds);
+    this.#open.add({ cause: "compress", blocks: record.blocks.map(({ id }) => id), pruned, tokens }, written, ctx);
+    return {
+      ...nothing,
+      state: written === "now" ? "done" : "waiting",
+      blocks: record.blocks.map(({ id, tokensBefore, tokensAfter }, at) => ({
+        id,
+        state: "active",
+        ...borders[at],
+        tokensBefore: Math.round(tokensBefore),
+        tokensAfter: Math.round(tokensAfter),
+      })),
+      tokens,
+      notes,
+    };
+  }
+
   #operate(operation: "decompress" | "recompress", id: string, ctx: ExtensionContext): PruningChange {
     this.#requireOn(ctx);
     const { blocks, cacheRule } = this.#bench;
@@ -128,29 +143,29 @@ export class PruningDesk {
     if (hindrance !== undefined) throw new AskRefused("block_not_restorable", hindrance, { block: id });
     const written = blocks.operate(operation, id, ctx);
     cacheRule.changed("pruning", block.entryIds);
-    const change = { operation, block: id, tokens: freedBy(operation, block) };
-    if (written === "soon") this.#open.add(change, ctx);
-    else this.#open.tell(change);
-    const changed = blocks.on(ctx).find(id) ?? block;
+    const tokens = freedBy(operation, block);
+    this.#open.add({ cause: operation, blocks: [id], pruned: [], tokens }, written, ctx);
+    const state = operation === "decompress" ? "inactive" : "active";
+    const { tokensBefore, tokensAfter } = block;
     return {
       ...nothing,
       state: written === "now" ? "done" : "waiting",
       blocks: [
         {
           id,
-          state: changed.state.kind,
+          state: written === "now" ? state : block.state.kind,
           ...bordersOf(block, this.#bench, ctx),
-          tokensBefore: Math.round(block.tokensBefore),
-          tokensAfter: Math.round(block.tokensAfter),
+          tokensBefore: Math.round(tokensBefore),
+          tokensAfter: Math.round(tokensAfter),
         },
       ],
-      tokens: change.tokens,
+      tokens,
     };
   }
 
   #ask(focus: string | undefined): void {
-    const about =
-      focus === undefined || focus.trim() === "" ? "" : ` Begin with this: ${focus.trim().slice(0, maxFocus)}`;
+    const wish = focus?.trim().slice(0, maxFocus) ?? "";
+    const about = wish === "" ? "" : ` Begin with this: ${wish}`;
     const content = `The user asks you to compress the context now, by one call of the tool compress.${about}`;
     deliver(
       this.#bench.pi,
@@ -160,7 +175,7 @@ export class PruningDesk {
   }
 
   #requireEnabled(): void {
-    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", PRUNING_OFF);
+    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", disabledMessage);
   }
 
   #requireOn(ctx: ExtensionContext): void {
@@ -172,7 +187,14 @@ export class PruningDesk {
 
 const nothing = { state: "done", blocks: [], pruned: [], tokens: 0, notes: [] } satisfies PruningChange;
 
-function freedBy(operation: "decompress" | "recompress", { tokensBefore, tokensAfter }: Block): number {
+function requireWait(wait: boolean): void {
+  if (!wait) throw new AskRefused("session_busy", "The session runs; with wait it is done at the run's next boundary.");
+}
+
+function freedBy(
+  operation: "decompress" | "recompress",
+  { tokensBefore, tokensAfter }: Pick<Block, "tokensBefore" | "tokensAfter">,
+): number {
   const freed = Math.round(tokensBefore - tokensAfter);
   return operation === "recompress" ? freed : -freed;
 }

@@ -1,14 +1,13 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PruningExport } from "../../../../protocol/pruning/report.ts";
+import type { PruningExport, PruningMode } from "../../../../protocol/pruning/report.ts";
 import type { PruningBench } from "../bench.ts";
-import type { DeskParts } from "./desk.ts";
 import { stateOf } from "./inspection.ts";
 
 const maxBlocks = 10_000;
 const maxChildren = 1_000;
 
 /** The answer to `pruning/export`. */
-export function exportOf(bench: PruningBench, parts: Pick<DeskParts, "mode">, ctx: ExtensionContext): PruningExport {
+export function exportOf(bench: PruningBench, mode: PruningMode, ctx: ExtensionContext): PruningExport {
   const { blocks, ids } = bench;
   const { sessionManager } = ctx;
   const tree = blocks.on(ctx);
@@ -19,7 +18,7 @@ export function exportOf(bench: PruningBench, parts: Pick<DeskParts, "mode">, ct
   return {
     v: 1,
     sessionId: sessionManager.getSessionId(),
-    mode: parts.mode.of(ctx),
+    mode,
     blocks: tree.all.slice(-maxBlocks).map((block) => ({
       id: block.id,
       topic: block.topic.slice(0, 80).toWellFormed(),

@@ -1,10 +1,10 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PruningInspection } from "../../../../protocol/pruning/report.ts";
+import type { PruningInspection, PruningMode } from "../../../../protocol/pruning/report.ts";
 import type { AgentMessage, SessionEntry } from "../../../pi-types.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
+import type { Candidate } from "../compress/candidates.ts";
 import { activeTools } from "./active-tools.ts";
-import type { DeskParts } from "./desk.ts";
 
 const maxMessages = 2_000;
 const maxBlocks = 1_000;
@@ -14,19 +14,23 @@ const maxWhy = 1_024;
 const kinds: Readonly<Record<string, string>> = { user: "user", assistant: "assistant", toolResult: "results" };
 
 /** The answer to `pruning/inspect`. */
-export function inspectionOf(bench: PruningBench, parts: DeskParts, ctx: ExtensionContext): PruningInspection {
+export function inspectionOf(
+  bench: PruningBench,
+  { mode, candidates }: { readonly mode: PruningMode; readonly candidates: () => readonly Candidate[] },
+  ctx: ExtensionContext,
+): PruningInspection {
   const tree = bench.blocks.on(ctx);
   const off = bench.off(ctx);
   return {
     // Nothing changes it on the way out: it goes as JSON.
     configuration: bench.pruning() as PruningInspection["configuration"],
-    mode: parts.mode.of(ctx),
+    mode,
     ...(off === undefined ? {} : { off: off.slice(0, maxWhy) }),
     window: windowOf(bench, ctx),
     byKind: byKind(bench, tree, ctx),
     messages: messagesOf(bench, tree, ctx),
     blocks: blocksOf(bench, tree, ctx),
-    candidates: off === undefined ? parts.candidates(ctx).slice(0, maxCandidates).map(rounded) : [],
+    candidates: off === undefined ? candidates().slice(0, maxCandidates).map(rounded) : [],
   };
 }
 

@@ -1,5 +1,6 @@
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
 import { isObject, type SessionEntry } from "../../../pi-types.ts";
+import { disabledMessage, manualMessage, nothingToCompress } from "../compress/messages.ts";
 
 /**
  * How a call of compress has ended. `nothing`: there was nothing to compress; `held`: it was not let through, which says
@@ -7,9 +8,9 @@ import { isObject, type SessionEntry } from "../../../pi-types.ts";
  */
 export type Outcome = "stored" | "failed" | "nothing" | "held";
 
-/** The texts by which the tool says the other two. */
-const nothing = "There is nothing to compress";
-const held = ["Compression is paused", "Compression waits for the user", "Pruning is off"];
+const held = [manualMessage, disabledMessage];
+/** How many have failed stands in it. */
+const paused = /^Compression is paused after [0-9]{1,9} failures;/mu;
 /** Where they are looked for. UTF-16 units. */
 const most = 4_096;
 
@@ -20,8 +21,8 @@ export function outcomeOf(entry: SessionEntry): Outcome | undefined {
   if (toolName !== COMPRESS_TOOL) return undefined;
   if (isError !== true) return "stored";
   const text = Array.isArray(content) ? content.map(textOf).join("\n").slice(0, most) : "";
-  if (held.some((beginning) => text.includes(beginning))) return "held";
-  return text.includes(nothing) ? "nothing" : "failed";
+  if (held.some((message) => text.includes(message)) || paused.test(text)) return "held";
+  return text.includes(nothingToCompress) ? "nothing" : "failed";
 }
 
 function textOf(block: unknown): string {

@@ -110,7 +110,7 @@ test("records that are not as we write them are passed over, and infinity takes 
     "m001",
     { v: 2, ids: { a: "m001" } },
     { v: 1, ids: ["m001"] },
-    { v: 1, ids: { a: null, b: 1e999, c: "m01", d: "m999999999", [`${"e".repeat(300)}`]: "m001" } },
+    { v: 1, ids: { a: null, b: Number.POSITIVE_INFINITY, c: "m01", d: "m999999999", [`${"e".repeat(300)}`]: "m001" } },
     { v: 1, ids: { f: "m001" } },
     { v: 1, ids: { g: "m001", f: "m002" } },
   ]) {

@@ -18,6 +18,7 @@ class Shown {
       entryOf: (message) => this.#map.entryOf(message),
       copied: (copy, original) => this.#map.copied(copy, original),
       made: (message) => this.#map.made(message),
+      isWhole: () => true,
       isAmbiguous: () => this.#map.isAmbiguous,
     },
     isUnanswered: (entryId) => this.unanswered.has(entryId),
