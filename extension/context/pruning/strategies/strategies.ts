@@ -1,5 +1,7 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import type { PruningChange } from "../../../../protocol/pruning/report.ts";
 import type { Boundary, BoundaryWish } from "../../../boundary.ts";
+import { AskRefused } from "../../../engine-port.ts";
 import type { Workbench } from "../../optimisation/workbench.ts";
 import { RECALL_MARK, recallIdOf, recordData } from "../../recall/record.ts";
 import { Announcements } from "./announcements.ts";
@@ -9,32 +11,13 @@ import { prunedArguments } from "./pruned-arguments.ts";
 import type { StrategyName } from "./removal.ts";
 import { freshBlocks, type Order, type StrategiesBench, search } from "./search.ts";
 
-/** An output, or arguments, that have left the context. */
-interface Pruned {
-  readonly recallId: string;
-  readonly entryId: string;
-  readonly tool: string;
-  readonly strategy: string;
-  readonly tokens: number;
-}
-
-interface Swept {
-  readonly pruned: readonly Pruned[];
-  /** Estimated tokens that the next request has less. */
-  readonly tokens: number;
-}
-
 /** What the user has taken out. */
-export interface Strategies {
-  /** Why nothing may go now. `undefined`: it may. */
-  hinders(ctx: ExtensionContext): string | undefined;
+export interface Sweeper {
   /**
-   * While no run is on: all that the strategies find, or the outputs of so many of the newest calls, whatever they are.
-   * Requests go by it at once.
+   * All that the strategies find, or the outputs of so many of the newest calls, whatever they are: at once, or with `wait` at
+   * the next boundary of the run that is on. Throws {@link AskRefused}: `session_busy`, `pruning_disabled`.
    */
-  sweep(calls: number | undefined, ctx: ExtensionContext): Swept;
-  /** While a run is on: the same at its next boundary, and at its end if it has none. */
-  sweepSoon(calls: number | undefined): void;
+  sweep(calls: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange;
 }
 
 const part = "strategies";
@@ -42,13 +25,15 @@ const part = "strategies";
 export const blocksPart = "pruning";
 /** Sweeps that wait for a boundary. More are the same as these. */
 const maxWaiting = 16;
+/** Of one answer. */
+const maxAnswered = 1_000;
 
 /**
  * Takes out at boundaries what is not needed any more: durably, in batches that are worth the provider's cache, each entry
  * under a number by which it is recalled. Where the cache is cold as a run begins, and where the user asks for it between two
  * runs, an entry says what goes, and requests go by that until pi takes the edits.
  */
-export function addStrategies(bench: StrategiesBench): Strategies {
+export function addStrategies(bench: StrategiesBench): Sweeper {
   const pending = new PendingEdits(bench);
   const told = new Announcements(bench);
   const waiting: (number | undefined)[] = [];
@@ -131,10 +116,13 @@ export function addStrategies(bench: StrategiesBench): Strategies {
   );
 
   return {
-    hinders: hindrance,
-    sweep: (calls, ctx) => sweptBy(hindrance(ctx) === undefined ? writeNow(wished(calls), ctx) : []),
-    sweepSoon: (calls) => {
+    sweep: (calls, wait, ctx) => {
+      const why = hindrance(ctx);
+      if (why !== undefined) throw new AskRefused("pruning_disabled", why);
+      if (ctx.isIdle()) return changeOf(writeNow(wished(calls), ctx));
+      if (!wait) throw new AskRefused("session_busy", "A run is on. With `wait` it is done at its next boundary.");
       if (waiting.length < maxWaiting && !waiting.includes(calls)) waiting.push(calls);
+      return { state: "waiting", blocks: [], pruned: [], tokens: 0, notes: [] };
     },
   };
 }
@@ -165,13 +153,14 @@ function changed({ cacheRule }: Pick<Workbench, "cacheRule">, replacements: read
   for (const { record, targetId } of replacements) cacheRule.changed(record.part, [targetId]);
 }
 
-function sweptBy(replacements: readonly Replacement[]): Swept {
+function changeOf(replacements: readonly Replacement[]): PruningChange {
   const pruned = replacements.map(({ record, targetId }) => ({
     recallId: recallIdOf(record.number),
     entryId: targetId,
-    tool: record.tool,
+    tool: record.tool.slice(0, 256),
     strategy: record.part,
-    tokens: record.tokens,
+    tokens: Math.round(record.tokens),
   }));
-  return { pruned, tokens: pruned.reduce((sum, { tokens }) => sum + tokens, 0) };
+  const tokens = pruned.reduce((sum, one) => sum + one.tokens, 0);
+  return { state: "done", blocks: [], pruned: pruned.slice(0, maxAnswered), tokens, notes: [] };
 }
