@@ -3,6 +3,7 @@ import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
+import { createCacheLosses } from "./cache-losses.ts";
 import { addCompress } from "./compress/add.ts";
 import { createCompressor } from "./compress/compressor.ts";
 import { addDesk } from "./desk/add-desk.ts";
@@ -14,7 +15,8 @@ import { createBreaker } from "./nudges/breaker.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { protectionOf } from "./protection/protection.ts";
-import { addSection } from "./section.ts";
+import { addSection, pruningSection } from "./section.ts";
+import { createStats } from "./stats.ts";
 import { addStrategies } from "./strategies/strategies.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
@@ -57,7 +59,18 @@ export function addPruning(places: Workbench): void {
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
   addNativeCompaction(whole);
-  addDesk(whole, { mode, strategies, compressor }, teller);
+  const stats = createStats(whole, {
+    section: (ctx) =>
+      off(ctx) === undefined
+        ? pruningSection(prompts.text(mode.of(ctx) === "manual" ? "manual" : "system"))
+        : undefined,
+    echoes: (ctx) => {
+      const { removed, bare } = ids.echoes(ctx);
+      return removed + bare;
+    },
+    losses: createCacheLosses(whole),
+  });
+  addDesk(whole, { mode, strategies, compressor, stats }, teller);
   // Behind all that change messages.
   legality.verify();
 }
