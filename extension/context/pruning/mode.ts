@@ -3,7 +3,6 @@ import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import type { PruningMode } from "../../../protocol/pruning/report.ts";
 import { isObject, type SessionEntry, type SessionReader } from "../../pi-types.ts";
 import type { PruningBench } from "./bench.ts";
-import { manualMessage } from "./compress/messages.ts";
 import { MODE_MARK } from "./record.ts";
 
 /** Who decides when the context is compressed: the model, or the user. */
@@ -16,6 +15,9 @@ export interface Mode {
 }
 
 type Bench = Pick<PruningBench, "pi" | "on" | "boundary" | "onSession" | "pruning" | "off">;
+
+/** What a call is told that the user has not granted. */
+export const WAITS_FOR_USER = "Compression waits for the user in manual mode.";
 
 const part = "pruning-mode";
 
@@ -45,7 +47,7 @@ export function createMode(bench: Bench): Mode {
   bench.on(part, "tool_call", ({ toolName }, ctx) => {
     if (toolName !== COMPRESS_TOOL || bench.off(ctx) !== undefined) return undefined;
     if (of(ctx) !== "manual" || !pruning().manualMode.strict) return undefined;
-    if (!isGranted) return { block: true, reason: manualMessage };
+    if (!isGranted) return { block: true, reason: WAITS_FOR_USER };
     isGranted = false;
     return undefined;
   });

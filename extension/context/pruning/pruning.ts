@@ -3,6 +3,7 @@ import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { PruningBench } from "./bench.ts";
 import { createBlocks } from "./blocks.ts";
+import { createCacheLosses } from "./cache-losses.ts";
 import { addCompress } from "./compress/add.ts";
 import { createCompressor } from "./compress/compressor.ts";
 import { addDesk } from "./desk/add-desk.ts";
@@ -13,8 +14,8 @@ import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createBreaker } from "./nudges/breaker.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
-import { protectionOf } from "./protection/protection.ts";
-import { addSection } from "./section.ts";
+import { addSection, pruningSection } from "./section.ts";
+import { createStats } from "./stats.ts";
 import { addStrategies } from "./strategies/strategies.ts";
 import { addStrip } from "./strip.ts";
 import { createSwitch } from "./switch.ts";
@@ -42,22 +43,26 @@ export function addPruning(places: Workbench): void {
   const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
   const whole: PruningBench = { ...base, ids, blocks, usage };
-  const compressor = createCompressor({
-    ...whole,
-    isProtected: (tool, args, { cwd }) => {
-      const { compress, protectedFilePatterns } = pruning();
-      const protection = protectionOf(compress.protectedTools, protectedFilePatterns);
-      return protection.isTool(tool) || protection.isFile(args, cwd);
-    },
-  });
+  const compressor = createCompressor(whole);
   const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
-  addCompress({ ...whole, compressor });
+  addCompress(whole, compressor);
   addTags({ ...base, ids });
   addStrip({ ...base, ids, blocks });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });
   addSection(whole);
   addNativeCompaction(whole);
-  addDesk(whole, { mode, strategies, compressor }, teller);
+  const stats = createStats(whole, {
+    section: (ctx) =>
+      off(ctx) === undefined
+        ? pruningSection(prompts.text(mode.of(ctx) === "manual" ? "manual" : "system"))
+        : undefined,
+    echoes: (ctx) => {
+      const { removed, bare } = ids.echoes(ctx);
+      return removed + bare;
+    },
+    losses: createCacheLosses(whole),
+  });
+  addDesk(whole, { mode, strategies, compressor, stats }, teller);
   // Behind all that change messages.
   legality.verify();
 }

@@ -1,7 +1,6 @@
 import type { BeforeAgentStartEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL, type PruningConfig } from "../../../protocol/pruning/config.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
-import { disabledMessage } from "./compress/messages.ts";
 
 /** Whether pruning does anything in a request. */
 export interface Switch {
@@ -10,6 +9,9 @@ export interface Switch {
   /** Another extension has the tool's name: there is no pruning until this is called with `undefined`. */
   readonly conflict: (why: string | undefined) => void;
 }
+
+/** What is said where the configuration has it off. */
+export const PRUNING_OFF = "Pruning is off for this session.";
 
 export function createSwitch(bench: Pick<Workbench, "pi" | "on">, pruning: () => PruningConfig): Switch {
   let conflict: string | undefined;
@@ -27,7 +29,7 @@ export function createSwitch(bench: Pick<Workbench, "pi" | "on">, pruning: () =>
     },
     off: ({ model }) => {
       const { enabled, models } = pruning();
-      if (!enabled) return disabledMessage;
+      if (!enabled) return PRUNING_OFF;
       const name = model === undefined ? "" : `${model.provider}/${model.id}`;
       if (Object.hasOwn(models, name) && models[name]?.enabled === false) return `Pruning is off for ${name}.`;
       if (conflict !== undefined) return conflict;

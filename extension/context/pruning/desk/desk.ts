@@ -27,7 +27,7 @@ export interface DeskParts {
   readonly mode: Mode;
   readonly strategies: Sweeper;
   readonly compressor: Compressor;
-  readonly stats?: (ctx: ExtensionContext) => PruningStats;
+  readonly stats: (ctx: ExtensionContext) => PruningStats;
 }
 
 export interface CompressOrder {
@@ -60,7 +60,6 @@ export class PruningDesk {
 
   stats(ctx: ExtensionContext): PruningStats {
     this.#requireEnabled();
-    if (this.#parts.stats === undefined) throw new AskRefused("unsupported_by_pi", "Nothing is counted.");
     return this.#parts.stats(ctx);
   }
 

@@ -1,6 +1,8 @@
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
 import { isObject, type SessionEntry } from "../../../pi-types.ts";
-import { disabledMessage, manualMessage, nothingToCompress } from "../compress/messages.ts";
+import { nothingToCompress } from "../compress/messages.ts";
+import { WAITS_FOR_USER } from "../mode.ts";
+import { PRUNING_OFF } from "../switch.ts";
 
 /**
  * How a call of compress has ended. `nothing`: there was nothing to compress; `held`: it was not let through, which says
@@ -8,7 +10,7 @@ import { disabledMessage, manualMessage, nothingToCompress } from "../compress/m
  */
 export type Outcome = "stored" | "failed" | "nothing" | "held";
 
-const held = [manualMessage, disabledMessage];
+const held = [WAITS_FOR_USER, PRUNING_OFF];
 /** How many have failed stands in it. */
 const paused = /^Compression is paused after [0-9]{1,9} failures;/mu;
 /** Where they are looked for. UTF-16 units. */

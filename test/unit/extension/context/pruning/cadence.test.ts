@@ -1,9 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  breakerMessage,
-  manualMessage,
-  nothingToCompress,
-} from "../../../../../extension/context/pruning/compress/messages.ts";
+import { breakerMessage, nothingToCompress } from "../../../../../extension/context/pruning/compress/messages.ts";
+import { WAITS_FOR_USER } from "../../../../../extension/context/pruning/mode.ts";
 import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
 import { Clock, type Reply, storedText } from "./clock.ts";
 
@@ -176,7 +173,7 @@ test("a call that waits for the user has not failed", () => {
   const clock = new Clock();
   clock.share = 0.9;
   clock.user();
-  for (let attempt = 0; attempt < 5; attempt += 1) clock.request({ compress: manualMessage });
+  for (let attempt = 0; attempt < 5; attempt += 1) clock.request({ compress: WAITS_FOR_USER });
   expect(clock.broken).toBeUndefined();
   expect(clock.requests(6)).toEqual({ 5: "limit-soft" });
 });
