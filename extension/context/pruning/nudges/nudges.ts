@@ -64,6 +64,8 @@ class Nudges {
 
   stage(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
     if (this.#bench.off(ctx) !== undefined) return undefined;
+    // It would be asked for what it may not do.
+    if (this.#bench.pruning().compress.permission === "deny") return undefined;
     const at = shownLast(ctx.sessionManager);
     if (at === undefined) return undefined;
     if (this.#made?.at !== at) this.#made = { at, text: this.#decide(at, messages, ctx) };
@@ -130,12 +132,8 @@ function shownLast(session: SessionReader): string | undefined {
   return entry?.id;
 }
 
-const shownTypes: ReadonlySet<SessionEntry["type"]> = new Set([
-  "custom_message",
-  "compaction",
-  "branch_summary",
-  "context_edit",
-]);
+/** pi writes edits behind an answer that has failed: they are no news. */
+const shownTypes: ReadonlySet<SessionEntry["type"]> = new Set(["custom_message", "compaction", "branch_summary"]);
 
 function isShown(entry: SessionEntry): boolean {
   if (entry.type !== "message") return shownTypes.has(entry.type);
