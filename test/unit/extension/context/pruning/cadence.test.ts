@@ -158,11 +158,13 @@ test("a message of the user lets reminders begin again", () => {
 test("where there was nothing to compress only the limit is told of, until the user says something", () => {
   const clock = new Clock({ iterationNudgeThreshold: 1 });
   clock.user();
-  clock.request({ compress: nothingToCompress });
+  clock.request({ compress: `m999 does not exist.\n${nothingToCompress}` });
   expect(clock.requests(20)).toEqual({});
   clock.share = 0.9;
-  expect(clock.requests(2)).toEqual({ 0: "limit-soft" });
+  // It has failed, so that reminders wait double.
+  expect(clock.requests(12)).toEqual({ 0: "limit-soft", 10: "limit-soft" });
   clock.share = 0.5;
+  expect(clock.requests(12)).toEqual({});
   clock.user();
   clock.user();
   expect(clock.requests(1)).toEqual({ 0: "turn" });
