@@ -144,6 +144,19 @@ test("several failures in a row stop reminders and compressions, which is told o
   expect(told).toEqual([{ reason: "breaker", message: expect.stringMatching(/^3 compressions in a row have failed/) }]);
 });
 
+test("how many failures stop reminders, for how long, and how far waits grow is as configured", () => {
+  const clock = new Clock({ nudgeFrequency: 2, nudges: { maxFailures: 2, backoffMax: 1, breakerCooldown: 3 } });
+  clock.share = 0.9;
+  clock.user();
+  clock.request(failed);
+  expect(clock.requests(4)).toEqual({ 2: "limit-soft" });
+  clock.request(failed);
+  expect(clock.broken).toBe(2);
+  expect(clock.requests(3)).toEqual({});
+  expect(clock.broken).toBeUndefined();
+  expect(clock.requests(2)).toEqual({ 0: "limit-soft" });
+});
+
 test("a message of the user lets reminders begin again", () => {
   const clock = new Clock();
   clock.share = 0.9;
