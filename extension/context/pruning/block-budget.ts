@@ -1,7 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PruningConfig } from "../../../protocol/pruning/config.ts";
 import { blocksLimit } from "../../../protocol/pruning/limits.ts";
-import type { Block, BlockTree } from "./bench.ts";
+import type { Block, BlockTree, PruningBench } from "./bench.ts";
 import { firstLines, type Shown, type ShownBlocks } from "./block-text.ts";
 
 /** What blocks take is counted by this, and by no estimate that is learnt: what is shown must not change by itself. */
@@ -108,8 +107,15 @@ function lineBytes(block: Block): number {
   return Buffer.byteLength(firstLines(block));
 }
 
-/** What all blocks together may take, in tokens. Where the window is not known, there is no bound. */
-export function blockBudget(pruning: PruningConfig, { model }: ExtensionContext): number | undefined {
+/**
+ * What all blocks together may take, in tokens. Where the window is not known, or the tool recall could not give back what is
+ * shortened, there is no bound.
+ */
+export function blockBudget(
+  { pruning, recall }: Pick<PruningBench, "pruning" | "recall">,
+  { model }: ExtensionContext,
+): number | undefined {
   const window = model?.contextWindow;
-  return window !== undefined && Number.isSafeInteger(window) && window > 0 ? blocksLimit(pruning, window) : undefined;
+  if (window === undefined || !Number.isSafeInteger(window) || window <= 0) return undefined;
+  return recall.missing() === undefined ? blocksLimit(pruning(), window) : undefined;
 }

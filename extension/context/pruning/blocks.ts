@@ -1,4 +1,3 @@
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Blocks, PruningBench } from "./bench.ts";
 import { blockBudget } from "./block-budget.ts";
@@ -21,10 +20,7 @@ export function createBlocks(bench: Bench): Blocks {
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
   const writing = new BlockWriting(bench, on);
 
-  // What is shortened has to come back by the tool recall.
-  const budget = (ctx: ExtensionContext): number | undefined =>
-    bench.recall.missing() === undefined ? blockBudget(pruning(), ctx) : undefined;
-  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), budget(ctx));
+  const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(bench, ctx));
 
   bench.entries.need((_messages, ctx) => off(ctx) === undefined && on(ctx).all.length > 0);
   bench.pipeline.use(

@@ -14,7 +14,6 @@ import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createBreaker } from "./nudges/breaker.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
-import { protectionOf } from "./protection/protection.ts";
 import { addRequestLog } from "./request-log.ts";
 import { addSection, pruningSection } from "./section.ts";
 import { createStats } from "./stats.ts";
@@ -45,16 +44,9 @@ export function addPruning(places: Workbench): void {
   const windowUsage = new WindowUsage({ ...base, blocks });
   const usage = (ctx: ExtensionContext) => windowUsage.next(ctx);
   const whole: PruningBench = { ...base, ids, blocks, usage };
-  const compressor = createCompressor({
-    ...whole,
-    isProtected: (tool, args, { cwd }) => {
-      const { compress, protectedFilePatterns } = pruning();
-      const protection = protectionOf(compress.protectedTools, protectedFilePatterns);
-      return protection.isTool(tool) || protection.isFile(args, cwd);
-    },
-  });
+  const compressor = createCompressor(whole);
   const strategies = addStrategies({ ...whole, isManual: (ctx) => mode.of(ctx) === "manual" });
-  addCompress({ ...whole, compressor });
+  addCompress(whole, compressor);
   addTags({ ...base, ids });
   addStrip({ ...base, ids, blocks });
   addNudges(whole, { histories, windowUsage, candidates: (ctx) => compressor.candidates(ctx) });

@@ -105,6 +105,14 @@ test("three levels down and up give the payload of a twin run without blocks (R0
     "First words, and the user's own: (b9).",
   ]);
 
+  // Of state that is saved at the end of a run nothing is left behind a crash or a fork: this stands on the branch.
+  await pi.rpc({ type: "prompt", message: "/dcp recompress b3" });
+  const asked = entriesOf(pi).findLast(({ message }) => message?.role === "user");
+  await pi.rpc({ type: "fork", entryId: asked?.id });
+  const forked = messagesOf((await model.run()).at(-1) as LogEntry);
+  expect(texts(forked).split("[Compressed conversation section]")).toHaveLength(2);
+  expect(texts(forked)).not.toContain("line of fourth");
+
   await using other = await startProvider();
   await using twin = await startPi({
     provider: other,

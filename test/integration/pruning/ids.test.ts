@@ -1,47 +1,146 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { LogEntry } from "../../../provider/log.ts";
-import { answer, call } from "../../../provider/reply.ts";
+import { answer, call, status, thinking } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
-import { type Pi, startPi } from "../extension/driver.ts";
-import { entriesOf } from "../optimisation/model.ts";
+import { push, startPi } from "../extension/driver.ts";
+import { entriesOf, Model } from "../optimisation/model.ts";
+import { degradedOf, named, prompt } from "./visible.ts";
 
-const tag = /<dcp-message-id>([mb]\d+)<\/dcp-message-id>/gu;
+const tag = (id: string): string => `<dcp-message-id>${id}</dcp-message-id>`;
+const idsRecords = (pi: Parameters<typeof entriesOf>[0]) =>
+  entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.ids");
 
-/** What each id names: the texts of its message up to the tag. */
-function named(request: LogEntry | undefined): Readonly<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for (const { texts, toolResults } of request?.messages ?? []) {
-    for (const text of [...toolResults.map((result) => result.text), texts.join("\n")]) {
-      let from = 0;
-      for (const { 0: whole, 1: id = "", index } of text.matchAll(tag)) {
-        if (found[id] !== undefined) throw new Error(`${id} is there twice.`);
-        found[id] = text.slice(from, index).trim();
-        from = index + whole.length;
-      }
-    }
-  }
-  return found;
-}
-
-async function prompt(pi: Pi, message: string): Promise<void> {
-  pi.log.forget("hello");
-  await pi.rpc({ type: "prompt", message });
-  await pi.settled();
-}
-
-test("a message keeps its id over requests, a kill, a change of the branch, a fork and a compaction", async () => {
+test("a message keeps its id over requests, a kill, a change of the branch, a compaction and a fork (R002-2)", async () => {
   await using provider = await startProvider();
-  await using pi = await startPi({ provider, pruning: { enabled: true }, after: ["emitting"] });
+  await using pi = await startPi({
+    provider,
+    pruning: { enabled: true },
+    after: ["emitting", "shaping"],
+    settings: { compaction: { enabled: false, keepRecentTokens: 10 } },
+  });
+  const shown = () => named(provider.requests.at(-1));
   provider.add(answer(call("emit", { text: "first output" })), answer("one"));
   await prompt(pi, "first prompt");
   provider.add(answer("two"));
   await prompt(pi, "second prompt");
-  const before = named(provider.requests.at(-1));
-  expect(before).toEqual({ m001: "first prompt", m002: "first output", m003: "second prompt" });
+  const first = { m001: "first prompt", m002: "first output" };
+  expect(shown()).toEqual({ ...first, m003: "second prompt" });
 
   await pi.revive();
   provider.add(answer("three"));
   await prompt(pi, "third prompt");
-  expect(named(provider.requests.at(-1))).toEqual({ ...before, m004: "third prompt" });
-  expect(entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.ids")).toHaveLength(3);
+  expect(shown()).toEqual({ ...first, m003: "second prompt", m004: "third prompt" });
+  // What was shown is written down once.
+  expect(idsRecords(pi)).toHaveLength(3);
+
+  // On another branch nothing gets an id that a message of the one before has.
+  const turned = entriesOf(pi).find(({ message }) => message?.role === "toolResult");
+  provider.add(answer("A summary of the branch."));
+  await pi.rpc({ type: "prompt", message: `/shape-go ${turned?.id}` });
+  provider.add(answer("four"));
+  await prompt(pi, "fourth prompt");
+  expect(shown()).toEqual({ ...first, m005: "fourth prompt" });
+
+  // A compaction takes messages away, and no id of those that stay. Summaries have none.
+  provider.add(answer(call("emit", { text: "second output" })), answer("five"));
+  await prompt(pi, "fifth prompt");
+  provider.add(answer("A summary of it all."));
+  await pi.rpc({ type: "compact" });
+  provider.add(answer("six"));
+  await prompt(pi, "sixth prompt");
+  expect(shown()).toMatchObject({ m008: "sixth prompt" });
+  expect(Object.keys(shown())).not.toContain("m001");
+  expect(provider.requests.at(-1)?.hasText("A summary of it all.")).toBe(true);
+
+  const before = shown();
+  const last = entriesOf(pi).findLast(({ message }) => message?.role === "user");
+  await pi.rpc({ type: "fork", entryId: last?.id });
+  provider.add(answer("seven"));
+  await prompt(pi, "seventh prompt");
+  const { m008: _left, ...kept } = before;
+  expect(Object.entries(shown()).filter(([, text]) => text !== "seventh prompt")).toEqual(Object.entries(kept));
+  expect(degradedOf(pi)).toEqual([]);
+});
+
+test("commands, pushes and messages of one millisecond have tags; what is kept from the model has none (R002-3, R002-4)", async () => {
+  await using provider = await startProvider();
+  const timestamp = 1_700_000_000_000;
+  const entries = ["a", "b", "c"].map((text, at) => ({
+    type: "message",
+    id: `0000000${at}`,
+    parentId: at === 0 ? null : `0000000${at - 1}`,
+    timestamp: new Date(timestamp).toISOString(),
+    message: { role: "user", content: [{ type: "text", text }], timestamp },
+  }));
+  await using pi = await startPi({ provider, pruning: { enabled: true }, entries });
+  await pi.rpc({ type: "bash", command: "echo shown; exit 3" });
+  await pi.rpc({ type: "bash", command: "echo hidden", excludeFromContext: true });
+  provider.add(answer("I see."));
+  await pi.hold(push("d1", "ping"));
+  await pi.settled();
+  expect(named(provider.requests.at(-1))).toEqual({
+    m001: "a",
+    m002: "b",
+    m003: "c",
+    m004: "Ran `echo shown; exit 3`\n```\nshown\n\n```\n\nCommand exited with code 3",
+    m005: "ping",
+  });
+  expect(provider.requests.at(-1)?.hasText("hidden")).toBe(false);
+  // The push is found in the payload with its tag.
+  expect(pi.story("d1").join()).toContain("confirmed");
+});
+
+test("tags that the model repeats are gone before a file is written, and others stay (R002-6)", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({ provider, pruning: { enabled: true } });
+  const model = new Model(pi, provider);
+  const content = `line\n${tag("m001")}\nsecond ${tag("m777")}\n`;
+  provider.add(
+    answer(
+      thinking("I think."),
+      `As m001 says. ${tag("m001")}`,
+      call("write", { path: join(pi.cwd, "written"), content }),
+    ),
+    answer(call("edit", { path: join(pi.cwd, "written"), edits: [{ oldText: tag("m777"), newText: tag("m002") }] })),
+    answer(`Done.\n${tag("m002")}`),
+  );
+  await prompt(pi, "Write.");
+  expect(readFileSync(join(pi.cwd, "written"), "utf8")).toBe("line\nsecond \n");
+  const said = entriesOf(pi).filter(({ message }) => message?.role === "assistant");
+  expect(JSON.stringify(said)).not.toContain(tag("m001"));
+  expect(JSON.stringify(said)).toContain("As m001 says. ");
+  const [request] = (await model.run()).slice(-1);
+  expect(request?.messages.filter(({ role }) => role === "assistant").flatMap(({ texts }) => texts)).toEqual([
+    "As m001 says. ",
+    "Done.\n",
+  ]);
+});
+
+test("with tagAssistant answers have tags between their text and their calls, and the service takes them (R002-4)", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    api: "scripted-anthropic",
+    models: [{ id: "model-1", reasoning: true }],
+    pruning: { enabled: true, tagAssistant: true },
+    after: ["emitting"],
+  });
+  provider.add(
+    answer(thinking("First I think."), "Then I speak.", call("emit", { text: "out" })),
+    answer(thinking("Again."), call("emit", { text: "out" })),
+    status(400),
+  );
+  await prompt(pi, "Go on.");
+  provider.add(answer("Done."));
+  await prompt(pi, "And now?");
+  const request = provider.requests.at(-1);
+  expect(request?.violations).toEqual([]);
+  const answers = ((request?.body["messages"] ?? []) as { role: string; content: { type: string; text?: string }[] }[]).filter(
+    ({ role }) => role === "assistant",
+  );
+  expect(answers.map(({ content }) => content.map(({ type, text }) => text ?? type))).toEqual([
+    ["thinking", "Then I speak.", tag("m002"), "tool_use"],
+    ["thinking", tag("m004"), "tool_use"],
+  ]);
 });

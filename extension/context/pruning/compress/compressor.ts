@@ -1,11 +1,12 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
 import type { PruningBench } from "../bench.ts";
 import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
+import { protectionOf } from "../protection/protection.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
-import { keptOf, mostKept } from "./kept.ts";
+import { type KeepRules, keptOf, mostKept } from "./kept.ts";
 import { protectedTurns, type Resolution, type ResolvedRange, type ResolveRules, resolve } from "./resolve.ts";
 import { type View, viewOf } from "./view.ts";
 
@@ -36,10 +37,7 @@ export interface Compressor {
   candidates(ctx: ExtensionContext): readonly Candidate[];
 }
 
-type Bench = Pick<PruningBench, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered"> & {
-  /** Whether the output of a call stays where a block takes its place. */
-  readonly isProtected: (tool: string, args: unknown, ctx: ExtensionContext) => boolean;
-};
+type Bench = Pick<PruningBench, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered">;
 
 export function createCompressor(bench: Bench): Compressor {
   return {
@@ -77,23 +75,21 @@ function viewIn({ ids, blocks, usage, estimator, isUnanswered }: Bench, ctx: Ext
   });
 }
 
-function rulesOf(
-  { pruning, estimator, isProtected }: Bench,
-  { callId, placeholders }: Asker,
-  ctx: ExtensionContext,
-): ResolveRules {
-  const { compress, protectRecentTurns }: PruningConfig = pruning();
+function rulesOf({ pruning, estimator }: Bench, { callId, placeholders }: Asker, ctx: ExtensionContext): ResolveRules {
+  const { compress, protectRecentTurns, protectedFilePatterns } = pruning();
+  const protection = protectionOf(compress.protectedTools, protectedFilePatterns);
+  const keep: KeepRules = {
+    users: compress.protectUserMessages,
+    isProtected: (tool, args) =>
+      tool !== COMPRESS_TOOL && (protection.isTool(tool) || protection.isFile(args, ctx.cwd)),
+  };
   return {
     placeholders,
     minRangeTokens: callId === undefined ? 0 : compress.minRangeTokens,
     minSavings: compress.minSavings,
     protectRecentTurns,
     mostKept,
-    keptOf: (places) =>
-      keptOf(places, {
-        users: compress.protectUserMessages,
-        isProtected: (tool, args) => isProtected(tool, args, ctx),
-      }),
+    keptOf: (places) => keptOf(places, keep),
     tokensOf: (topic, body, kept) => {
       const words = body.map((segment) => ("text" in segment ? segment.text : ""));
       const texts = kept.flatMap(({ title, text }) => [title, text]);

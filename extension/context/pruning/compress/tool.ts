@@ -1,11 +1,11 @@
 import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { TSchema } from "typebox";
-import { COMPRESS_TOOL, type PruningConfig } from "../../../../protocol/pruning/config.ts";
-import type { Usage } from "../bench.ts";
+import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
+import type { PruningBench } from "../bench.ts";
 import type { BlocksRecord } from "../record.ts";
 import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
 import type { Asker, Compressed, Compressor } from "./compressor.ts";
-import { deniedMessage, disabledMessage, notAllowedMessage } from "./messages.ts";
+import { breakerMessage, deniedMessage, disabledMessage, notAllowedMessage } from "./messages.ts";
 import { madeText, refusedText } from "./result-text.ts";
 
 /** A user has so long to allow a call. */
@@ -35,14 +35,12 @@ const parameters = {
 } as unknown as TSchema;
 
 export interface CompressTool {
+  readonly bench: Pick<PruningBench, "context" | "pruning" | "off" | "breaker" | "usage">;
   readonly compressor: Compressor;
-  readonly pruning: () => PruningConfig;
-  readonly off: (ctx: ExtensionContext) => string | undefined;
-  readonly usage: (ctx: ExtensionContext) => Usage | undefined;
-  /** pi's context now, where pi gives none. */
-  readonly context: () => ExtensionContext | undefined;
+  /** Hears of blocks that a call is answered by. */
+  readonly made: (callId: string, made: Extract<Compressed, { kind: "made" }>) => void;
   /** Whether placeholders were wrong before in this run; it says so from now on. */
-  readonly wrongPlaceholders: { readonly isKnown: boolean; seen(): void };
+  readonly wrongPlaceholders: { isKnown(): boolean; seen(): void };
   /** What the model is told that the tool is for. */
   readonly description: string;
 }
@@ -57,8 +55,8 @@ export function compressTool(tool: CompressTool): ToolDefinition<TSchema, Blocks
     executionMode: "sequential",
     // pi makes what it throws the call's result. Its own check of the arguments speaks of one error, and in other words.
     prepareArguments: (args) => {
-      const ctx = tool.context();
-      if (ctx !== undefined && tool.off(ctx) !== undefined) throw new Error(disabledMessage);
+      const ctx = tool.bench.context();
+      if (ctx !== undefined) letThrough(tool, ctx);
       const read = readCall(args);
       if ("call" in read) return read.call;
       throw new Error(ctx === undefined ? read.findings.join("\n") : withCandidates(tool, read.findings, ctx));
@@ -79,16 +77,24 @@ async function answer(
   signal: AbortSignal | undefined,
   ctx: ExtensionContext,
 ): Promise<AgentToolResult<BlocksRecord>> {
-  if (tool.off(ctx) !== undefined) throw new Error(disabledMessage);
-  const { permission } = tool.pruning().compress;
-  if (permission === "deny") throw new Error(deniedMessage);
+  letThrough(tool, ctx);
+  const { permission } = tool.bench.pruning().compress;
   const asker: Asker = { callId, placeholders: placeholdersOf(tool) };
   const first = made(tool, call, asker, ctx);
   if (permission === "ask") await ask(first, signal, ctx);
   // While the user thinks, blocks may change.
-  const { record, ...rest } = permission === "ask" ? made(tool, call, asker, ctx) : first;
-  const words = madeText({ record, ...rest }, tool.usage(ctx));
-  return { content: [{ type: "text", text: words }], details: record };
+  const compressed = permission === "ask" ? made(tool, call, asker, ctx) : first;
+  const words = madeText(compressed, tool.bench.usage(ctx));
+  tool.made(callId, compressed);
+  return { content: [{ type: "text", text: words }], details: compressed.record };
+}
+
+/** Throws what a call is told that is not looked at. */
+function letThrough({ bench }: CompressTool, ctx: ExtensionContext): void {
+  if (bench.off(ctx) !== undefined) throw new Error(disabledMessage);
+  if (bench.pruning().compress.permission === "deny") throw new Error(deniedMessage);
+  const failures = bench.breaker(ctx);
+  if (failures !== undefined) throw new Error(breakerMessage(failures));
 }
 
 function made(tool: CompressTool, call: CompressCall, asker: Asker, ctx: ExtensionContext) {
@@ -98,10 +104,10 @@ function made(tool: CompressTool, call: CompressCall, asker: Asker, ctx: Extensi
   throw new Error(refusedText(compressed.problems, compressed.candidates));
 }
 
-function placeholdersOf({ pruning, wrongPlaceholders }: CompressTool): Asker["placeholders"] {
-  const { placeholderMode } = pruning().compress;
+function placeholdersOf({ bench, wrongPlaceholders }: CompressTool): Asker["placeholders"] {
+  const { placeholderMode } = bench.pruning().compress;
   if (placeholderMode !== "adaptive") return placeholderMode;
-  return wrongPlaceholders.isKnown ? "lenient" : "strict";
+  return wrongPlaceholders.isKnown() ? "lenient" : "strict";
 }
 
 async function ask(

@@ -113,7 +113,7 @@ function roleOf(entry: SessionEntry): string {
 }
 
 function blocksOf(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
-  const budget = blockBudget(bench.pruning(), ctx);
+  const budget = blockBudget(bench, ctx);
   const shown = shownWithin(tree, budget);
   return tree.all.slice(-maxBlocks).map((block) => ({
     id: block.id,

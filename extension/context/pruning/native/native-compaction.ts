@@ -185,7 +185,7 @@ export class NativeCompaction implements CompactionAdvice {
 
   /** What the model sees of each block: its summary is no longer than it was. */
   #texts(tree: BlockTree, ctx: ExtensionContext): (block: Block) => string {
-    const shown = shownWithin(tree, blockBudget(this.#bench.pruning(), ctx));
+    const shown = shownWithin(tree, blockBudget(this.#bench, ctx));
     return (block) => shownText(block, tree, shown);
   }
 

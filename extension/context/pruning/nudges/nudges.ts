@@ -130,12 +130,8 @@ function shownLast(session: SessionReader): string | undefined {
   return entry?.id;
 }
 
-const shownTypes: ReadonlySet<SessionEntry["type"]> = new Set([
-  "custom_message",
-  "compaction",
-  "branch_summary",
-  "context_edit",
-]);
+/** pi writes edits behind an answer that has failed: they are no news. */
+const shownTypes: ReadonlySet<SessionEntry["type"]> = new Set(["custom_message", "compaction", "branch_summary"]);
 
 function isShown(entry: SessionEntry): boolean {
   if (entry.type !== "message") return shownTypes.has(entry.type);

@@ -71,7 +71,7 @@ test("a request without blocks is the list that came", () => {
   expect(made.request(undefined, messages)).toBe(messages);
 });
 
-test("a block stands in the place of the first message that it covers, with its time, header, topic, body and tag", () => {
+test("a block stands in the place of the first message that it covers, with its time, header, topic, body and tag (R002-7)", () => {
   const { made, of, branch } = shown();
   branch.compress("The parser", blockOf("b1", of(1, 3), "It was found."));
   const request = made.request();
@@ -104,7 +104,7 @@ test("the same block is the same object in each request, and messages are never 
   expect(made.messages.slice(0, before.length)).toEqual(before);
 });
 
-test("an earlier request is the beginning of a later one while nothing is done to blocks", () => {
+test("an earlier request is the beginning of a later one while nothing is done to blocks (R002-15)", () => {
   const { made, of, branch } = shown();
   branch.compress("T", blockOf("b1", of(1, 3), "A"), blockOf("b2", of(5, 6), "B"));
   const first = JSON.stringify(made.request());
@@ -113,7 +113,7 @@ test("an earlier request is the beginning of a later one while nothing is done t
   expect(JSON.stringify(made.request()).startsWith(first.slice(0, -1))).toBe(true);
 });
 
-test("the arguments of a call that stored blocks name them, and the block alone has the text", () => {
+test("the arguments of a call that stored blocks name them, and the block alone has the text (R002-31)", () => {
   const { made, of, branch } = shown();
   const [answer] = branch.compress(
     "T",
@@ -172,7 +172,7 @@ test("a signed call, a call that failed and another of the same id stay as they 
   expect(made.texts()).toContainEqual(expect.stringContaining("Topic: T"));
 });
 
-test("three levels are shown in one pass, and quoted placeholders are words", () => {
+test("three levels are shown in one pass, and quoted placeholders are words (R002-10)", () => {
   const { made, of, branch } = shown();
   branch.compress("One", blockOf("b1", of(1, 1), "The user wrote (b9) and (b2)."));
   branch.compress("Two", blockOf("b2", of(1, 2), [{ text: "First: " }, { block: "b1" }, { text: " Then (b1)." }]));
@@ -224,7 +224,7 @@ test("blocks above their bound are shown by their first lines and topics, the ol
   expect(made.texts(4_500)[2]).toContain(long("two"));
 });
 
-test("thirty nested compressions stay below the cap", () => {
+test("thirty nested compressions stay below the cap: summaries in summaries do not fill the context (R002-32)", () => {
   const { made, of, branch } = shown();
   const words = (at: number) => ` Level ${at}: ${"what was decided and why. ".repeat(80)}`;
   branch.compress("Topic 1", blockOf("b1", of(0, 0), words(1)));

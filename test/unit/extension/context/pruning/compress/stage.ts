@@ -15,6 +15,8 @@ export type Shape = string;
 interface Staged {
   readonly shapes: readonly Shape[];
   readonly blocks?: readonly Block[];
+  /** Instead of one of `blocks`. */
+  readonly tree?: BlockTree;
   readonly usage?: Usage;
   readonly pending?: readonly string[];
   readonly tokens?: number;
@@ -25,7 +27,15 @@ interface Staged {
 export const ownCallId = "own";
 
 /** A context of these messages of 100 tokens each. Users and results have the ids m001 and up, answers have none. */
-export function stage({ shapes, blocks = [], usage, pending = [], tokens = 100, gone = [] }: Staged): View {
+export function stage({
+  shapes,
+  blocks = [],
+  tree = treeOf(blocks),
+  usage,
+  pending = [],
+  tokens = 100,
+  gone = [],
+}: Staged): View {
   const entries: ViewEntry[] = [];
   const ids = new Map<string, string>(gone.map((id) => [`gone-${id}`, id]));
   let number = 0;
@@ -59,7 +69,7 @@ export function stage({ shapes, blocks = [], usage, pending = [], tokens = 100, 
     idOf: (entryId) => ids.get(entryId),
     entryOf,
     newestId: number === 0 ? undefined : `m${String(number).padStart(3, "0")}`,
-    tree: treeOf(blocks),
+    tree,
     tokensOf: () => tokens,
     isPending: (entryId) => pending.includes(ids.get(entryId) ?? ""),
     usage,

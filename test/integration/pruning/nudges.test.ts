@@ -1,0 +1,145 @@
+import { expect, test } from "vitest";
+import type { LogEntry } from "../../../provider/log.ts";
+import { answer, call, status } from "../../../provider/reply.ts";
+import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
+import { type Pi, push, startPi } from "../extension/driver.ts";
+import { entriesOf } from "../optimisation/model.ts";
+
+const window = 200_000;
+/** An answer that says how full the window was. */
+const full = (share: number, ...parts: Parameters<typeof answer>) =>
+  ({ ...answer(...parts), usage: { inputTokens: share * window, outputTokens: 10 } }) as const;
+
+const opening = "<dcp-system-reminder>\n";
+
+/** The reminder of a request: behind all else, and there is no other. */
+function reminderOf({ messages }: LogEntry): string | undefined {
+  const texts = messages.flatMap((message) => message.texts);
+  const all = texts.filter((text) => text.includes("dcp-system-reminder"));
+  expect(all.length).toBeLessThanOrEqual(1);
+  const last = messages.at(-1)?.texts.at(-1);
+  expect(all).toEqual(last?.startsWith(opening) === true ? [last] : []);
+  return all[0];
+}
+
+/** The system prompt's text. */
+function promptOf({ body, messages }: LogEntry): string {
+  const { system } = body;
+  if (system !== undefined) return JSON.stringify(system);
+  return messages
+    .filter(({ role }) => role === "system")
+    .flatMap(({ texts }) => texts)
+    .join("\n");
+}
+
+interface Marked {
+  readonly role: string;
+  readonly content:
+    | string
+    | readonly { readonly type: string; readonly text?: string; readonly cache_control?: object }[];
+}
+
+function marksIn(value: unknown): number {
+  return JSON.stringify(value).split('"cache_control"').length - 1;
+}
+
+class Session {
+  readonly pi: Pi;
+  readonly #provider: ScriptedProvider;
+  #settled = 0;
+
+  constructor(pi: Pi, provider: ScriptedProvider) {
+    this.pi = pi;
+    this.#provider = provider;
+  }
+
+  /** The requests of a run. */
+  async prompt(message: string, ...replies: Parameters<ScriptedProvider["add"]>): Promise<readonly LogEntry[]> {
+    return await this.#run(replies, async () => void (await this.pi.rpc({ type: "prompt", message })));
+  }
+
+  async pushed(id: string, ...replies: Parameters<ScriptedProvider["add"]>): Promise<readonly LogEntry[]> {
+    return await this.#run(replies, async () => void (await this.pi.hold(push(id, `News ${id}.`))));
+  }
+
+  async #run(replies: Parameters<ScriptedProvider["add"]>, start: () => Promise<void>): Promise<readonly LogEntry[]> {
+    const before = this.#provider.requests.length;
+    this.#provider.add(...replies);
+    await start();
+    await this.pi.settled(++this.#settled);
+    return this.#provider.requests.slice(before);
+  }
+
+  get nudged(): readonly string[] {
+    return this.pi.frames("notice").flatMap((notice) => (notice.name === "pruning/nudged" ? [notice.data.kind] : []));
+  }
+}
+
+test.for(["scripted", "scripted-anthropic"] as const)(
+  "at %s a reminder is the last message of its request alone, and the prompt's section is the same in all runs",
+  async (api) => {
+    await using provider = await startProvider();
+    await using pi = await startPi({
+      provider,
+      api,
+      pruning: { enabled: true },
+      after: ["emitting"],
+      settings: { retry: { enabled: true, maxRetries: 2, baseDelayMs: 1, provider: { maxRetries: 0 } } },
+    });
+    const session = new Session(pi, provider);
+    const emit = () => call("emit", { text: "output" });
+
+    const first = await session.prompt(
+      "First.",
+      full(0.2, emit()),
+      full(0.85, emit()),
+      full(0.86, emit()),
+      answer("Done."),
+    );
+    const told = first.map(reminderOf);
+    expect(told.map((text) => text !== undefined)).toEqual([false, false, true, false]);
+    expect(told[2]).toMatch(/^<dcp-system-reminder>\nThe context limit is reached: compress soon\.\n/);
+    expect(told[2]).toMatch(/Context used: 85 % \(170,\d{3} of 200,000 tokens\); limit: 80 %\.\nBlocks: none\n/);
+    expect(session.nudged).toEqual(["limit-soft"]);
+    const records = entriesOf(pi).filter(({ customType }) => customType === "pi-rpcd.nudge");
+    expect(records.map(({ data }) => data)).toEqual([{ v: 1, kind: "limit-soft", at: expect.any(String) }]);
+
+    if (api === "scripted-anthropic") {
+      for (const { body } of first) expect(marksIn(body)).toBeLessThanOrEqual(4);
+      const messages = (first[2] as LogEntry).body["messages"] as readonly Marked[];
+      expect(marksIn(messages.at(-1))).toBe(0);
+      expect(JSON.stringify(messages.at(-1))).toContain("dcp-system-reminder");
+      // What the next request has, too.
+      expect(marksIn(messages.at(-2))).toBe(1);
+    }
+
+    // The request is made again, by pi: it has the same reminder.
+    await session.prompt("Second.", full(0.9, emit()), full(0.9, emit()), full(0.9, "Done."));
+    const again = await session.prompt("Third.", status(529), status(529), full(0.9, "Done."));
+    const texts = again.map(reminderOf);
+    expect(texts[0]).toBeDefined();
+    expect(texts).toEqual([texts[0], texts[0], texts[0]]);
+    expect(session.nudged).toHaveLength(2);
+
+    const systems = [...first, ...again].map(promptOf);
+    for (let run = 0; run < 8; run += 1) {
+      systems.push(...(await session.prompt(`Prompt ${run}.`, answer("Done."))).map(promptOf));
+      systems.push(...(await session.pushed(`push-${run}`, answer("Done."))).map(promptOf));
+    }
+    expect(systems).toHaveLength(4 + 3 + 16);
+    expect(new Set(systems).size).toBe(1);
+    expect(systems[0]?.split("<context_pruning>")).toHaveLength(2);
+    expect(systems[0]).toContain("Your context is limited.");
+
+    // Another mode holds from the next request on.
+    await pi.send({ kind: "ask", about: "pruning/setMode", params: { mode: "manual" } });
+    const [manual] = await session.prompt("In manual mode.", answer("Done."));
+    expect(promptOf(manual as LogEntry)).toContain("The user decides when the context is compressed.");
+    expect(promptOf(manual as LogEntry)).not.toContain("Your context is limited.");
+    await pi.revive();
+    provider.add(answer("Done."));
+    await pi.rpc({ type: "prompt", message: "Still?" });
+    await pi.settled();
+    expect(promptOf(provider.requests.at(-1) as LogEntry)).toBe(promptOf(manual as LogEntry));
+  },
+);
