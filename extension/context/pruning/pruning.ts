@@ -32,6 +32,7 @@ export function addPruning(places: Workbench): void {
   const { off, conflict } = createSwitch(bench, pruning);
   const prompts = createPrompts({
     directory: () => pruning().prompts.dir,
+    configured: pruning,
     degraded: (message) => bench.notify("pruning/degraded", { reason: "prompts", message: message.slice(0, 1_024) }),
   });
   const { histories, breaker } = createBreaker(pruning);

@@ -37,7 +37,7 @@ function readings(count: number): () => AnswerReply {
   return () => {
     answers += 1;
     return answers < count
-      ? answer(call("read", { path: "file.ts", offset: answers, limit: 30 }))
+      ? answer(call("read", { path: "file.ts", offset: answers, limit: 10 }))
       : answer("It is done.");
   };
 }
@@ -46,9 +46,9 @@ function isReminded({ messages }: LogEntry): boolean {
   return messages.at(-1)?.texts.at(-1)?.includes("<dcp-system-reminder>") === true;
 }
 
-/** Where in a run the reminders are. */
+/** Where in a run the reminders are. The first request's is one of a turn: nobody has counted its tokens yet. */
 function remindersOf(requests: readonly LogEntry[]): readonly number[] {
-  return requests.flatMap((request, at) => (isReminded(request) ? [at] : []));
+  return requests.flatMap((request, at) => (at > 0 && isReminded(request) ? [at] : []));
 }
 
 function gaps(places: readonly number[]): readonly number[] {
