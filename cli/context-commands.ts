@@ -6,7 +6,7 @@ export const contextCommands = {
   context: {
     summary: "Gives a new session a past, takes one out of a session, and shows what one is made of.",
     description:
-      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or another session with any of its options; without them, what the session itself was given. `export` prints a session, or a session file of pi's, as a document. `show` says what a session's next request is made of, what parts of the optimisation have saved and masked, and what has broken the provider's cache.",
+      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or another session with any of its options; without them, what the session itself was given. `export` prints a session, or a session file of pi's, as a document. `show` says what a session's next request is made of, what parts of the optimisation have saved and masked, which blocks pruning has made, and what has broken the provider's cache.",
     arguments: [
       { name: "ACTION", choices: ["inspect", "export", "import", "show"], description: "What to do." },
       {
@@ -91,7 +91,7 @@ export const contextCommands = {
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: what inspect has found; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show what `optimisation/inspect` says, with sessionId and cache (what `cache/report` says, or null).",
+          "Prints one JSON document: what inspect has found; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show what `optimisation/inspect` says, with sessionId, cache (what `cache/report` says, or null) and pruning (what `pruning/inspect` says, or null).",
       },
       help,
     },

@@ -1,5 +1,6 @@
 import { WireError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/methods.ts";
+import { blockLines } from "./context-blocks.ts";
 import type { ContextDaemon } from "./context-daemon.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Output, Style } from "./output.ts";
@@ -8,18 +9,20 @@ import { oneLine, table } from "./text.ts";
 
 type Inspected = Result<"optimisation/inspect">;
 type CacheReport = Result<"cache/report">;
+type Pruned = Result<"pruning/inspect">;
 
-/** Shows what fills a session's window, what has left it, and what has broken the provider's cache. */
+/** Shows what fills a session's window, which blocks stand in it, what has left it, and what has broken the provider's cache. */
 export async function showContext(daemon: ContextDaemon, word: string, output: Output): Promise<number> {
   const { sessions } = await daemon.call("session/list", {});
   const sessionId = chooseSession(sessions, word);
   const found = await daemon.call("optimisation/inspect", { sessionId });
   const cache = await cacheOf(daemon, sessionId, found);
+  const pruned = await prunedOf(daemon, sessionId);
   if (output.json) {
-    output.document({ sessionId, ...found, cache: cache ?? null });
+    output.document({ sessionId, ...found, cache: cache ?? null, pruning: pruned ?? null });
     return exitCodes.done;
   }
-  for (const line of showLines(found, cache, output)) output.print(line);
+  for (const line of showLines(found, cache, output, pruned)) output.print(line);
   return exitCodes.done;
 }
 
@@ -38,10 +41,28 @@ async function cacheOf(
   }
 }
 
+/** Where pruning is off, there are no blocks. */
+async function prunedOf(daemon: ContextDaemon, sessionId: string): Promise<Pruned | undefined> {
+  try {
+    return await daemon.call("pruning/inspect", { sessionId });
+  } catch (error) {
+    if (error instanceof WireError && absent.has(error.kind)) return undefined;
+    throw error;
+  }
+}
+
+/** A daemon that is older than this program does not know the method. */
+const absent: ReadonlySet<string> = new Set(["pruning_disabled", "unsupported_by_pi", "method_not_found"]);
+
 type Painter = Pick<Output, "paint" | "columns">;
 
 /** The same for a person: a bar for each kind of content where a terminal is wide enough, then a paragraph for each question. */
-export function showLines(found: Inspected, cache: CacheReport | undefined, painter: Painter): readonly string[] {
+export function showLines(
+  found: Inspected,
+  cache: CacheReport | undefined,
+  painter: Painter,
+  pruned?: Pruned,
+): readonly string[] {
   return [
     ...windowLines(found.window, painter),
     "",
@@ -49,6 +70,7 @@ export function showLines(found: Inspected, cache: CacheReport | undefined, pain
     "",
     ...maskedLines(found, painter),
     "",
+    ...(pruned === undefined ? [] : [...blockLines(pruned, painter), ""]),
     ...cacheLines(cache, painter),
   ];
 }

@@ -133,9 +133,9 @@ export const errorCatalogue = {
     -32097,
     409,
     false,
-    "The block cannot be opened or closed as it stands; data.reason says why: `active`, `inactive`, `consumed`, `checkpointed`, `left_branch`, `covered`.",
+    "The block cannot be opened or closed as it stands; the message says why.",
   ),
-  pruning_disabled: row(-32098, 409, false, "Pruning is off for this session, or for its model; data.reason says why."),
+  pruning_disabled: row(-32098, 409, false, "Pruning is off for this session, or for its model; the message says why."),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorName = keyof typeof errorCatalogue;

@@ -1,15 +1,17 @@
 import type { TSchema } from "typebox";
 import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { defaultPruning } from "../../protocol/pruning/config.ts";
+import { PruningOptions } from "../../protocol/pruning/options.ts";
 import { SchemaText, table } from "../../protocol/schema-text.ts";
 import { type SettingName, settings } from "../../server/configuration/settings.ts";
 import { filled } from "./generated-parts.ts";
 
-// The parts of CONFIGURATION.md that derive from the table of settings, and from the options of the optimisation.
+// The parts of CONFIGURATION.md that derive from the table of settings, from the options of the optimisation, and from those of pruning.
 
 /** CONFIGURATION.md with its table as the code says it. */
 export function withSettings(document: string): string {
-  return filled(document, { settings: settingsTable, optimisation: optimisationTable });
+  return filled(document, { settings: settingsTable, optimisation: optimisationTable, pruning: pruningTable });
 }
 
 type Shape = TSchema & {
@@ -34,6 +36,21 @@ function optimisationTable(): string {
     }),
   );
   return table(["option", "type", "default", "what it is"], rows);
+}
+
+function pruningTable(): string {
+  return table(["key", "type", "default", "what it is"], pruningRows(PruningOptions as Shape, defaultPruning, ""));
+}
+
+/** Keys of keys with dots in between. */
+function pruningRows({ properties = {} }: Shape, defaults: object, before: string): string[][] {
+  const text = new SchemaText({});
+  return Object.entries(properties).flatMap(([name, schema]) => {
+    const value = (defaults as Readonly<Record<string, unknown>>)[name];
+    if (schema.properties !== undefined) return pruningRows(schema, value as object, `${before}${name}.`);
+    const type = schema.type === "object" ? "object" : text.type(schema);
+    return [[`\`${before}${name}\``, type, `\`${JSON.stringify(value)}\``, schema.description ?? ""]];
+  });
 }
 
 function settingsTable(): string {

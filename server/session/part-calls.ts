@@ -27,7 +27,7 @@ export class PartCalls {
   readonly tools: PolicyTools;
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
-  #isReloading = false;
+  #reloading: "once" | "again" | undefined;
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
@@ -74,25 +74,29 @@ export class PartCalls {
   }
 
   /**
-   * The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. What comes
-   * while it is done is the same wish.
+   * The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. Wishes that
+   * come while it is done are one.
    */
   reload(): void {
-    if (this.#isReloading) return;
-    this.#isReloading = true;
+    const isDone = this.#reloading === undefined;
+    this.#reloading = isDone ? "once" : "again";
+    if (isDone) void this.#reload();
+  }
+
+  async #reload(): Promise<void> {
     const { log } = this.#options;
-    this.configuring
-      .prune({}, true, AbortSignal.timeout(reloadMs))
-      .catch((error: unknown) => {
-        log.warn({ err: error }, "the configuration of a session was not read again");
-        const { state } = this.#core;
-        if (state.kind !== "idle" && state.kind !== "running") return;
-        const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
+    try {
+      await this.configuring.prune({}, true, AbortSignal.timeout(reloadMs));
+    } catch (error) {
+      log.warn({ err: error }, "the configuration of a session was not read again");
+      const { state } = this.#core;
+      const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
+      if (state.kind === "idle" || state.kind === "running")
         state.child.link.send({ kind: "notify", text }).catch(() => {});
-      })
-      .finally(() => {
-        this.#isReloading = false;
-      });
+    }
+    const isWantedAgain = this.#reloading === "again";
+    this.#reloading = isWantedAgain ? "once" : undefined;
+    if (isWantedAgain) await this.#reload();
   }
 
   /** A part threw, and was passed over. The subscribers are told once. */

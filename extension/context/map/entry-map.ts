@@ -42,6 +42,21 @@ export class EntryMap {
     this.#byKey = pairs === undefined ? new Map() : unique(pairs);
   }
 
+  /**
+   * The request's messages as they have come by the other extensions. A message that has the role and the time of another
+   * is no copy of it while that one is there too.
+   */
+  seen(messages: readonly AgentMessage[]): void {
+    const strangers = messages.filter((message) => message.role !== "system" && !this.#byMessage.has(message));
+    if (strangers.length === 0) return;
+    const there = new Set(messages.map((message) => this.#byMessage.get(message)));
+    for (const [key, alike] of Map.groupBy(strangers, keyOf)) {
+      const entryId = this.#byKey.get(key);
+      const isCopy = alike.length === 1 && entryId !== undefined && !there.has(entryId);
+      for (const message of alike) this.#byMessage.set(message, isCopy ? entryId : undefined);
+    }
+  }
+
   /** Nothing is asked of the request that begins. */
   forget(): void {
     this.#isAmbiguous = false;

@@ -43,6 +43,7 @@ export function createRequestEntries(
     },
     "entries",
   );
+  pipeline.use("context_with_system", "head", (messages) => map.seen(messages), "entries");
   return {
     need: (isNeeded) => void needs.push(isNeeded),
     entryOf: (message) => map.entryOf(message),

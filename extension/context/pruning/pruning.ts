@@ -14,6 +14,7 @@ import { addNativeCompaction } from "./native/native-compaction.ts";
 import { createBreaker } from "./nudges/breaker.ts";
 import { addNudges } from "./nudges/nudges.ts";
 import { createPrompts } from "./prompts/prompts.ts";
+import { addRequestLog } from "./request-log.ts";
 import { addSection, pruningSection } from "./section.ts";
 import { createStats } from "./stats.ts";
 import { addStrategies } from "./strategies/strategies.ts";
@@ -27,10 +28,11 @@ import { WindowUsage } from "./usage.ts";
 export function addPruning(places: Workbench): void {
   const pruning = () => places.memory.parts?.pruning ?? defaultPruning;
   const teller = new Teller(places, pruning);
-  const bench = { ...places, notify: teller.notify };
+  const bench = { ...places, notify: teller.notify, debug: teller.debug };
   const { off, conflict } = createSwitch(bench, pruning);
   const prompts = createPrompts({
     directory: () => pruning().prompts.dir,
+    configured: pruning,
     degraded: (message) => bench.notify("pruning/degraded", { reason: "prompts", message: message.slice(0, 1_024) }),
   });
   const { histories, breaker } = createBreaker(pruning);
@@ -62,6 +64,7 @@ export function addPruning(places: Workbench): void {
     },
     losses: createCacheLosses(whole),
   });
+  addRequestLog(whole);
   addDesk(whole, { mode, strategies, compressor, stats }, teller);
   // Behind all that change messages.
   legality.verify();

@@ -4,6 +4,8 @@ import type { Places } from "../../engine-port.ts";
 
 const part = "pruning";
 const maxNamed = 20;
+/** UTF-16 units of a line of the log. */
+const maxFacts = 8 * 1_024;
 
 /** Tells subscribers and the user of what pruning does, as far as the configuration wants it, and the log of all of it. */
 export class Teller {
@@ -18,7 +20,7 @@ export class Teller {
 
   readonly notify: Places["notify"] = (name, data) => {
     const { notification } = this.#pruning();
-    if (name.startsWith("pruning/")) this.debug({ told: name, ...data });
+    if (name.startsWith("pruning/")) this.debug(part, { told: name, ...data });
     const isChange = name === "pruning/changed";
     if (isChange && notification === "off") return;
     this.#places.notify(name, data);
@@ -28,8 +30,10 @@ export class Teller {
   };
 
   /** A line of the log, where the configuration wants them. */
-  readonly debug = (facts: Readonly<Record<string, unknown>>): void => {
-    if (this.#pruning().debug) this.#places.debug(part, facts);
+  readonly debug: Places["debug"] = (of, facts) => {
+    if (!this.#pruning().debug) return;
+    const json = JSON.stringify(facts) ?? "";
+    this.#places.debug(of, json.length <= maxFacts ? facts : { cut: json.slice(0, maxFacts / 2).toWellFormed() });
   };
 
   /** The user is answered by other words than those of notifications. */

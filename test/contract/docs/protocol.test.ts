@@ -14,6 +14,8 @@ import { type NotificationName, notifications } from "../../../protocol/notifica
 import { DYNAMIC_TOOLS, SKILL_TOOL } from "../../../protocol/optimisation/config.ts";
 import { PromptState, RunOutcome } from "../../../protocol/prompt.ts";
 import { ProviderLevel, RequestFailed } from "../../../protocol/provider.ts";
+import { PruningDegraded } from "../../../protocol/pruning/notices.ts";
+import { maxPromptBytes } from "../../../protocol/pruning/prompts.ts";
 import { ChildExit, SessionInfo, SessionState } from "../../../protocol/session.ts";
 import { createValidator } from "../../../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
@@ -40,7 +42,7 @@ describe("the names in the documents", () => {
 
   test.each(documents)("%s names no method and no notification that there is not", (document) => {
     const named = spansOf(read(document)).filter((span) =>
-      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(
+      /^((cache|context|cost|daemon|session|delivery|dialog|optimisation|prompt|pruning|run)\/|provider\/request|rpc\.)[A-Za-z]+$/.test(
         span,
       ),
     );
@@ -85,6 +87,7 @@ describe("the names in the documents", () => {
       ...ControlChange.enum,
       ...DialogResolution.properties.by.enum,
       ...exportNotes,
+      ...PruningDegraded.properties.reason.enum,
       ...DYNAMIC_TOOLS,
       SKILL_TOOL,
       "skills_prefetched",
@@ -159,7 +162,9 @@ describe("the numbers in the documents", () => {
     const delays = retryDelaysMs.map((delay) => `${delay / 1_000} s`);
     const [, page = ""] = /maxBytes = (\d+) \* 1_024/.exec(read("extension/context/recall/tool.ts")) ?? [];
     const costs = `${maxFileBytes / 1_024 ** 3} GiB`;
-    const known = [...protocolLimits.map(({ value }) => value), `${hours} hours`, `${page} KiB`, ...delays, costs];
+    const prompts = `${maxPromptBytes / 1_024} KiB`;
+    const limits = protocolLimits.map(({ value }) => value);
+    const known = [...limits, `${hours} hours`, `${page} KiB`, ...delays, costs, prompts];
     const said = found(
       withoutGeneratedParts(read(document)),
       /\b(\d[\d.]* ?(?:[KMG]iB|ms|s|seconds|minutes|hours))\b/g,

@@ -162,3 +162,22 @@ test("what is wrong changes nothing: limits that contradict, prompts that are no
   const create = core.registry.create({ cwd: core.cwd, pruning: { ...pruning, minContext: 0.8 } });
   await expect(create).rejects.toMatchObject({ kind: "invalid_params" });
 });
+
+test("a wish of pi's user to read the configuration again is one with those that come meanwhile, and what is wrong is told in pi", async () => {
+  await using core = await startCore();
+  core.behave("tell-frames");
+  writeProject(core, '{"pruning": {"enabled": true}}');
+  const dir = join(core.root, "prompts");
+  mkdirSync(dir);
+  const session = await core.registry.create({ cwd: core.cwd, approve: true, pruning: { prompts: { dir } } });
+  const heard = recorder();
+  session.subscribe(heard);
+  for (let i = 0; i < 100; i += 1) session.parts.reload();
+  await heard.until(() => told(heard.heard).length === 2);
+  const { pruning } = session.stored.options;
+  writeFileSync(join(dir, "turn.md"), "{{wrong}}");
+  session.parts.reload();
+  await heard.until(({ params }) => params.event?.type === "frame_came" && params.event.kind === "notify");
+  expect(told(heard.heard)).toHaveLength(2);
+  expect(session.stored.options.pruning).toEqual(pruning);
+});

@@ -2,8 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";
+import type { PruningChange, PruningStats } from "../../../protocol/pruning/report.ts";
 import type { LogEntry } from "../../../provider/log.ts";
-import { call } from "../../../provider/reply.ts";
+import { answer, call } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { type Pi, startPi } from "../extension/driver.ts";
 import { entriesOf, Model } from "../optimisation/model.ts";
@@ -113,4 +114,59 @@ test("where the cache is cold as a run begins, all goes before its first request
   expect(resultsIn(resumed).slice(0, 4)).toEqual(resultsIn(requests[1] as LogEntry));
   expect(breaks([requests[1] as LogEntry, resumed, second])).toBe(0);
   expect(edits()).toHaveLength(1);
+});
+
+test("a sweep takes out what the user says, between two runs at once and else at the run's next boundary; counts stay as they are", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    furnish,
+    pruning: { ...quiet, protectedFilePatterns: ["src/b.ts"], compress: { minRangeTokens: 0 }, protectRecentTurns: 1 },
+    optimisation: { cache: { enabled: true, minBatchTokens: 1_000_000 } },
+  });
+  const ask = async <T>(about: string, params: object = {}) =>
+    await pi.send<T>({ kind: "ask", about: `pruning/${about}`, params });
+  /** Without what the estimator, which learns, says of the prompt. */
+  const stats = async () => ({ ...(await ask<PruningStats>("stats")), standing: undefined });
+  const model = new Model(pi, provider);
+  await model.run(read("src/a.ts"), read("src/b.ts"), read("src/c.ts"));
+  const swept = await ask<PruningChange>("sweep", { last: 2 });
+  // One of the two is protected.
+  expect(swept).toMatchObject({ state: "done", pruned: [{ recallId: "r001", tool: "read", strategy: "sweep" }] });
+  const summary = { startId: "m001", endId: "m002", summary: "a.ts says something of its own, as does b.ts." };
+  const requests = await model.run(call("compress", { topic: "Reading files", ranges: [summary] }));
+  expect(requests.map((request) => resultsIn(request).find((text) => text.startsWith("[read src/c.ts:")))).toEqual([
+    expect.stringMatching(/; pruned; recall r001\]$/u),
+    expect.stringMatching(/; pruned; recall r001\]$/u),
+  ]);
+  expect(resultsIn(requests[0] as LogEntry)[1]).toBe(content("b"));
+
+  const { command, release } = pi.blockingCommand();
+  pi.log.forget("hello");
+  provider.add(answer(call("bash", { command: `${command}; cat src/a.ts` })), answer("Done."));
+  await pi.rpc({ type: "prompt", message: "Go on." });
+  await pi.event("tool_execution_start");
+  expect(await ask("sweep")).toMatchObject({ refused: "session_busy" });
+  expect(await ask("sweep", { last: 1, wait: true })).toMatchObject({ state: "waiting", pruned: [] });
+  await release();
+  await pi.settled();
+  const [atBoundary] = changesOf(pi);
+  expect(atBoundary).toMatchObject({ blocks: [], pruned: ["r002"] });
+  expect(resultsIn(provider.requests.at(-1) as LogEntry).at(-1)).toContain("; pruned; recall r002]");
+
+  const counted = await stats();
+  expect(counted).toMatchObject({
+    removed: { count: 3 },
+    strategies: { sweep: { count: 2, tokens: swept.tokens + (atBoundary?.tokens ?? 0) } },
+    blocks: [{ id: "b1", topic: "Reading files" }],
+    calls: { succeeded: 1, failed: 0 },
+    cache: { misses: 0, tokens: 0 },
+  });
+  const [block] = counted.blocks;
+  expect(counted.now).toBe(swept.tokens + (atBoundary?.tokens ?? 0) + (block?.tokens ?? 0));
+  expect(counted.removed.tokens).toBe(counted.now);
+  await model.run(...Array.from({ length: 5 }, (_, at) => call("bash", { command: `echo ${at}` })));
+  expect(await stats()).toEqual(counted);
+  await pi.revive();
+  expect(await stats()).toEqual(counted);
 });

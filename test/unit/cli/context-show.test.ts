@@ -6,6 +6,7 @@ import type { MethodName, Result } from "../../../protocol/methods.ts";
 import { memoryOutput } from "./memory-output.ts";
 
 type Inspected = Result<"optimisation/inspect">;
+type Pruned = Result<"pruning/inspect">;
 type Cache = Result<"cache/report">;
 
 const sessionId = "0199c2a4-7c1e-7f6b-8a55-0d6f2f1b9c11";
@@ -40,6 +41,17 @@ const report: Cache = {
   },
   recent: [],
   volatile: ["rules"],
+};
+
+const sizes = { tokensBefore: 12_000, tokensAfter: 900, isShortened: false, children: [] };
+const pruned: Pruned = {
+  ...{ configuration: {}, mode: "automatic", window: null, byKind: {}, messages: [], candidates: [] },
+  blocks: [
+    { id: "b1", topic: "Old", state: "consumed", parent: "b2", ...sizes },
+    { id: "b2", topic: "Parser\u001b[2J done", state: "active", startId: "m002", endId: "m031", ...sizes },
+    { id: "b3", topic: "Tests", state: "inactive", ...sizes },
+    { id: "b4", topic: "Long", state: "active", startId: "m040", endId: "m050", ...sizes, isShortened: true },
+  ],
 };
 
 const empty: Inspected = {
@@ -123,11 +135,15 @@ test("a part's name moves no terminal", () => {
   for (const character of ["\u0007", "\u001b"]) expect(shown).not.toContain(character);
 });
 
-test("for programs it is what both methods say, in one document", async () => {
+test("for programs it is what the methods say, in one document", async () => {
   const { output, stdout } = memoryOutput({ json: true });
-  const both = daemon({ "optimisation/inspect": () => inspected, "cache/report": () => report });
-  expect(await showContext(both, "last", output)).toBe(0);
-  expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report });
+  const all = daemon({
+    "optimisation/inspect": () => inspected,
+    "cache/report": () => report,
+    "pruning/inspect": () => pruned,
+  });
+  expect(await showContext(all, "last", output)).toBe(0);
+  expect(JSON.parse(stdout())).toEqual({ sessionId, ...inspected, cache: report, pruning: pruned });
 });
 
 test("where the part cache is off, or its pi has none, nobody is asked or the answer is null", async () => {
@@ -142,5 +158,38 @@ test("where the part cache is off, or its pi has none, nobody is asked or the an
       },
     });
   expect(await showContext(refuses("unsupported_by_pi"), "last", memoryOutput().output)).toBe(0);
+  await expect(showContext(refuses("session_not_found"), "last", memoryOutput().output)).rejects.toThrow("No.");
+});
+
+test("where pruning is on its blocks are shown, and a topic moves no terminal", () => {
+  const { output } = memoryOutput();
+  const from = showLines(empty, undefined, output, pruned);
+  const at = from.findIndex((line) => line.startsWith("Blocks"));
+  expect(from.slice(at, at + 4)).toEqual([
+    "Blocks: 3, and 1 that others or a compaction have taken in. The newest, with tokens before and after:",
+    "  b2  m002–m031     12,000 → 900  Parser[2J done",
+    "  b3                12,000 → 900  Tests           opened",
+    "  b4  m040–m050     12,000 → 900  Long            shortened",
+  ]);
+  const none: Pruned = { ...pruned, blocks: [], mode: "manual", off: "The tool is\nnot active." };
+  const text = showLines(empty, undefined, output, none).join("\n");
+  expect(text).toContain(
+    "Pruning is on; there are no blocks. The model waits for the user.\nNothing is pruned now: The tool is | not active.\n",
+  );
+});
+
+test("where pruning is off there is nothing of it, whatever else fails is told", async () => {
+  const refuses = (kind: "pruning_disabled" | "method_not_found" | "session_not_found") =>
+    daemon({
+      "optimisation/inspect": () => empty,
+      "pruning/inspect": () => {
+        throw new WireError(kind, "No.");
+      },
+    });
+  for (const kind of ["pruning_disabled", "method_not_found"] as const) {
+    const { output, stdout } = memoryOutput({ json: true });
+    expect(await showContext(refuses(kind), "last", output)).toBe(0);
+    expect(JSON.parse(stdout()).pruning).toBeNull();
+  }
   await expect(showContext(refuses("session_not_found"), "last", memoryOutput().output)).rejects.toThrow("No.");
 });

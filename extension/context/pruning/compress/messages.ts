@@ -8,8 +8,6 @@ export const mostCandidates = 5;
 /** A line of the result where nothing is left that could be compressed. Reminders rest behind it. */
 export const nothingToCompress = "There is nothing to compress now; continue with the task.";
 
-export const disabledMessage = "Pruning is off for this session.";
-export const manualMessage = "Compression waits for the user in manual mode.";
 export const deniedMessage = "Compression is not permitted in this session.";
 export const notAllowedMessage = "The user has not allowed this compression; continue with the task.";
 export const breakerMessage = (failures: number): string =>

@@ -3,9 +3,10 @@ import type { TSchema } from "typebox";
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
 import type { PruningBench } from "../bench.ts";
 import type { BlocksRecord } from "../record.ts";
+import { PRUNING_OFF } from "../switch.ts";
 import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
 import type { Asker, Compressed, Compressor } from "./compressor.ts";
-import { breakerMessage, deniedMessage, disabledMessage, notAllowedMessage } from "./messages.ts";
+import { breakerMessage, deniedMessage, notAllowedMessage } from "./messages.ts";
 import { madeText, refusedText } from "./result-text.ts";
 
 /** A user has so long to allow a call. */
@@ -91,7 +92,7 @@ async function answer(
 
 /** Throws what a call is told that is not looked at. */
 function letThrough({ bench }: CompressTool, ctx: ExtensionContext): void {
-  if (bench.off(ctx) !== undefined) throw new Error(disabledMessage);
+  if (bench.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
   if (bench.pruning().compress.permission === "deny") throw new Error(deniedMessage);
   const failures = bench.breaker(ctx);
   if (failures !== undefined) throw new Error(breakerMessage(failures));

@@ -15,7 +15,7 @@ export function addDesk(bench: PruningBench, parts: DeskParts, teller: Teller): 
     bench.answer(`pruning/${about}`, (params, ctx) => {
       const given = isObject(params) ? params : {};
       const answered = answerer(given, ctx);
-      teller.debug({ asked: about });
+      bench.debug("pruning", { asked: about });
       return answered;
     });
   };

@@ -12,9 +12,9 @@ import { AskRefused } from "../../../engine-port.ts";
 import type { Block, PruningBench } from "../bench.ts";
 import { blockNumbersIn } from "../block-entries.ts";
 import type { Compressor } from "../compress/compressor.ts";
-import { disabledMessage } from "../compress/messages.ts";
 import type { Mode } from "../mode.ts";
 import type { Sweeper } from "../strategies/strategies.ts";
+import { PRUNING_OFF } from "../switch.ts";
 import { exportOf } from "./export.ts";
 import { bordersOf, inspectionOf } from "./inspection.ts";
 import { OpenChanges } from "./open-changes.ts";
@@ -174,7 +174,7 @@ export class PruningDesk {
   }
 
   #requireEnabled(): void {
-    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", disabledMessage);
+    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", PRUNING_OFF);
   }
 
   #requireOn(ctx: ExtensionContext): void {

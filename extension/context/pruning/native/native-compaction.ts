@@ -11,6 +11,7 @@ import { ends, transcriptOf } from "../../compaction/transcript.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import { shownText } from "../block-text.ts";
+import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
 
 const part = "pruning_compaction";
@@ -45,7 +46,12 @@ interface Ready {
 export function addNativeCompaction(bench: PruningBench): void {
   const native = new NativeCompaction(bench);
   bench.compactionAdvice.take(native);
-  bench.on(part, "session_before_compact", (event, ctx) => native.beforePis(event, ctx));
+  bench.on(part, "session_before_compact", async (event, ctx) => {
+    const result = await native.beforePis(event, ctx);
+    bench.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: bench.usage(ctx)?.tokens ?? null });
+    return result;
+  });
+  addCheckpoints(bench);
 }
 
 export class NativeCompaction implements CompactionAdvice {
@@ -192,6 +198,13 @@ export class NativeCompaction implements CompactionAdvice {
     }
     return sum;
   }
+}
+
+function decisionOf(result: SessionBeforeCompactResult | undefined): { readonly decided: string } {
+  if (result === undefined) return { decided: "pi's own" };
+  if (result.cancel === true) return { decided: "called off" };
+  const details = result.compaction?.details as { readonly "pi-rpcd"?: BlockCompactionDetails } | undefined;
+  return { decided: `made from ${details?.["pi-rpcd"]?.from ?? "another"}` };
 }
 
 /** Whether it does what the compaction is for. Blocks that become a summary are not fewer words than they were. */

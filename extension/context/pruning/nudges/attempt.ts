@@ -1,6 +1,6 @@
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
 import { isObject, type SessionEntry } from "../../../pi-types.ts";
-import { nothingToCompress } from "../compress/messages.ts";
+import { deniedMessage, nothingToCompress } from "../compress/messages.ts";
 import { WAITS_FOR_USER } from "../mode.ts";
 import { PRUNING_OFF } from "../switch.ts";
 
@@ -10,7 +10,7 @@ import { PRUNING_OFF } from "../switch.ts";
  */
 export type Outcome = "stored" | "failed" | "nothing" | "held";
 
-const held = [WAITS_FOR_USER, PRUNING_OFF];
+const held = [WAITS_FOR_USER, PRUNING_OFF, deniedMessage];
 /** How many have failed stands in it. */
 const paused = /^Compression is paused after [0-9]{1,9} failures;/mu;
 /** Where they are looked for. UTF-16 units. */

@@ -64,6 +64,8 @@ class Nudges {
 
   stage(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
     if (this.#bench.off(ctx) !== undefined) return undefined;
+    // It would be asked for what it may not do.
+    if (this.#bench.pruning().compress.permission === "deny") return undefined;
     const at = shownLast(ctx.sessionManager);
     if (at === undefined) return undefined;
     if (this.#made?.at !== at) this.#made = { at, text: this.#decide(at, messages, ctx) };

@@ -11,26 +11,31 @@ const numberPattern = /^<!-- [0-9]{1,2} --> ?/gm;
 
 /** What the model is told. */
 export interface Prompts {
-  /** Without the numbers of its statements. The same one until another directory is configured. */
+  /** Without the numbers of its statements. The same one until pi is configured anew. */
   text(name: PromptName): string;
 }
 
 interface PromptSources {
   /** Where a user's own texts are, now. `null`: nowhere. */
   readonly directory: () => string | null;
+  /** What pi was configured with last: with another object the files are read anew. */
+  readonly configured?: () => unknown;
   /** A file cannot be used, and the built-in text is. */
   readonly degraded: (why: string) => void;
 }
 
 /** Reads each file once, when its text is first needed. */
-export function createPrompts({ directory, degraded }: PromptSources): Prompts {
+export function createPrompts({ directory, configured, degraded }: PromptSources): Prompts {
   const known = new Map<PromptName, string>();
-  let of: string | null = null;
+  let of: unknown;
+  let by: unknown;
   return {
     text(name) {
       const now = directory();
-      if (now !== of) known.clear();
+      const configuration = configured?.();
+      if (now !== of || configuration !== by) known.clear();
       of = now;
+      by = configuration;
       const text = known.get(name) ?? (now === null ? builtInPrompt(name) : loaded(now, name, degraded));
       known.set(name, text);
       return text;

@@ -62,3 +62,16 @@ test("an entry may give several messages, and those of the system are not counte
   ]);
   expect(messages.map((message) => map.entryOf(message))).toEqual(["e1", "e1"]);
 });
+
+test("what looks like a copy is none while the message itself is there, nor are two of them", () => {
+  const owned = [user("a", 1), user("b", 2)];
+  const map = new EntryMap();
+  const [first, second] = structuredClone(owned) as [AgentMessage, AgentMessage];
+  map.take([first, second], projected(...owned));
+  const [stranger, copy, twin] = [user("stranger", 1), user("b", 2), user("b", 2)];
+  map.seen([stranger, first, copy]);
+  expect([stranger, first, copy].map((message) => map.entryOf(message))).toEqual([undefined, "e1", "e2"]);
+  map.take([first, second], projected(...owned));
+  map.seen([first, copy, twin]);
+  expect([first, copy, twin].map((message) => map.entryOf(message))).toEqual(["e1", undefined, undefined]);
+});

@@ -71,7 +71,7 @@ test.for([
   expect(checkPrompt(name, text)).toEqual([{ line, message: expect.stringContaining(message) }]);
 });
 
-test("a directory's texts take the place of the built-in ones, each that can be used, and are read once", () => {
+test("a directory's texts take the place of the built-in ones, each that can be used, and are read once, and anew when pi is configured", () => {
   const directory = mkdtempSync(join(tmpdir(), "prompts-"));
   try {
     const write = (file: string, content: string | Buffer) => writeFileSync(join(directory, file), content);
@@ -81,7 +81,12 @@ test("a directory's texts take the place of the built-in ones, each that can be 
     write("limit-soft.md", "x".repeat(40_000));
     const faults: string[] = [];
     let at: string | null = directory;
-    const prompts = createPrompts({ directory: () => at, degraded: (why) => faults.push(why) });
+    let configuration = {};
+    const prompts = createPrompts({
+      directory: () => at,
+      configured: () => configuration,
+      degraded: (why) => faults.push(why),
+    });
     for (const _twice of [1, 2]) {
       expect(prompts.text("system")).toBe("Ours.\n<!-- no number --> Stays.");
       for (const name of names.filter((other) => other !== "system"))
@@ -93,6 +98,8 @@ test("a directory's texts take the place of the built-in ones, each that can be 
     expect(faults.join("\n")).toMatch(/iteration.md cannot be read/);
     write("system.md", "Others.");
     expect(prompts.text("system")).toContain("Ours.");
+    configuration = {};
+    expect(prompts.text("system")).toBe("Others.");
     at = null;
     expect(prompts.text("system")).toBe(builtInPrompt("system"));
   } finally {

@@ -1,12 +1,10 @@
 import { expect, test } from "vitest";
 import { readCall } from "../../../../../../extension/context/pruning/compress/call.ts";
-import {
-  breakerMessage,
-  disabledMessage,
-  manualMessage,
-} from "../../../../../../extension/context/pruning/compress/messages.ts";
+import { breakerMessage } from "../../../../../../extension/context/pruning/compress/messages.ts";
 import type { ResolveRules } from "../../../../../../extension/context/pruning/compress/resolve.ts";
 import type { View } from "../../../../../../extension/context/pruning/compress/view.ts";
+import { WAITS_FOR_USER } from "../../../../../../extension/context/pruning/mode.ts";
+import { PRUNING_OFF } from "../../../../../../extension/context/pruning/switch.ts";
 import { type Asked, block, call, half, problems, stage } from "./stage.ts";
 
 const findings = (args: unknown): readonly string[] => {
@@ -164,7 +162,7 @@ test("all problems of a call are told together, each with its range", () => {
 });
 
 test("what refuses a call before its ranges are looked at has its own words", () => {
-  expect(manualMessage).toBe("Compression waits for the user in manual mode.");
+  expect(WAITS_FOR_USER).toBe("Compression waits for the user in manual mode.");
   expect(breakerMessage(3)).toBe("Compression is paused after 3 failures; continue with the task.");
-  expect(disabledMessage).toBe("Pruning is off for this session.");
+  expect(PRUNING_OFF).toBe("Pruning is off for this session.");
 });

@@ -1,0 +1,33 @@
+import type { Result } from "../protocol/methods.ts";
+import type { Output } from "./output.ts";
+import { oneLine, table } from "./text.ts";
+
+type Pruned = Result<"pruning/inspect">;
+
+const shownBlocks = 10;
+
+/** The blocks that stand in a session's context, for a person: the newest last. What others have taken in is not shown. */
+export function blockLines(
+  { blocks, mode, off }: Pruned,
+  painter: Pick<Output, "paint" | "columns">,
+): readonly string[] {
+  const why = off === undefined ? [] : [oneLine(`Nothing is pruned now: ${off}`)];
+  const who = mode === "manual" ? " The model waits for the user." : "";
+  const standing = blocks.filter(({ state }) => state === "active" || state === "inactive");
+  if (standing.length === 0) return [`Pruning is on; there are no blocks.${who}`, ...why];
+  const rows = standing.slice(-shownBlocks).map((block) => {
+    const { id, startId, endId, tokensBefore, tokensAfter, state, isShortened, topic } = block;
+    const range = startId === undefined || endId === undefined ? "" : `${startId}–${endId}`;
+    const size = `${count(tokensBefore).padStart(9)} → ${count(tokensAfter)}`;
+    const how = state === "inactive" ? "opened" : isShortened ? "shortened" : "";
+    return ["", id, range, size, oneLine(topic), how];
+  });
+  const taken = blocks.length - standing.length;
+  const others = taken === 0 ? "" : `, and ${taken} that others or a compaction have taken in`;
+  const head = `Blocks: ${standing.length}${others}.${who} The newest, with tokens before and after:`;
+  return [painter.paint("bold", head), ...table(rows, painter.columns), ...why];
+}
+
+function count(number: number): string {
+  return Math.round(number).toLocaleString("en-US");
+}
