@@ -136,9 +136,9 @@ test("with tagAssistant answers have tags between their text and their calls, an
   await prompt(pi, "And now?");
   const request = provider.requests.at(-1);
   expect(request?.violations).toEqual([]);
-  const answers = ((request?.body["messages"] ?? []) as { role: string; content: { type: string; text?: string }[] }[]).filter(
-    ({ role }) => role === "assistant",
-  );
+  const answers = (
+    (request?.body["messages"] ?? []) as { role: string; content: { type: string; text?: string }[] }[]
+  ).filter(({ role }) => role === "assistant");
   expect(answers.map(({ content }) => content.map(({ type, text }) => text ?? type))).toEqual([
     ["thinking", "Then I speak.", tag("m002"), "tool_use"],
     ["thinking", tag("m004"), "tool_use"],

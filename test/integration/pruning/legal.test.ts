@@ -26,9 +26,11 @@ class Maker {
   /** Some turns, with blocks in between. */
   make(model: { readonly api: string; readonly provider: string; readonly id: string }): readonly Entry[] {
     for (let turn = this.#random.integer(2, 7); turn > 0; turn -= 1) {
-      if (this.#entries.length === 0 || this.#random.chance(0.9)) this.#message({ role: "user", content: `Prompt ${this.#entries.length}.` });
+      if (this.#entries.length === 0 || this.#random.chance(0.9))
+        this.#message({ role: "user", content: `Prompt ${this.#entries.length}.` });
       if (this.#random.chance(0.2)) this.#command();
-      for (let answers = this.#random.integer(0, 3); answers > 0; answers -= 1) this.#answer(model, this.#random.integer(0, 3));
+      for (let answers = this.#random.integer(0, 3); answers > 0; answers -= 1)
+        this.#answer(model, this.#random.integer(0, 3));
       if (this.#random.chance(0.7)) this.#answer(model, 0);
       if (this.#random.chance(0.5)) this.#block();
     }

@@ -42,7 +42,10 @@ async function ask(pi: Pi, about: string, params: object = {}): Promise<Readonly
  * A session of which blocks hide 13,000 tokens, and a run at one of whose boundaries an output is taken out, so that pi counts
  * the characters of all that there is.
  */
-async function lead(provider: ScriptedProvider, nativeCompaction: PruningOptions["nativeCompaction"]): Promise<Pi> {
+async function lead(
+  provider: ScriptedProvider,
+  nativeCompaction: NonNullable<PruningOptions["nativeCompaction"]>,
+): Promise<Pi> {
   const pi = await startPi({
     provider,
     models,

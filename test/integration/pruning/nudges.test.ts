@@ -1,13 +1,14 @@
 import { expect, test } from "vitest";
 import type { LogEntry } from "../../../provider/log.ts";
-import { answer, call, status } from "../../../provider/reply.ts";
+import { answer, call, type Part, status } from "../../../provider/reply.ts";
+import type { Step } from "../../../provider/script.ts";
 import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { type Pi, push, startPi } from "../extension/driver.ts";
 import { entriesOf } from "../optimisation/model.ts";
 
 const window = 200_000;
 /** An answer that says how full the window was. */
-const full = (share: number, ...parts: Parameters<typeof answer>) =>
+const full = (share: number, ...parts: readonly (string | Part)[]) =>
   ({ ...answer(...parts), usage: { inputTokens: share * window, outputTokens: 10 } }) as const;
 
 const opening = "<dcp-system-reminder>\n";
@@ -54,15 +55,15 @@ class Session {
   }
 
   /** The requests of a run. */
-  async prompt(message: string, ...replies: Parameters<ScriptedProvider["add"]>): Promise<readonly LogEntry[]> {
+  async prompt(message: string, ...replies: readonly Step[]): Promise<readonly LogEntry[]> {
     return await this.#run(replies, async () => void (await this.pi.rpc({ type: "prompt", message })));
   }
 
-  async pushed(id: string, ...replies: Parameters<ScriptedProvider["add"]>): Promise<readonly LogEntry[]> {
+  async pushed(id: string, ...replies: readonly Step[]): Promise<readonly LogEntry[]> {
     return await this.#run(replies, async () => void (await this.pi.hold(push(id, `News ${id}.`))));
   }
 
-  async #run(replies: Parameters<ScriptedProvider["add"]>, start: () => Promise<void>): Promise<readonly LogEntry[]> {
+  async #run(replies: readonly Step[], start: () => Promise<void>): Promise<readonly LogEntry[]> {
     const before = this.#provider.requests.length;
     this.#provider.add(...replies);
     await start();
