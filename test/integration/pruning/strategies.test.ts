@@ -47,7 +47,7 @@ test("a repeated read of an unchanged file is pruned, of a changed file is not, 
     optimisation: { cache: { enabled: true, minBatchTokens: 1_000 }, masking: { expectedRequests: 1_000 } },
   });
   const model = new Model(pi, provider);
-  const failing = call("edit", { path: "src/c.ts", edits: [{ oldText: "never there ".repeat(500), newText: "x" }] });
+  const failing = call("edit", { path: "src/none.ts", edits: [{ oldText: "never there ".repeat(500), newText: "x" }] });
   const requests = await model.run(
     read("src/a.ts"),
     read("src/b.ts"),
