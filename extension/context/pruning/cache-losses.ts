@@ -21,7 +21,7 @@ const parts: readonly string[] = [...strategyNames, blocksPart];
 
 /** Writes at boundaries what was measured, and gives all that ever was. */
 export function createCacheLosses(
-  bench: Pick<Workbench, "boundary" | "memory">,
+  bench: Pick<Workbench, "boundary" | "memory" | "recall">,
 ): (ctx: ExtensionContext) => CacheLosses | undefined {
   const written = new EntryFold<Map<string, CacheLosses>>(
     () => new Map(),
@@ -35,10 +35,14 @@ export function createCacheLosses(
   );
   // A ledger is one life of measurement: its entries say the sum so far, so that the newest counts.
   const life = (): string | undefined => bench.memory.audit?.ledger.id;
+  const hasPruned = ({ sessionManager }: ExtensionContext): boolean =>
+    bench.recall.registry.batches(sessionManager).some((batch) => parts.includes(batch.part));
   bench.boundary.contribute(part, ({ ctx }) => {
     const id = life();
     const measured = measuredLosses(bench.memory);
-    if (id === undefined || measured === undefined || measured.misses === 0) return undefined;
+    if (id === undefined || measured === undefined) return undefined;
+    // That nothing was lost is worth a word where something could have been.
+    if (measured.misses === 0 && !hasPruned(ctx)) return undefined;
     if (written.of(ctx.sessionManager).get(id)?.misses === measured.misses) return undefined;
     return { drafts: [{ type: "custom", customType: LOSSES_MARK, data: { v: 1, life: id, ...measured } }] };
   });

@@ -1,0 +1,127 @@
+import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import { expect, test } from "vitest";
+import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
+import { batchOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
+import { PendingEdits } from "../../../../../../extension/context/pruning/strategies/pending-edits.ts";
+import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
+import type { AgentMessage, SessionEntry } from "../../../../../../extension/pi-types.ts";
+import { resolvePruning } from "../../../../../../protocol/pruning/resolve.ts";
+import { fakeContext } from "../../workbench.ts";
+import { contextOf, long, read, type Step } from "./scene.ts";
+
+const tokensOf = (message: AgentMessage): number => JSON.stringify(message).length;
+
+/** Batches of these calls, where freeing is worth `worth` times the tokens that are written anew. */
+function batch(steps: readonly Step[], { worth = 1, isForced = false, changesFrom = 1_000, isAboveMax = false } = {}) {
+  const context = contextOf(steps);
+  const config = resolvePruning({ enabled: true });
+  const removals = planned({ context, config, cwd: "/work", tokensOf, isOut: () => false });
+  const asked: number[] = [];
+  const cacheRule = {
+    isCold: () => false,
+    decide: ({ freedTokens, suffixTokens }: { freedTokens: number; suffixTokens: number }) => {
+      asked.push(suffixTokens);
+      const act = freedTokens * worth >= suffixTokens || isAboveMax;
+      return { act, why: act ? "saves" : "too_dear", costUsd: suffixTokens, savedUsdPerRequest: 0 };
+    },
+  };
+  const choice = { removals, context, tokensOf, isHidden: () => false, changesFrom, isForced, isAboveMax };
+  const made = batchOf({ cacheRule: cacheRule as never }, choice, fakeContext());
+  return { ids: made?.freeings.map(({ removal }) => removal.target.entryId), cost: made?.cost, asked };
+}
+
+const two = [read("a", long("a")), read("a", long("a")), read("b", long("b")), read("b", long("b"))];
+
+test("a batch that is too dear as a whole is made of its newer half, and none is where that is too dear too", () => {
+  const apart = [...two.slice(0, 2), read("c", long("c").repeat(3)), ...two.slice(2)];
+  expect(batch(apart, { worth: 4 }).ids).toEqual(["t1", "t4"]);
+  expect(batch(apart, { worth: 1.5 }).ids).toEqual(["t4"]);
+  expect(batch(apart, { worth: 0.1 }).ids).toBeUndefined();
+});
+
+test("nothing is rewritten for a change behind the place where the next request differs anyway", () => {
+  const atBlock = batch(two, { worth: 0.0001, changesFrom: 1 });
+  expect(atBlock.ids).toEqual(["t1", "t3"]);
+  expect(atBlock.cost).toEqual({ tokens: 0, usd: 0 });
+});
+
+test("what the user wants is done whatever it costs, and the cost is written", () => {
+  const forced = batch(two, { worth: 0, isForced: true });
+  expect(forced.ids).toEqual(["t1", "t3"]);
+  expect(forced.cost?.tokens).toBeGreaterThan(1_000);
+});
+
+test("above the greatest size the cache is given up, but not for little", () => {
+  expect(batch(two, { worth: 0, isAboveMax: true }).ids).toEqual(["t1", "t3"]);
+  const little = "x".repeat(600);
+  expect(batch([read("a", little), read("a", little)], { worth: 0, isAboveMax: true }).ids).toBeUndefined();
+});
+
+test("those who want edits are asked in their turn, see what others edit, and one entry is edited once", async () => {
+  const entries = ["e1", "e2"].map((id, at) => ({
+    type: "message",
+    id,
+    parentId: at === 0 ? null : "e1",
+    timestamp: "",
+    message: { role: "toolResult", toolCallId: id, toolName: "read", content: [], isError: false, timestamp: 0 },
+  })) as unknown as SessionEntry[];
+  const ctx = fakeContext(entries);
+  const writer = new BoundaryWriter((_where, thrown) => {
+    throw thrown;
+  });
+  const edit = (targetId: string, text: string): SessionBoundaryDraft => ({
+    type: "context_edit",
+    targetId,
+    replacement: { content: text },
+  });
+  const seen: Record<string, readonly string[]> = {};
+  const want = (name: string, ...drafts: readonly SessionBoundaryDraft[]) => {
+    return ({ edited }: { readonly edited?: ReadonlySet<string> }) => {
+      seen[name] = [...(edited ?? [])];
+      return { drafts };
+    };
+  };
+  writer.contribute("decay", want("decay", edit("e1", "decay")), { edits: "decay" });
+  writer.contribute("masking", want("masking", edit("e2", "masking")), { edits: "masking" });
+  writer.contribute("strategies", want("strategies", edit("e1", "strategies")), { edits: "deduplication" });
+  const state = { entries: [], continue: false, context: { contextEntries: [] } };
+  const answer = await writer.write({ hook: "turn_end", state: state as never, ctx });
+  expect(seen).toEqual({ strategies: [], masking: ["e1"], decay: ["e1", "e2"] });
+  expect(answer?.entries).toEqual([edit("e1", "strategies"), edit("e2", "masking")]);
+});
+
+/** Edits that an entry of the session's file holds. */
+function pendingOn(content: unknown, targetId = "t1", data: object = {}) {
+  const base = contextOf([read("a", "text")]).map(({ sourceEntry }) => sourceEntry);
+  const held = {
+    type: "custom",
+    id: "held",
+    customType: "pi-rpcd.edits",
+    data: { v: 1, edits: [{ targetId, content }], ...data },
+  };
+  const entries = [...base, held].map((entry, at, all) => ({ ...entry, parentId: all[at - 1]?.id ?? null }));
+  const edits = new PendingEdits({ entries: {} as never, isUnanswered: () => false });
+  return edits.on(fakeContext(entries as never) as ExtensionContext).size;
+}
+
+test("an edit that waits for a boundary is believed only as we write it: session files are written by others too", () => {
+  const call = { type: "toolCall", id: "c1", name: "read", arguments: { path: "[path: pruned]" } };
+  expect(pendingOn([{ type: "text", text: "[read a]" }])).toBe(1);
+  expect(pendingOn([call], "a1")).toBe(1);
+  for (const content of ["text", null, [], [{ type: "text" }], [{ type: "toolCall" }], [1]]) {
+    expect(pendingOn(content), JSON.stringify(content)).toBe(0);
+  }
+  for (const content of [
+    [],
+    [{ ...call, id: "c2" }],
+    [{ ...call, name: "bash" }],
+    [{ ...call, arguments: "x" }],
+    [call, call],
+  ]) {
+    expect(pendingOn(content, "a1"), JSON.stringify(content)).toBe(0);
+  }
+  expect(pendingOn([{ type: "text", text: "x" }], "u1")).toBe(0);
+  expect(pendingOn([{ type: "text", text: "x" }], "none")).toBe(0);
+  expect(pendingOn([{ type: "text", text: "x" }], "t1", { v: 2 })).toBe(0);
+  expect(pendingOn([{ type: "text", text: "x" }], "t1", { edits: "all" })).toBe(0);
+});
