@@ -70,10 +70,7 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
   pending: readPending,
   notice: readNotice,
   reload: (_fields, at) => ({ kind: "reload", at }),
-  debug: ({ part, facts }, at) => {
-    if (!isString(part) || !isPlain(facts) || JSON.stringify(facts).length > maxFacts) return undefined;
-    return { kind: "debug", at, part: cut(part), facts };
-  },
+  debug: readDebug,
   fault: ({ where, error, part }, at) => {
     if (!isString(where) || !isString(error) || (part !== undefined && !isString(part))) return undefined;
     const named = part === undefined ? {} : { part: cut(part) };
@@ -128,6 +125,16 @@ function readHello(fields: Fields, at: number): Frame<"hello"> | undefined {
     sessionId,
     ...(sessionFile === undefined ? {} : { sessionFile }),
   };
+}
+
+function readDebug({ part, facts }: Fields, at: number): Frame<"debug"> | undefined {
+  if (!isString(part) || !isPlain(facts)) return undefined;
+  try {
+    const json = JSON.stringify(facts);
+    return json.length > maxFacts ? undefined : { kind: "debug", at, part: cut(part), facts: JSON.parse(json) };
+  } catch {
+    return undefined;
+  }
 }
 
 function readReply(fields: Fields, at: number): Frame<"reply"> | undefined {

@@ -32,6 +32,8 @@ const frames: readonly OutwardFrame[] = [
   { kind: "dropped", at, deliveryIds: ["d"], reason: "abort" },
   { kind: "settled", at: 0, aborted: true, failed: false, held: ["d"] },
   { kind: "fault", at, where: "observer", error: "x" },
+  { kind: "reload", at },
+  { kind: "debug", at, part: "pruning", facts: { request: 3, usage: null } },
   request,
   { ...request, deliveryIds: ["d"], model: { provider: "p", id: "m" }, ...facts },
   { ...request, messages: { bytes: 5, isLeft: true }, payload: { bytes: 10, isLeft: false } },
