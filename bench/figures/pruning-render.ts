@@ -100,10 +100,11 @@ function tableOf({ on, off }: Readonly<Record<"on" | "off", readonly (readonly T
 async function makePast(parts: PartsConfig, setting: Setting, resources: Resources): Promise<readonly object[]> {
   let [answers, made] = [0, 0];
   const last = (messages - requests) / 2;
-  const every = Math.floor(last / blocks);
+  // A block needs nine answers before it.
+  const every = Math.floor((last - 10) / blocks);
   const reply = (request: LogEntry): AnswerReply => {
     answers += 1;
-    const range = made < blocks && answers % every === 0 ? newestClosed(request) : undefined;
+    const range = made < blocks && answers > 10 && answers % every === 0 ? newestClosed(request) : undefined;
     if (range === undefined) return answers < last ? read(answers) : answer("It is done.");
     made += 1;
     const ranges = [{ ...range, summary: prose(new Random(made), 300) }];
@@ -112,7 +113,10 @@ async function makePast(parts: PartsConfig, setting: Setting, resources: Resourc
   const file = await runPi({ parts }, reply, setting, resources);
   const entries = file.map((line) => JSON.parse(line) as { readonly message?: { readonly details?: unknown } });
   const stored = entries.filter(({ message }) => JSON.stringify(message?.details ?? "").includes('"blocks":[{"id":"b'));
-  if (stored.length !== blocks) throw new Error(`The past has ${stored.length} blocks, and not ${blocks}.`);
+  if (stored.length !== blocks) {
+    const refused = file.find((line) => line.includes('"toolName":"compress"') && line.includes('"isError":true'));
+    throw new Error(`The past has ${stored.length} blocks, and not ${blocks}: ${refused}`);
+  }
   return entries;
 }
 

@@ -5,7 +5,7 @@ export const BLOCK_HEADER = "[Compressed conversation section]";
 /** The second: a summary is no request. */
 export const BLOCK_NOTE = "This is a record of an earlier part of the conversation, not a new request.";
 /** Heads what is kept word for word. */
-export const KEPT_HEADING = "Kept word for word:";
+const KEPT_HEADING = "Kept word for word:";
 
 const maxFirstLines = 3;
 const maxFirstUnits = 240;

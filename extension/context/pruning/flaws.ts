@@ -14,7 +14,7 @@ const userSide: ReadonlySet<string> = new Set([
 /** What services would refuse in these messages. */
 export function flawsIn(messages: readonly AgentMessage[]): ReadonlySet<Flaw> {
   const found = new Set<Flaw>();
-  let calls = new Set<string>();
+  const calls = new Set<string>();
   let isFirst = true;
   for (const message of messages) {
     const { role } = message;
@@ -24,11 +24,10 @@ export function flawsIn(messages: readonly AgentMessage[]): ReadonlySet<Flaw> {
     if (role === "toolResult") {
       if (!calls.delete(message.toolCallId)) found.add("a result without its call");
     } else if (role === "assistant") {
-      calls = new Set(message.content.flatMap((block) => (block.type === "toolCall" ? [block.id] : [])));
-      // pi leaves failed answers out.
-      const isFailed = message.stopReason === "error" || message.stopReason === "aborted";
-      if (!isFailed && message.content.every(isBlank)) found.add("an empty answer");
-    } else if (!isLeftOut(message)) calls = new Set();
+      calls.clear();
+      for (const block of message.content) if (block.type === "toolCall") calls.add(block.id);
+      if (isEmptyAnswer(message)) found.add("an empty answer");
+    } else if (!isLeftOut(message)) calls.clear();
   }
   return found;
 }
@@ -38,8 +37,10 @@ function isLeftOut(message: AgentMessage): boolean {
   return message.role === "bashExecution" && message.excludeFromContext === true;
 }
 
-function isBlank(block: Extract<AgentMessage, { role: "assistant" }>["content"][number]): boolean {
-  return block.type === "text" && block.text.trim() === "";
+/** pi leaves failed answers out. */
+function isEmptyAnswer({ stopReason, content }: Extract<AgentMessage, { role: "assistant" }>): boolean {
+  if (stopReason === "error" || stopReason === "aborted") return false;
+  return content.every((block) => block.type === "text" && block.text.trim() === "");
 }
 
 type Fields = Readonly<Record<string, unknown>>;

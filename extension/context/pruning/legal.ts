@@ -1,6 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { idsOfTags } from "../../message-tag.ts";
-import type { AgentMessage } from "../../pi-types.ts";
+import { type AgentMessage, isObject } from "../../pi-types.ts";
 import { asksForOneToken, viewOf } from "../cache/payload.ts";
 import type { PruningBench } from "./bench.ts";
 import { type Flaw, flawsIn, flawsInPayload } from "./flaws.ts";
@@ -83,8 +83,10 @@ export class Legality {
   #undo(messages: readonly AgentMessage[]): readonly AgentMessage[] | undefined {
     const base = this.#attempt?.base;
     if (base === undefined || base === messages) return undefined;
+    const flaws = flawsIn(messages);
+    if (flaws.size === 0) return undefined;
     const before = flawsIn(base);
-    const made = [...flawsIn(messages)].find((flaw) => !before.has(flaw));
+    const made = [...flaws].find((flaw) => !before.has(flaw));
     if (made === undefined) return undefined;
     this.#bench.fault(`context_with_system/${part}`, new Error(`Pruning was undone: the request had ${made}.`), part);
     return base;
@@ -147,8 +149,12 @@ function missingTags(tags: ReadonlySet<string>, messages: readonly unknown[]): s
   return [...missing];
 }
 
+/** Where the formats of pi's adapters have texts, and what holds them. */
+const holders = ["content", "text", "parts", "output", "error", "functionResponse", "response", "toolResult"] as const;
+
 function remove(value: unknown, missing: Set<string>, isWhole: boolean, depth: number): void {
   if (typeof value === "string") for (const id of idsOfTags(value, isWhole)) missing.delete(id);
-  else if (depth < maxDepth && typeof value === "object" && value !== null)
-    for (const inner of Object.values(value)) remove(inner, missing, isWhole, depth + 1);
+  else if (depth >= maxDepth) return;
+  else if (Array.isArray(value)) for (const inner of value) remove(inner, missing, isWhole, depth + 1);
+  else if (isObject(value)) for (const name of holders) remove(value[name], missing, isWhole, depth + 1);
 }

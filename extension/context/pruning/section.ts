@@ -2,7 +2,7 @@ import { withHeadSection } from "../prompt/head-section.ts";
 import type { PruningBench } from "./bench.ts";
 
 /** The section of the prompt that tells the model of pruning. */
-export const PRUNING_SECTION = "context_pruning";
+const PRUNING_SECTION = "context_pruning";
 
 type Bench = Pick<PruningBench, "pipeline" | "off" | "prompts" | "mode">;
 

@@ -1,4 +1,5 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
 import { isObject } from "../../pi-types.ts";
 import { isOurs, reachableTools, searchable } from "./catalogue.ts";
 import { nearestNames } from "./nearest.ts";
@@ -87,7 +88,8 @@ export class ThreeToolsDesk {
     { id, params }: { readonly id: string; readonly params: Readonly<Record<string, unknown>> },
     { signal, onUpdate, ctx }: Call,
   ): Promise<ToolResult> {
-    if (isOurs(id)) throw new Error(`execute_tool does not run ${id}: call it by its name.`);
+    // What compress stores is read from the result of its own call.
+    if (isOurs(id) || id === COMPRESS_TOOL) throw new Error(`execute_tool does not run ${id}: call it by its name.`);
     const tools = this.#tools();
     const tool = tools.find(({ name }) => name === id);
     if (tool === undefined) throw new Error(this.#unknown(id, tools));

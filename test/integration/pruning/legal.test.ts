@@ -5,7 +5,7 @@ import { answer } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";
 import { Random } from "../../soak/random.ts";
 import { type Pi, startPi } from "../extension/driver.ts";
-import { prompt } from "./visible.ts";
+import { degradedOf, prompt } from "./visible.ts";
 
 // Sessions made at random, with blocks that fit and blocks that no compress call would make: services take every request.
 
@@ -100,7 +100,7 @@ const apis: readonly (readonly [ScriptedName, string])[] = [
   ["scripted-google", "google-generative-ai"],
 ];
 
-/** Which of these sessions a service refuses. */
+/** Which of these sessions a service refuses, or pruning sees another extension in. */
 async function refused(
   pi: Pi,
   seeds: readonly number[],
@@ -112,7 +112,8 @@ async function refused(
     await pi.replaceSession(file);
     await prompt(pi, "The last prompt.");
     const last = await pi.event("message_end", ({ message }) => (message as { role: string }).role === "assistant");
-    if ((last["message"] as { stopReason: string }).stopReason !== "stop") found.push(seed);
+    if ((last["message"] as { stopReason: string }).stopReason !== "stop" || degradedOf(pi).length > 0)
+      found.push(seed);
   }
   return found;
 }

@@ -144,3 +144,57 @@ test.for(["scripted", "scripted-anthropic"] as const)(
     expect(promptOf(provider.requests.at(-1) as LogEntry)).toBe(promptOf(manual as LogEntry));
   },
 );
+
+test("a limit's reminder names ranges that can go, and none follows a compression that has made enough room; in strict manual mode the tool waits for the user", async () => {
+  await using provider = await startProvider();
+  await using pi = await startPi({
+    provider,
+    models: [{ id: "small", contextWindow: 20_000, maxTokens: 2_000 }],
+    settings: { compaction: { enabled: false } },
+    pruning: { enabled: true, protectRecentTurns: 1, minContext: 0.75 },
+    after: ["emitting"],
+  });
+  const session = new Session(pi, provider);
+  let outputs = 0;
+  // Of the same calls only the last output would stay.
+  const emit = () => call("emit", { text: `words of output ${++outputs}\n`, times: 800 });
+  for (let prompt = 0; prompt < 3; prompt += 1)
+    await session.prompt(`Look ${prompt}.`, answer(emit()), answer("Seen."));
+  const used = (inputTokens: number) => ({ usage: { inputTokens, outputTokens: 10 } });
+  // The model takes the range that it is told of.
+  const reply = ({ messages }: LogEntry) => {
+    const range = /Ranges that could go: (m\d+)–(m\d+) \(about/.exec(messages.at(-1)?.texts.at(-1) ?? "");
+    const [, startId, endId] = range ?? [];
+    if (startId === undefined || endId === undefined) throw new Error("No range is named.");
+    const ranges = [{ startId, endId, summary: "Nothing was found." }];
+    return { ...answer(call("compress", { topic: "Looking", ranges })), ...used(17_500) };
+  };
+  const run = await session.prompt(
+    "Look again.",
+    { ...answer(emit()), ...used(14_500) },
+    reply,
+    answer(emit()),
+    answer("Done."),
+  );
+  expect(run.map((request) => reminderOf(request) !== undefined)).toEqual([false, true, false, false]);
+  expect(session.nudged.at(-1)).toBe("limit-soft");
+  expect(run[2]?.messages.at(-1)?.toolResults.at(-1)?.text).toMatch(/The context is now about \d+ of 20000 tokens/);
+  expect(run[2]?.hasText("[Compressed conversation section]")).toBe(true);
+
+  await pi.send({
+    kind: "configure",
+    parts: pi.partsOf({}, { enabled: true, protectRecentTurns: 1, manualMode: { enabled: true, strict: true } }),
+  });
+  const compress = call("compress", { topic: "All", ranges: [{ startId: "m999", endId: "m999", summary: "x" }] });
+  const strict = await session.prompt("Compress it all.", answer(compress), answer("It waits."));
+  expect(strict[1]?.messages.at(-1)?.toolResults.at(-1)?.text).toContain(
+    "Compression waits for the user in manual mode.",
+  );
+  const before = provider.requests.length;
+  provider.add(answer(compress), answer(compress), answer("Done."));
+  await pi.send({ kind: "ask", about: "pruning/compress", params: {} });
+  await pi.settled(6);
+  const granted = provider.requests.slice(before).map(({ messages }) => messages.at(-1)?.toolResults.at(-1)?.text);
+  expect(granted[1]).toContain("m999 does not exist.");
+  expect(granted[2]).toContain("Compression waits for the user in manual mode.");
+});

@@ -113,6 +113,7 @@ test("a hundred requests that take nothing out change no total, and strategies d
   await using provider = await startProvider({ otherwise: answering(model), warming: "aside" });
   await using pi = await startPi({
     ...{ provider, furnish: lines, pruning: { enabled: true, compress: { minRangeTokens: 0 }, protectRecentTurns: 1 } },
+    optimisation: { cache: { minBatchTokens: 2_000 } },
     models: [{ id: "model-1", contextWindow: 1_000_000 }],
   });
   // Every other read is of what was read already.
@@ -127,11 +128,18 @@ test("a hundred requests that take nothing out change no total, and strategies d
   const requests = await run(pi, model, repeating);
   const watch = new PrefixWatch();
   for (const [at, request] of requests.entries()) watch.take(request, at === 30);
-  expect(watch.counts.requests - watch.counts.same).toBeLessThanOrEqual(5);
+  const broken = watch.counts.requests - watch.counts.same;
 
   const stats = () => pi.send<Record<string, unknown>>({ kind: "ask", about: "pruning/stats", params: {} });
   const { removed, blocks, strategies, cache } = await stats();
   expect(blocks).toHaveLength(1);
+  // Many outputs go, few times.
+  const gone = Object.values(strategies as Record<string, { count: number }>).reduce(
+    (sum, { count }) => sum + count,
+    0,
+  );
+  expect(gone).toBeGreaterThanOrEqual(20);
+  expect(broken).toBeLessThanOrEqual(gone / 3);
   await run(pi, model, readings(100));
   expect(await stats()).toMatchObject({ removed, blocks, strategies, cache });
 });

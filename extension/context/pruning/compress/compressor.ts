@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
+import { withoutTags } from "../../../message-tag.ts";
 import type { PruningBench } from "../bench.ts";
 import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
 import { protectionOf } from "../protection/protection.ts";
@@ -53,12 +54,20 @@ export function createCompressor(bench: Bench): Compressor {
 
 function compressed(bench: Bench, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
   const view = viewIn(bench, ctx, asker.callId);
-  const resolution = resolve(call, view, rulesOf(bench, asker, ctx));
+  const resolution = resolve(untagged(call, bench, ctx), view, rulesOf(bench, asker, ctx));
   if (resolution.kind === "refused") return resolution;
   const { topic, ranges } = resolution;
   const blocks = ranges.map((range, at) => recordOf(range, bench.blocks.nextId(ctx, at)));
   const places = ranges.flatMap(({ span }) => view.places.slice(span.from, span.to + 1));
   return { kind: "made", record: { v: 1, topic, blocks }, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
+}
+
+/** Tags that a summary repeats would name messages that it is not. */
+function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Bench, ctx: ExtensionContext): CompressCall {
+  const tree = blocks.on(ctx);
+  const isIssued = (id: string): boolean => ids.entryOf(id, ctx) !== undefined || tree.find(id) !== undefined;
+  const clean = (text: string): string => withoutTags(text, isIssued);
+  return { topic: clean(topic), ranges: ranges.map((range) => ({ ...range, summary: clean(range.summary) })) };
 }
 
 function viewIn({ ids, blocks, usage, estimator, isUnanswered }: Bench, ctx: ExtensionContext, callId?: string): View {

@@ -2,7 +2,7 @@ import type { Segment } from "../record.ts";
 import { duplicatePlaceholder, foreignPlaceholder, missingPlaceholder } from "./messages.ts";
 
 /** Stands before blocks whose placeholders the summary does not have. */
-export const appendedHeading = "Compressed before, and part of this section:";
+const appendedHeading = "Compressed before, and part of this section:";
 
 const placeholder = /\\?\(b0{0,8}([1-9][0-9]{0,8})\)/giu;
 

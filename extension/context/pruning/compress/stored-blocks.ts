@@ -61,7 +61,7 @@ export class StoredBlocks {
 }
 
 /** What subscribers are told of blocks. */
-export function changeOf({ record, hidden }: Made): PruningChanged {
+function changeOf({ record, hidden }: Made): PruningChanged {
   const tokens = record.blocks.reduce((sum, { tokensBefore, tokensAfter }) => sum + tokensBefore - tokensAfter, 0);
   return {
     cause: "compress",

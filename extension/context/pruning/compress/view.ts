@@ -134,7 +134,7 @@ function group(places: readonly Draft[], caller: number | undefined, result: num
   for (let at = from; at <= result; at += 1) Object.assign(places[at] as Draft, { from, to: result });
 }
 
-export function callsOf({ content }: Extract<AgentMessage, { role: "assistant" }>): string[] {
+function callsOf({ content }: Extract<AgentMessage, { role: "assistant" }>): string[] {
   return content.flatMap((part) => (part.type === "toolCall" ? [part.id] : []));
 }
 

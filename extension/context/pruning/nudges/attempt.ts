@@ -5,8 +5,8 @@ import { WAITS_FOR_USER } from "../mode.ts";
 import { PRUNING_OFF } from "../switch.ts";
 
 /**
- * How a call of compress has ended. `nothing`: there was nothing to compress; `held`: it was not let through, which says
- * nothing of the model.
+ * How a call of compress has ended. `nothing`: it has failed, and there is nothing to compress; `held`: it was not let
+ * through, which says nothing of the model.
  */
 export type Outcome = "stored" | "failed" | "nothing" | "held";
 

@@ -138,9 +138,9 @@ function closed(history: NudgeHistory): NudgeHistory {
 }
 
 function withAttempt(history: NudgeHistory, outcome: Outcome, { maxFailures }: Rules): NudgeHistory {
-  const after: NudgeHistory = { ...history, resetAt: history.requests, ignored: 0 };
-  if (outcome === "stored") return { ...after, failures: 0, brokenAt: undefined, isSilenced: false };
-  if (outcome === "nothing") return { ...after, isSilenced: true };
+  const isSilenced = outcome === "nothing" || (history.isSilenced && outcome !== "stored");
+  const after: NudgeHistory = { ...history, resetAt: history.requests, ignored: 0, isSilenced };
+  if (outcome === "stored") return { ...after, failures: 0, brokenAt: undefined };
   if (outcome === "held" || history.brokenAt !== undefined) return after;
   const failures = history.failures + 1;
   return { ...after, failures, ...(failures >= maxFailures && { brokenAt: history.requests }) };

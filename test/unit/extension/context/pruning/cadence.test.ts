@@ -144,6 +144,19 @@ test("several failures in a row stop reminders and compressions, which is told o
   expect(told).toEqual([{ reason: "breaker", message: expect.stringMatching(/^3 compressions in a row have failed/) }]);
 });
 
+test("how many failures stop reminders, for how long, and how far waits grow is as configured", () => {
+  const clock = new Clock({ nudgeFrequency: 2, nudges: { maxFailures: 2, backoffMax: 1, breakerCooldown: 3 } });
+  clock.share = 0.9;
+  clock.user();
+  clock.request(failed);
+  expect(clock.requests(4)).toEqual({ 2: "limit-soft" });
+  clock.request(failed);
+  expect(clock.broken).toBe(2);
+  expect(clock.requests(3)).toEqual({});
+  expect(clock.broken).toBeUndefined();
+  expect(clock.requests(2)).toEqual({ 0: "limit-soft" });
+});
+
 test("a message of the user lets reminders begin again", () => {
   const clock = new Clock();
   clock.share = 0.9;
@@ -158,11 +171,13 @@ test("a message of the user lets reminders begin again", () => {
 test("where there was nothing to compress only the limit is told of, until the user says something", () => {
   const clock = new Clock({ iterationNudgeThreshold: 1 });
   clock.user();
-  clock.request({ compress: nothingToCompress });
+  clock.request({ compress: `m999 does not exist.\n${nothingToCompress}` });
   expect(clock.requests(20)).toEqual({});
   clock.share = 0.9;
-  expect(clock.requests(2)).toEqual({ 0: "limit-soft" });
+  // It has failed, so that reminders wait double.
+  expect(clock.requests(12)).toEqual({ 0: "limit-soft", 10: "limit-soft" });
   clock.share = 0.5;
+  expect(clock.requests(12)).toEqual({});
   clock.user();
   clock.user();
   expect(clock.requests(1)).toEqual({ 0: "turn" });

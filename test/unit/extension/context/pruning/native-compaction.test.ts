@@ -122,6 +122,7 @@ function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, w
       text: (text: string) => text.length / 4,
     },
     isUnanswered: never,
+    recall: { missing: () => undefined },
   } as unknown as PruningBench;
   const ctx = {
     model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },

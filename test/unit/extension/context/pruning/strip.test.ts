@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { stripped, strippedArguments } from "../../../../../extension/context/pruning/strip.ts";
+import { addStrip, stripped, strippedArguments } from "../../../../../extension/context/pruning/strip.ts";
 import { tagOf, withoutLastTag, withoutTags } from "../../../../../extension/message-tag.ts";
 import type { AgentMessage } from "../../../../../extension/pi-types.ts";
+import { fakeContext, fakePlaces } from "../workbench.ts";
 
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
 const isIssued = (id: string): boolean => ["m001", "m012", "b3"].includes(id);
@@ -85,9 +86,26 @@ test("what is looked for in a file, and the ids that the tools want, stay as the
   expect(strippedArguments("recall", { id: tagOf("b3") }, isIssued).made).toEqual({ id: tagOf("b3") });
 });
 
-test("a signed call is stored as it was made", () => {
+test("a signed call is stored as it was made, and done without the tags", () => {
   const signed = toolCall("write", { content: tagOf("m001") }, { thoughtSignature: "s" });
-  expect(stripped(said(signed), isIssued)).toEqual({ made: said(signed), removed: 0 });
+  const ctx = fakeContext();
+  const places = fakePlaces(ctx);
+  let count = 0;
+  const ids = {
+    entryOf: (id: string) => (id === "m001" ? "e1" : undefined),
+    removed: (tags: number) => {
+      count += tags;
+    },
+  } as never;
+  addStrip({ ...places, off: () => undefined, ids, blocks: { nextId: () => "b3" } as never });
+  const message = said(signed, text(`${tagOf("b2")}a${tagOf("b3")}`));
+  const kept = { ...message, content: [signed, text(`a${tagOf("b3")}`)] };
+  expect(places.pipeline.run("message_end", message, ctx)).toEqual(kept);
+  expect(count).toBe(1);
+  const input = { content: `x${tagOf("m001")}`, oldText: "y" };
+  places.emit("tool_call", { toolCallId: "c1", toolName: "write", input });
+  expect(input).toEqual({ content: "x", oldText: "y" });
+  expect(places.faults).toEqual([]);
 });
 
 test("arguments with names of the language's own are arguments", () => {

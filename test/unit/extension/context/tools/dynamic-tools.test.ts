@@ -124,9 +124,9 @@ describe.each([
     expect(unknown).toMatch(/^There is no tool "tool_99"\. The nearest are tool_\d+, tool_\d+, tool_\d+\./);
   });
 
-  test("the three do not run each other, and params are bounded and checked", async () => {
+  test("the three do not run each other, nor compress, and params are bounded and checked", async () => {
     const bench = new FakeBench({ isNew }).start();
-    for (const name of three) {
+    for (const name of [...three, "compress"]) {
       const refused = await bench.call("execute_tool", { id: name, params: {} });
       expect(refused).toBe(`! execute_tool does not run ${name}: call it by its name.`);
     }

@@ -24,7 +24,7 @@ interface Staged {
   readonly gone?: readonly string[];
 }
 
-export const ownCallId = "own";
+const ownCallId = "own";
 
 /** A context of these messages of 100 tokens each. Users and results have the ids m001 and up, answers have none. */
 export function stage({
@@ -95,7 +95,7 @@ export function block(id: string, entries: readonly number[], state: BlockState 
   };
 }
 
-export function treeOf(all: readonly Block[]): BlockTree {
+function treeOf(all: readonly Block[]): BlockTree {
   const active = all.filter(({ state }) => state.kind === "active");
   const find = (id: string): Block | undefined => all.find((one) => one.id === id);
   const over = (entryId: string): Block | undefined => active.find(({ entryIds }) => entryIds.includes(entryId));
@@ -124,7 +124,7 @@ export function call(...ranges: readonly Asked[]): CompressCall {
   };
 }
 
-export function problemsOf(resolution: Resolution): readonly string[] {
+function problemsOf(resolution: Resolution): readonly string[] {
   return resolution.kind === "refused" ? resolution.problems : [];
 }
 
