@@ -76,7 +76,7 @@ export class Touches {
   }
 }
 
-export function commandOf({ block }: Call): string | undefined {
+function commandOf({ block }: Call): string | undefined {
   const args: unknown = block.arguments;
   if (!isObject(args)) return undefined;
   return commandArguments.map((name) => args[name]).find((value): value is string => typeof value === "string");

@@ -1,5 +1,4 @@
 import type { ContextEntry } from "../../../../../../extension/context/masking/candidates.ts";
-import { callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
 import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
 import { replacedBy } from "../../../../../../extension/context/pruning/strategies/replacement.ts";
 import type { PruningOptions } from "../../../../../../protocol/pruning/options.ts";
@@ -103,5 +102,3 @@ export function plan(steps: readonly Step[], { pruning = {}, turnsBehind = 0, is
 
 export const entriesOf = (steps: readonly Step[], options?: PlanOptions): string[] =>
   plan(steps, options).map(({ entry }) => entry);
-
-export const callsIn = (steps: readonly Step[]) => callsOf(contextOf(steps));
