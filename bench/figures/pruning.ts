@@ -91,7 +91,7 @@ export const pruning: Figure = {
       "compress, each N: the model makes a block of what is closed whenever that is N tokens; it sees the request, and no more",
       `a summary has ${summaryLength} characters, pi's and a block's; what a better or worse one changes is not in it`,
       "sent: read, written or neither, summaries included; breaks: requests that read 1,024 tokens less than was kept",
-      "same prefix: requests that begin with all of the request before, of those that follow no compress call",
+      "same prefix: requests that begin with all of the request before, of those that follow no compress call and no summary",
     ];
     return { rows, tables, notes };
   },
@@ -154,7 +154,11 @@ function tableOf(title: string, all: readonly (Outcome & { readonly mode: ModeNa
 function prefixRow(spendings: readonly Spending[]): Row {
   const sum = (of: (spending: Spending) => number): number => spendings.reduce((total, one) => total + of(one), 0);
   const share = sum(({ prefix }) => prefix.same) / sum(({ prefix }) => prefix.requests);
-  return { name: "same prefix, of requests that follow no compress call", unit: "%", values: [100 * share] };
+  return {
+    name: "same prefix, of requests that follow no compress call and no summary",
+    unit: "%",
+    values: [100 * share],
+  };
 }
 
 /** What the model is told in each request so that it can compress at all. */

@@ -18,7 +18,7 @@ export interface Spending {
   readonly leftOver: number;
   /** Blocks that the model has asked for. */
   readonly compressions: number;
-  /** Requests behind an answer that was no compression, and those of them that begin with all of the one before. */
+  /** Requests behind no compression and no summary, and those of them that begin with all of the one before. */
   readonly prefix: { readonly requests: number; readonly same: number };
   readonly first: LogEntry | undefined;
 }
@@ -38,6 +38,8 @@ interface Run {
   readonly compressor: Compressor | undefined;
   readonly prefix: PrefixWatch;
   first: LogEntry | undefined;
+  /** Whether a summary was asked for since the last request. */
+  isSummarised: boolean;
 }
 
 /** The model of all traces: it knows by a request's model which run it belongs to. */
@@ -49,7 +51,12 @@ export class TraceScript {
     this.#runs.set(model, {
       ...{ trace, turns: trace.prompts.flatMap(({ turns }) => turns), requests: [], summaries: [], timeMs: 0 },
       ...{ searched: new Set<string>(), described: new Set<string>(), executed: [], calls: 0 },
-      ...{ compressor: policy && new Compressor(policy), prefix: new PrefixWatch(), first: undefined },
+      ...{
+        compressor: policy && new Compressor(policy),
+        prefix: new PrefixWatch(),
+        first: undefined,
+        isSummarised: false,
+      },
     });
   }
 
@@ -74,9 +81,13 @@ export class TraceScript {
     void request.ended.then(() => {
       if (request.usage !== undefined) (isSummary ? run.summaries : run.requests).push(request.usage);
     });
-    if (isSummary) return answer(prose(new Random(5), summaryLength));
+    if (isSummary) {
+      run.isSummarised = true;
+      return answer(prose(new Random(5), summaryLength));
+    }
     run.first ??= request;
-    run.prefix.take(request, run.compressor?.hasJustCompressed ?? false);
+    run.prefix.take(request, run.isSummarised || (run.compressor?.hasJustCompressed ?? false));
+    run.isSummarised = false;
     return identified(run, run.compressor?.next(request) ?? next(run, request.toolNames));
   };
 
