@@ -7,7 +7,7 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 const tokens = (description: string) => Type.Integer({ description: `Estimated tokens. ${description}`.trim() });
 const usd = (description: string) => Type.Union([Type.Null(), Type.Number()], { description });
 
-export const MessageId = Type.String({ pattern: "^m[0-9]{3,9}$", description: "Of a message, as in the context." });
+const MessageId = Type.String({ pattern: "^m[0-9]{3,9}$", description: "Of a message, as in the context." });
 export const BlockId = Type.String({ pattern: "^b[0-9]{1,9}$", description: "Of a block, as in the context." });
 const EntryId = Type.String({ minLength: 1, maxLength: 128, description: "Of an entry of the session's file." });
 const topic = Type.String({ maxLength: 80, description: "What it is about." });

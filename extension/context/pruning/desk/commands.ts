@@ -7,9 +7,9 @@ import type { Teller } from "../teller.ts";
 import type { PruningDesk } from "./desk.ts";
 import { changeText, contextText, exportText, helpText, statsText } from "./texts.ts";
 
-export const PRUNING_COMMAND = "dcp";
+const PRUNING_COMMAND = "dcp";
 /** Where another extension has the name. */
-export const OTHER_COMMAND = "pi-rpcd-dcp";
+const OTHER_COMMAND = "pi-rpcd-dcp";
 
 interface Room {
   readonly bench: PruningBench;
