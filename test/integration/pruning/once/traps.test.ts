@@ -1,15 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { PrefixWatch } from "../../../bench/lib/pruning/prefix-watch.ts";
-import { closedRange } from "../../../bench/lib/pruning/range.ts";
-import { visibleIn } from "../../../bench/lib/pruning/visible.ts";
-import { code } from "../../../bench/lib/traces/words.ts";
-import type { LogEntry } from "../../../provider/log.ts";
-import { type AnswerReply, answer, call, type Reply } from "../../../provider/reply.ts";
-import { startProvider } from "../../../provider/server.ts";
-import { Random } from "../../soak/random.ts";
-import { type Pi, startPi } from "../extension/driver.ts";
+import { PrefixWatch } from "../../../../bench/lib/pruning/prefix-watch.ts";
+import { closedRange } from "../../../../bench/lib/pruning/range.ts";
+import { visibleIn } from "../../../../bench/lib/pruning/visible.ts";
+import { code } from "../../../../bench/lib/traces/words.ts";
+import type { LogEntry } from "../../../../provider/log.ts";
+import { type AnswerReply, answer, call, type Reply } from "../../../../provider/reply.ts";
+import { startProvider } from "../../../../provider/server.ts";
+import { Random } from "../../../soak/random.ts";
+import { type Pi, startPi } from "../../extension/driver.ts";
 
 /** One run, in which the model answers so. Gives its requests. */
 async function run(pi: Pi, model: Model, reply: (request: LogEntry) => Reply): Promise<readonly LogEntry[]> {

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { commonMessages, headOf, messagesOf, withoutCompressing } from "../../../bench/lib/pruning/payload.ts";
-import { untagged } from "../../../bench/lib/pruning/visible.ts";
-import type { SessionHandle } from "../../../client/index.ts";
-import type { LogEntry } from "../../../provider/log.ts";
-import { type KillableStage, startKillableStage } from "../../helpers/killable-stage.ts";
-import { LongRunModel, makePlan, type Plan } from "./long-run.ts";
+import { commonMessages, headOf, messagesOf, withoutCompressing } from "../../../../bench/lib/pruning/payload.ts";
+import { untagged } from "../../../../bench/lib/pruning/visible.ts";
+import type { SessionHandle } from "../../../../client/index.ts";
+import type { LogEntry } from "../../../../provider/log.ts";
+import { type KillableStage, startKillableStage } from "../../../helpers/killable-stage.ts";
+import { LongRunModel, makePlan, type Plan } from "../long-run.ts";
 
-const noCompress = join(import.meta.dirname, "..", "..", "fixtures", "extension", "no-compress.ts");
+const noCompress = join(import.meta.dirname, "..", "..", "..", "fixtures", "extension", "no-compress.ts");
 /** Behind which compressions somebody dies: pi, the daemon, and again when blocks lie in blocks. */
 const deaths: Readonly<Record<number, "pi" | "daemon">> = { 3: "pi", 6: "daemon", 13: "pi", 16: "daemon" };
 
