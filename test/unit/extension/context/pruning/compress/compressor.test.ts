@@ -165,6 +165,13 @@ test("wrong placeholders are refused, put right, or refused once in a run and th
   expect(await outcomes("adaptive")).toEqual([refused, '{"block":"b1"}']);
 });
 
+test("scripts cannot call the tool: their calls leave no results that blocks could be stored in", () => {
+  const { bench, compressor } = staged();
+  const wrongPlaceholders = { isKnown: () => false, seen: () => {} };
+  const tool = compressTool({ bench, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
+  expect(tool.exposure).toBe("model-only");
+});
+
 test("a call is told how full the window is then, and a dialog that nobody can answer is a no", async () => {
   const usage: Usage = { tokens: 100_000, window: 200_000, share: 0.5, max: 0.8, min: 0.4 };
   const run = async (permission: "allow" | "ask"): Promise<string> => {
