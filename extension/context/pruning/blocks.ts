@@ -18,7 +18,7 @@ export function createBlocks(bench: Bench): Blocks {
   const numbers = new BlockNumbers();
   const rendering = new Rendering(bench);
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
-  const writing = new BlockWriting(bench, on);
+  const writing = new BlockWriting(bench, fold);
 
   const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(bench, ctx));
 
@@ -40,6 +40,8 @@ export function createBlocks(bench: Bench): Blocks {
 
   return {
     on,
+    ahead: (ctx) => writing.ahead(ctx),
+    takes: (record, ctx) => writing.takes(record, ctx),
     rendered,
     nextId: ({ sessionManager }, ahead = 0) =>
       blockIdOf(Math.max(numbers.highest(sessionManager), writing.highest()) + 1 + ahead),
