@@ -1,3 +1,4 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Blocks, PruningBench } from "./bench.ts";
 import { blockBudget } from "./block-budget.ts";
@@ -29,7 +30,10 @@ export function createBlocks(bench: Bench): Blocks {
     (messages, ctx) => (off(ctx) === undefined ? rendered(messages, ctx) : undefined),
     "pruning",
   );
-  bench.boundary.protect((entryId, ctx) => off(ctx) === undefined && on(ctx).over(entryId) !== undefined);
+  // What a block stands for, and what one will stand for from this boundary on, stays as it was.
+  const isCovered = (entryId: string, ctx: ExtensionContext): boolean =>
+    on(ctx).over(entryId) !== undefined || writing.ahead(ctx).over(entryId) !== undefined;
+  bench.boundary.protect((entryId, ctx) => off(ctx) === undefined && isCovered(entryId, ctx));
   bench.recall.need(() => pruning().enabled);
   bench.recall.addSource(async (id, ctx) => {
     const number = blockNumberOf(id);

@@ -184,6 +184,18 @@ test("nothing under an active block is edited, and all of it may be when the blo
   expect(places.boundary.isProtected(users[2] as string, context())).toBe(false);
 });
 
+test("nothing is edited at the boundary at which a block takes its place", () => {
+  const { branch, users, places, made, boundary, context } = blocks();
+  branch.isIdle = false;
+  const edit = (at: number) => ({ type: "context_edit" as const, targetId: users[at] as string, replacement: null });
+  places.boundary.contribute("masking", () => ({ drafts: [edit(1), edit(5)] }), { edits: "masking" });
+  made.store({ v: 1, topic: "T", blocks: [blockOf("b1", users.slice(1, 3), "A")] }, context());
+  expect(boundary()).toEqual([expect.objectContaining({ type: "custom" }), edit(5)]);
+  made.operate("decompress", "b1", context());
+  expect(boundary()).toEqual([expect.objectContaining({ type: "custom" })]);
+  expect(boundary()).toEqual([edit(1)]);
+});
+
 test("where pruning is off requests are as they came", () => {
   const { branch, users, places, off, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
