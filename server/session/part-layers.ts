@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { inWords } from "../../protocol/configuration/mistakes.ts";
+import { inWords, type Place } from "../../protocol/configuration/mistakes.ts";
 import { checkedParts, type MergedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
 import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
 import { WireError } from "../../protocol/errors.ts";
@@ -8,8 +8,9 @@ import type { GivenTools } from "../../protocol/optimisation/contradictions.ts";
 import { leanPruning } from "../../protocol/pruning/config.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import { createValidator } from "../../protocol/validation.ts";
-import { filesIn, unusableFiles } from "../configuration/part-files.ts";
+import { filesIn, promptsPlace, unusableFiles } from "../configuration/part-files.ts";
 import { type FoundProject, readProjectFile } from "../configuration/project-file.ts";
+import { promptsIn } from "../configuration/prompts-directory.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
 import type { SessionConfiguration } from "./create-options.ts";
@@ -70,17 +71,24 @@ export async function layered(
 
 /** Throws `path_invalid` where a file that a call names is none, or lies elsewhere than it must. */
 export async function requireFiles(given: PartOptions, roots: Roots): Promise<void> {
+  // First: nothing is said of what stands in others.
+  for (const { place, path } of filesIn(given)) {
+    const all = place === promptsPlace ? [path, ...promptsIn(path).map((text) => text.path)] : [path];
+    for (const one of all) await requireUnder(one, place, roots);
+  }
   const [unusable] = unusableFiles(given);
   if (unusable !== undefined) throw pathInvalid(unusable.place, unusable.why, "unusable");
-  for (const { place, path } of filesIn(given)) {
-    const real = await realpath(path);
-    if (await liesUnder(real, roots)) continue;
-    const why = `${JSON.stringify(path)} lies under none of the roots of the daemon's configuration`;
-    throw pathInvalid(place, why, "outside");
-  }
 }
 
-function pathInvalid(place: readonly (string | number)[], why: string, reason: string): WireError {
+async function requireUnder(path: string, place: Place, roots: Roots): Promise<void> {
+  const real = await realpath(path).catch(() => undefined);
+  // Whether it is to be there is another question.
+  if (real === undefined || (await liesUnder(real, roots))) return;
+  const why = `${JSON.stringify(path)} lies under none of the roots of the daemon's configuration`;
+  throw pathInvalid(place, why, "outside");
+}
+
+function pathInvalid(place: Place, why: string, reason: string): WireError {
   const option = place.join(".");
   return new WireError("path_invalid", `${option}: ${why}.`, { option, reason });
 }
