@@ -6,6 +6,8 @@ import { WireError } from "../../protocol/errors.ts";
 import { leanOptimisation } from "../../protocol/optimisation/config.ts";
 import type { GivenTools } from "../../protocol/optimisation/contradictions.ts";
 import { leanPruning } from "../../protocol/pruning/config.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import { mergePruning } from "../../protocol/pruning/resolve.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import { createValidator } from "../../protocol/validation.ts";
 import { filesIn, promptsPlace, unusableFiles } from "../configuration/part-files.ts";
@@ -102,10 +104,14 @@ export async function openedParts(
   return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined);
 }
 
-/** What a session is pruned by when the layers below what callers gave are read again. Throws `invalid_params`. */
+/**
+ * What a session is pruned by when the layers below what callers gave are read again; `given` is what one gives now: what it
+ * replaces need not be usable any more. Throws `invalid_params`, `path_invalid`.
+ */
 export async function reread(
   { cwd, options, profile: name, ownPruning }: StoredSession,
   { pruning: configured, profiles }: Pick<SessionConfiguration, "profiles" | "pruning">,
+  given?: PruningOptions,
 ): Promise<Layered> {
   const known = { ...shippedProfiles, ...profiles };
   const profile = name !== undefined && Object.hasOwn(known, name) ? known[name] : undefined;
@@ -116,7 +122,7 @@ export async function reread(
       configured: { optimisation: options.optimisation, pruning: configured },
       project: project === undefined ? undefined : withoutOptimisation(project),
       profile: { pruning: profile?.pruning },
-      given: { pruning: ownPruning },
+      given: { pruning: mergePruning(ownPruning, given) },
     },
     {},
     undefined,
