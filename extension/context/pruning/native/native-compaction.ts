@@ -62,7 +62,7 @@ export class NativeCompaction implements CompactionAdvice {
   }
 
   tokens(ctx: ExtensionContext): number | undefined {
-    return this.#bench.off(ctx) === undefined ? this.#bench.usage(ctx)?.tokens : undefined;
+    return this.#bench.off(ctx) === undefined ? this.#nextTokens(ctx) : undefined;
   }
 
   shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[] {
@@ -84,7 +84,7 @@ export class NativeCompaction implements CompactionAdvice {
     if (covered < minPrefixShare * raw) return undefined;
     const texts = prefix.blocks.map(this.#texts(tree, ctx));
     const summary = [...earlierSummaries(prefix.before), ...texts].join("\n\n");
-    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#tokens(this.shown(context, ctx));
+    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(context, ctx);
     const before = this.#tokens(this.shown(context.slice(0, prefix.keptAt), ctx));
     const details: BlockCompactionDetails = { v: 1, from: "blocks", blocks: prefix.blocks.map(({ id }) => id) };
     return {
@@ -118,8 +118,19 @@ export class NativeCompaction implements CompactionAdvice {
 
   /** pi counts what blocks cover, and what was edited since the last response, by its characters. */
   #isNeedless(most: number | undefined, ctx: ExtensionContext): boolean {
-    const usage = this.#bench.pruning().nativeCompaction.guard ? this.#bench.usage(ctx) : undefined;
-    return usage !== undefined && most !== undefined && usage.tokens <= most;
+    return this.#bench.pruning().nativeCompaction.guard && most !== undefined && this.#nextTokens(ctx) <= most;
+  }
+
+  /** Behind a compaction nothing is reported yet, and what is kept of the context may hide most of it under blocks. */
+  #nextTokens(ctx: ExtensionContext): number {
+    return (
+      this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(ctx.sessionManager.buildSessionProjection().entries, ctx)
+    );
+  }
+
+  /** With the prompt and the tools. */
+  #shownTokens(context: readonly SeenEntry[], ctx: ExtensionContext): number {
+    return this.#bench.estimator.request(messagesIn(this.shown(context, ctx)), ctx);
   }
 
   /** What blocks hide may be more than the window: then what is shown is summed up. */
@@ -152,7 +163,7 @@ export class NativeCompaction implements CompactionAdvice {
     const { estimator } = this.#bench;
     const { model } = ctx;
     if (model === undefined) return undefined;
-    const shown = this.shown(span, ctx).flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
+    const shown = messagesIn(this.shown(span, ctx));
     const made = await summarise(
       {
         model,
@@ -198,6 +209,10 @@ export class NativeCompaction implements CompactionAdvice {
     }
     return sum;
   }
+}
+
+function messagesIn(context: readonly SeenEntry[]): readonly AgentMessage[] {
+  return context.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
 }
 
 function decisionOf(result: SessionBeforeCompactResult | undefined): { readonly decided: string } {

@@ -120,6 +120,8 @@ function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, w
     estimator: {
       message: (message: AgentMessage) => (message as { tokens?: number }).tokens ?? 20,
       text: (text: string) => text.length / 4,
+      request: (messages: readonly { tokens?: number }[]) =>
+        messages.reduce((sum, { tokens = 20 }) => sum + tokens, 500),
     },
     isUnanswered: never,
     recall: { missing: () => undefined },
@@ -173,11 +175,25 @@ describe("pi's own compaction", () => {
     expect(await above.native.beforePis(event("threshold"), above.ctx)).toBeUndefined();
   });
 
-  test("is left alone where nobody knows what the next request has, the guard is off, or pruning is", async () => {
-    for (const of of [{}, { usage: { tokens: 1 }, guard: false }, { usage: { tokens: 1 }, off: "It is off." }]) {
+  test("is left alone where the guard is off, or pruning is, and where the next request is above its threshold", async () => {
+    for (const of of [
+      { window: 9_000 },
+      { usage: { tokens: 1 }, guard: false },
+      { usage: { tokens: 1 }, off: "Off." },
+    ]) {
       const { native, ctx } = stand(of);
       expect(await native.beforePis(event("threshold"), ctx)).toBeUndefined();
     }
+  });
+
+  test("is called off right behind another where nothing is reported yet, and what is shown is little", async () => {
+    const { native, ctx, asked } = stand({ tree, window: 9_000 });
+    // Of the 8,000 tokens blocks hide 4,900; the prompt has 500.
+    const tokens = native.tokens(ctx) ?? 0;
+    expect([tokens > 3_500, tokens < 3_800]).toEqual([true, true]);
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    expect(asked).toEqual([]);
+    expect(stand({ tree, off: "Off." }).native.tokens(ctx)).toBeUndefined();
   });
 
   test("is made of the blocks that the context begins with, without a model", async () => {
