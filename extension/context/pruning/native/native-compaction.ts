@@ -5,8 +5,10 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../pi-types.ts";
 import type { CompactionAdvice } from "../../compaction/advice.ts";
+import { failed } from "../../compaction/compaction.ts";
 import type { SeenEntry } from "../../compaction/cut.ts";
-import { summarise } from "../../compaction/summary.ts";
+import { turnsSinceFailure } from "../../compaction/history.ts";
+import { type Summary, summarise } from "../../compaction/summary.ts";
 import { ends, transcriptOf } from "../../compaction/transcript.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
@@ -17,8 +19,9 @@ import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
 const part = "pruning_compaction";
 /** Above this share of the window a span is not given to pi's own summary, if blocks hide some of it. */
 const rawShare = 0.8;
-/** Tokens of a summary. */
+/** Tokens of a summary, and its share of the window. */
 const mostSummary = 8_192;
+const summaryShare = 0.25;
 /** Behind an overflow the context is to have at most this share of what it had. */
 const overflowShare = 0.75;
 /** Of what is shown, where no model sums it up: characters of each result, and of all. */
@@ -138,7 +141,7 @@ export class NativeCompaction implements CompactionAdvice {
     context: readonly SeenEntry[],
     event: SessionBeforeCompactEvent,
     ctx: ExtensionContext,
-  ): Promise<SessionBeforeCompactResult | undefined> | undefined {
+  ): SessionBeforeCompactResult | Promise<SessionBeforeCompactResult | undefined> | undefined {
     const { blocks } = this.#bench;
     const { model } = ctx;
     if (model === undefined) return undefined;
@@ -147,6 +150,8 @@ export class NativeCompaction implements CompactionAdvice {
     const raw = context.slice(0, Math.max(0, at));
     if (!raw.some(({ sourceEntry }) => tree.over(sourceEntry.id) !== undefined)) return undefined;
     if (this.#tokens(raw) <= rawShare * model.contextWindow) return undefined;
+    // pi asks in front of each request, and what has failed is likely to fail again.
+    if (event.reason === "threshold" && this.#hasJustFailed(ctx)) return { cancel: true };
     const cut = cutAround(context, at, tree);
     const firstKept = cut === undefined ? undefined : context[cut];
     if (cut === undefined || firstKept === undefined) return undefined;
@@ -168,7 +173,11 @@ export class NativeCompaction implements CompactionAdvice {
       {
         model,
         messages: shown,
-        maxTokens: Math.min(mostSummary, model.maxTokens || mostSummary),
+        maxTokens: Math.min(
+          mostSummary,
+          model.maxTokens || mostSummary,
+          Math.floor(summaryShare * model.contextWindow),
+        ),
         prompt: undefined,
         ...(event.customInstructions === undefined ? {} : { wish: event.customInstructions }),
         tokensOf: (text) => estimator.text(text),
@@ -177,6 +186,7 @@ export class NativeCompaction implements CompactionAdvice {
       ctx,
     );
     const hasFailed = "failed" in made;
+    if (hasFailed) this.#hasFailed(made, ctx);
     if (hasFailed && event.reason === "threshold") return { cancel: true };
     // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
     if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
@@ -188,10 +198,28 @@ export class NativeCompaction implements CompactionAdvice {
         summary,
         firstKeptEntryId,
         tokensBefore: event.preparation.tokensBefore,
-        ...(made.usage === undefined ? {} : { usage: made.usage }),
+        // What a failure has cost is written down already.
+        ...(hasFailed ? {} : { usage: made.usage }),
         details: { "pi-rpcd": details },
       },
     };
+  }
+
+  #hasJustFailed({ sessionManager }: ExtensionContext): boolean {
+    const turns = turnsSinceFailure(sessionManager);
+    return turns !== undefined && turns < this.#bench.config().compaction.minTurnsBetween;
+  }
+
+  /** It is in the books, and the next try waits. */
+  #hasFailed(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
+    try {
+      for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
+        if (draft.type === "custom") this.#bench.pi.appendEntry(draft.customType, draft.data);
+      }
+    } catch (thrown) {
+      // The compaction is decided on all the same.
+      this.#bench.fault("session_before_compact", thrown, part);
+    }
   }
 
   /** What the model sees of each block: its summary is no longer than it was. */
