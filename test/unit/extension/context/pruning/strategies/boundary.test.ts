@@ -1,4 +1,4 @@
-import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
 import { batchOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
@@ -90,8 +90,8 @@ test("those who want edits are asked in their turn, see what others edit, and on
   expect(answer?.entries).toEqual([edit("e1", "strategies"), edit("e2", "masking")]);
 });
 
-/** Edits that an entry of the session's file holds. */
-function pendingOn(content: unknown, targetId = "t1", data: object = {}) {
+/** A session whose file holds this edit. */
+function holding(content: unknown, targetId = "t1", data: object = {}) {
   const base = contextOf([read("a", "text")]).map(({ sourceEntry }) => sourceEntry);
   const held = {
     type: "custom",
@@ -100,8 +100,12 @@ function pendingOn(content: unknown, targetId = "t1", data: object = {}) {
     data: { v: 1, edits: [{ targetId, content }], ...data },
   };
   const entries = [...base, held].map((entry, at, all) => ({ ...entry, parentId: all[at - 1]?.id ?? null }));
+  return fakeContext(entries as never);
+}
+
+function pendingOn(content: unknown, targetId?: string, data?: object) {
   const edits = new PendingEdits({ entries: {} as never, isUnanswered: () => false });
-  return edits.on(fakeContext(entries as never) as ExtensionContext).size;
+  return edits.on(holding(content, targetId, data)).size;
 }
 
 test("an edit that waits for a boundary is believed only as we write it: session files are written by others too", () => {
@@ -124,4 +128,19 @@ test("an edit that waits for a boundary is believed only as we write it: session
   expect(pendingOn([{ type: "text", text: "x" }], "none")).toBe(0);
   expect(pendingOn([{ type: "text", text: "x" }], "t1", { v: 2 })).toBe(0);
   expect(pendingOn([{ type: "text", text: "x" }], "t1", { edits: "all" })).toBe(0);
+});
+
+test("a message that is shown edited is still known to be of its entry, whatever others have its time and its call", () => {
+  const content = [{ type: "text", text: "[read a]" }];
+  const ctx = holding(content);
+  const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
+  const known = new Map<AgentMessage, string>([[result, "t1"]]);
+  const entries = {
+    entryOf: (message: AgentMessage) => known.get(message),
+    copied: (copy: AgentMessage, original: AgentMessage) => void known.set(copy, known.get(original) ?? ""),
+  };
+  const [made] =
+    new PendingEdits({ entries: entries as never, isUnanswered: () => false }).applied([result], ctx) ?? [];
+  expect(made).toEqual({ ...result, content });
+  expect(known.get(made as AgentMessage)).toBe("t1");
 });
