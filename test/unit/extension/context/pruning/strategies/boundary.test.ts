@@ -4,9 +4,10 @@ import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
 import { batchOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
 import { PendingEdits } from "../../../../../../extension/context/pruning/strategies/pending-edits.ts";
 import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
+import { addStrategies } from "../../../../../../extension/context/pruning/strategies/strategies.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../../protocol/pruning/resolve.ts";
-import { fakeContext } from "../../workbench.ts";
+import { fakeContext, fakePlaces } from "../../workbench.ts";
 import { contextOf, long, read, type Step } from "./scene.ts";
 
 const tokensOf = (message: AgentMessage): number => JSON.stringify(message).length;
@@ -143,4 +144,45 @@ test("a message that is shown edited is still known to be of its entry, whatever
     new PendingEdits({ entries: entries as never, isUnanswered: () => false }).applied([result], ctx) ?? [];
   expect(made).toEqual({ ...result, content });
   expect(known.get(made as AgentMessage)).toBe("t1");
+});
+
+test("while pruning is off, or nobody could recall it, what was swept before is shown whole, and pi gets no edit", async () => {
+  const content = [{ type: "text", text: "[read a]" }];
+  const ctx = holding(content);
+  const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
+  const places = fakePlaces(ctx);
+  const needs: (() => boolean)[] = [];
+  let [off, missing]: (string | undefined)[] = [];
+  addStrategies({
+    ...places,
+    off: () => off,
+    isManual: () => true,
+    pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
+    recall: { need: () => undefined, addSource: () => undefined, missing: () => missing } as never,
+    entries: {
+      need: (isNeeded: () => boolean) => void needs.push(isNeeded),
+      entryOf: (message: AgentMessage) => (message === result ? "t1" : undefined),
+      copied: () => undefined,
+    },
+    blocks: { on: () => ({ active: [] }) },
+    cacheRule: { changed: () => undefined },
+  } as never);
+  const state = { entries: [], continue: false, context: { contextEntries: [] } };
+  const done = async () => ({
+    shown: places.pipeline.run("context_with_system", [result], ctx),
+    drafts: (await places.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [],
+    isMapped: needs.some((isNeeded) => (isNeeded as (...given: unknown[]) => boolean)([result], ctx)),
+  });
+  const nothing = { shown: [result], drafts: [], isMapped: false };
+  const edit = { type: "context_edit", targetId: "t1", replacement: { content } };
+  const all = { shown: [{ ...result, content }], drafts: [edit], isMapped: true };
+  expect(await done()).toEqual(all);
+  off = "Pruning is off for this session.";
+  expect(await done()).toEqual(nothing);
+  off = undefined;
+  missing = "The tool recall is not active.";
+  expect(await done()).toEqual(nothing);
+  missing = undefined;
+  expect(await done()).toEqual(all);
+  expect(places.faults).toEqual([]);
 });
