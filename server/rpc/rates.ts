@@ -1,6 +1,7 @@
 import { commandMethods } from "../../protocol/command-methods.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName } from "../../protocol/methods.ts";
+import { pruningMethods } from "../../protocol/pruning-methods.ts";
 import { settingsMethods } from "../../protocol/settings-methods.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { Call, Handlers } from "./call.ts";
@@ -33,6 +34,7 @@ const rateOf = new Map<MethodName, Rate>([
   ["session/followUp", "maxPrompts"],
   ["session/compact", "maxPrompts"],
   ["delivery/resend", "maxPrompts"],
+  ["pruning/compress", "maxPrompts"],
   ["delivery/push", "maxPushes"],
 ]);
 
@@ -45,6 +47,9 @@ const needsPi: ReadonlySet<string> = new Set<MethodName>([
   "session/followUp",
   "session/subscribe",
   "model/list",
+  "optimisation/inspect",
+  "cache/report",
+  ...(Object.keys(pruningMethods) as (keyof typeof pruningMethods)[]).filter((name) => name !== "pruning/configure"),
 ]);
 
 type Given = Readonly<Record<string, unknown>>;

@@ -23,6 +23,10 @@ function start() {
     "model/list",
     "delivery/push",
     "delivery/resend",
+    "pruning/compress",
+    "pruning/stats",
+    "pruning/configure",
+    "optimisation/inspect",
   ];
   const handlers = rated(
     Object.fromEntries(names.map((name) => [name, done])) as never,
@@ -113,4 +117,18 @@ it("a list of models that is asked for anew counts as a start, and a compaction 
   expect(ask("model/list", whose)).toBe("done");
   expect(["session/compact", "session/compact"].map((method) => ask(method, whose))).toEqual(["done", "done"]);
   expect(ask("session/compact", whose)).toEqual(["overloaded", 10_000]);
+});
+
+it("what asks the parts inside a pi starts one where the session has none, and a compression gives a model something to do", () => {
+  const { ask } = start();
+  for (const method of ["pruning/stats", "optimisation/inspect"]) {
+    const whose = grant(method);
+    expect(ask(method, whose, { sessionId: "asleep" })).toBe("done");
+    expect(ask(method, whose, { sessionId: "asleep" })).toEqual(["overloaded", 10_000]);
+    expect(ask(method, whose, { sessionId: "awake" })).toBe("done");
+    expect(ask("pruning/configure", whose, { sessionId: "asleep" })).toBe("done");
+  }
+  const whose = grant("compress");
+  const compress = () => ask("pruning/compress", whose, { sessionId: "awake" });
+  expect([compress(), compress(), compress()]).toEqual(["done", "done", ["overloaded", 10_000]]);
 });
