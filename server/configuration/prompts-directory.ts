@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { checkPrompt, maxPromptBytes, type PromptName, promptFiles } from "../../protocol/pruning/prompts.ts";
 
@@ -19,15 +19,35 @@ export function unusablePrompts(directory: string): string[] {
 
 function unusablePrompt(name: PromptName, file: string): string[] {
   const shown = JSON.stringify(file);
+  const found = fileTextOf(file, maxPromptBytes);
+  if (found === undefined) return [];
+  if ("wrong" in found) return [`${shown} ${found.wrong}`];
+  return checkPrompt(name, found.text).map(
+    ({ line, message }) => `${shown}, line ${line}: ${message.replace(/\.$/, "")}`,
+  );
+}
+
+/**
+ * The text of a file, or what is wrong with it. `undefined`: there is none. What it is, is asked of the opened file, and no
+ * more of it is read than it may have: the agent can write into the directory meanwhile.
+ */
+export function fileTextOf(
+  path: string,
+  maxBytes: number,
+): { readonly text: string } | { readonly wrong: string } | undefined {
+  let file: number | undefined;
   try {
-    const found = statSync(file, { throwIfNoEntry: false });
-    if (found === undefined) return [];
-    if (!found.isFile()) return [`${shown} is not a file`];
-    if (found.size > maxPromptBytes) return [`${shown} is longer than ${maxPromptBytes} bytes`];
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(file));
-    return checkPrompt(name, text).map(({ line, message }) => `${shown}, line ${line}: ${message.replace(/\.$/, "")}`);
+    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!fstatSync(file).isFile()) return { wrong: "is not a file" };
+    const bytes = Buffer.alloc(maxBytes + 1);
+    const length = readSync(file, bytes, 0, bytes.length, 0);
+    if (length > maxBytes) return { wrong: `is longer than ${maxBytes} bytes` };
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, length)) };
   } catch (cause) {
-    return [`${shown} ${cause instanceof TypeError ? "is not UTF-8" : whyUnreadable(cause)}`];
+    if (cause instanceof TypeError) return { wrong: "is not UTF-8" };
+    return (cause as NodeJS.ErrnoException).code === "ENOENT" ? undefined : { wrong: whyUnreadable(cause) };
+  } finally {
+    if (file !== undefined) closeSync(file);
   }
 }
 
