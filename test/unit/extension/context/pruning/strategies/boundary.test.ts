@@ -1,10 +1,13 @@
 import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
-import { batchOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
+import { batchOf, replacementsOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
+import { callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
 import { PendingEdits } from "../../../../../../extension/context/pruning/strategies/pending-edits.ts";
 import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
 import { addStrategies } from "../../../../../../extension/context/pruning/strategies/strategies.ts";
+import { recordData, recordedIn } from "../../../../../../extension/context/recall/record.ts";
+import { RecallRegistry } from "../../../../../../extension/context/recall/registry.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../../protocol/pruning/resolve.ts";
 import { fakeContext, fakePlaces } from "../../workbench.ts";
@@ -185,4 +188,23 @@ test("while pruning is off, or nobody could recall it, what was swept before is 
   missing = undefined;
   expect(await done()).toEqual(all);
   expect(places.faults).toEqual([]);
+});
+
+test("what went for a call of a tool that has no possible name can be recalled", () => {
+  const registry = new RecallRegistry();
+  const ctx = fakeContext();
+  for (const name of ["", "x".repeat(300)]) {
+    const steps = [{ ...read("a", long("a")), tool: name }];
+    const [call] = callsOf(contextOf(steps), () => false).all;
+    const target = call?.result;
+    if (call === undefined || target === undefined) throw new Error("There is a call.");
+    const removal = { kind: "output", strategy: "sweep", target, call } as const;
+    const [made] = replacementsOf(
+      { recall: { registry } } as never,
+      { freeings: [{ removal, freed: 9 }] } as never,
+      ctx,
+    );
+    const data = recordData("sweep", made === undefined ? [] : [made.record], { tokens: 0, usd: 0 });
+    expect(recordedIn({ type: "custom", customType: "pi-rpcd.recall", data } as never)?.records).toHaveLength(1);
+  }
 });
