@@ -6,19 +6,23 @@ import type {
 import type { AgentMessage } from "../../../pi-types.ts";
 import type { CompactionAdvice } from "../../compaction/advice.ts";
 import type { SeenEntry } from "../../compaction/cut.ts";
-import { summarise } from "../../compaction/summary.ts";
+import { doesNotFit, summarise } from "../../compaction/summary.ts";
 import { ends, transcriptOf } from "../../compaction/transcript.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import { shownText } from "../block-text.ts";
 import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
+import { FailedSummaries } from "./failed-summaries.ts";
 
 const part = "pruning_compaction";
 /** Above this share of the window a span is not given to pi's own summary, if blocks hide some of it. */
 const rawShare = 0.8;
-/** Tokens of a summary. */
+/** Tokens of a summary, and its share of the window at most. */
 const mostSummary = 8_192;
+const summaryShare = 0.25;
+/** Characters of why a summary has failed, as the user is told. */
+const mostWhy = 500;
 /** Behind an overflow the context is to have at most this share of what it had. */
 const overflowShare = 0.75;
 /** Of what is shown, where no model sums it up: characters of each result, and of all. */
@@ -51,11 +55,19 @@ export function addNativeCompaction(bench: PruningBench): void {
     bench.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: bench.usage(ctx)?.tokens ?? null });
     return result;
   });
+  bench.boundary.contribute(part, () => {
+    const drafts = native.failures.owed();
+    return drafts.length === 0 ? undefined : { drafts };
+  });
+  bench.on(part, "agent_settled", () => {
+    for (const { customType, data } of native.failures.owed()) bench.pi.appendEntry(customType, data);
+  });
   addCheckpoints(bench);
 }
 
 export class NativeCompaction implements CompactionAdvice {
   readonly #bench: PruningBench;
+  readonly failures = new FailedSummaries();
 
   constructor(bench: PruningBench) {
     this.#bench = bench;
@@ -152,12 +164,19 @@ export class NativeCompaction implements CompactionAdvice {
     const { estimator } = this.#bench;
     const { model } = ctx;
     if (model === undefined) return undefined;
+    // pi asks before each request of a run.
+    const { minTurnsBetween } = this.#bench.config().compaction;
+    if (event.reason === "threshold" && this.failures.isResting(minTurnsBetween, ctx)) return { cancel: true };
     const shown = this.shown(span, ctx).flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
     const made = await summarise(
       {
         model,
         messages: shown,
-        maxTokens: Math.min(mostSummary, model.maxTokens || mostSummary),
+        maxTokens: Math.min(
+          mostSummary,
+          model.maxTokens || mostSummary,
+          Math.floor(summaryShare * model.contextWindow),
+        ),
         prompt: undefined,
         ...(event.customInstructions === undefined ? {} : { wish: event.customInstructions }),
         tokensOf: (text) => estimator.text(text),
@@ -166,9 +185,16 @@ export class NativeCompaction implements CompactionAdvice {
       ctx,
     );
     const hasFailed = "failed" in made;
+    if (hasFailed) this.failures.add(made, ctx);
     if (hasFailed && event.reason === "threshold") return { cancel: true };
     // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
     if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
+    // The user can try again: nobody has to give up the conversation for what passes.
+    if (hasFailed && event.reason === "manual" && made.failed !== doesNotFit) {
+      const why = made.failed.slice(0, mostWhy);
+      ctx.ui.notify(`The conversation was not compacted. Its summary has failed: ${why}`, "error");
+      return { cancel: true };
+    }
     const summary = hasFailed ? bareSummary(shown, model.contextWindow) : made.text;
     const covered = new Set(span.flatMap(({ sourceEntry }) => tree.over(sourceEntry.id)?.id ?? []));
     const details: BlockCompactionDetails = { v: 1, from: "rendered", blocks: [...covered] };

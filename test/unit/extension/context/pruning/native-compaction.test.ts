@@ -6,6 +6,7 @@ import { coveredPrefix, cutAround, shownEntries } from "../../../../../extension
 import { NativeCompaction } from "../../../../../extension/context/pruning/native/native-compaction.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
 import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
+import { Branch } from "./branch.ts";
 
 /** An entry of so many tokens. */
 function seen(id: string, role: string, tokens = 100, type = "message"): SeenEntry {
@@ -108,10 +109,24 @@ interface Stand {
   readonly off?: string;
   readonly window?: number;
   readonly answer?: string | Error;
+  readonly stopReason?: string;
 }
 
-function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, window = 10_000, answer }: Stand) {
+function stand({
+  tree = treeOf(),
+  usage,
+  guard = true,
+  fromBlocks = true,
+  off,
+  window = 10_000,
+  answer,
+  stopReason = "stop",
+}: Stand) {
   const asked: string[] = [];
+  const most: number[] = [];
+  const told: string[] = [];
+  const branch = new Branch();
+  branch.user("Go on.");
   const bench = {
     pruning: () => ({ ...defaultPruning, nativeCompaction: { fromBlocks, minPrefixShare: 0.25, guard } }),
     off: () => off,
@@ -122,19 +137,29 @@ function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, w
       text: (text: string) => text.length / 4,
     },
     isUnanswered: never,
+    config: () => ({ compaction: { minTurnsBetween: 2 } }),
     recall: { missing: () => undefined },
   } as unknown as PruningBench;
   const ctx = {
     model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },
-    sessionManager: { buildSessionProjection: () => ({ entries: context, messages: [] }) },
+    ui: { notify: (words: string) => void told.push(words) },
+    sessionManager: {
+      ...branch.context.sessionManager,
+      buildSessionProjection: () => ({ entries: context, messages: [] }),
+    },
     modelRegistry: {
-      streamSimple: (_model: unknown, { messages }: { messages: { content: { text: string }[] }[] }) => {
+      streamSimple: (
+        _model: unknown,
+        { messages }: { messages: { content: { text: string }[] }[] },
+        { maxTokens }: { maxTokens: number },
+      ) => {
+        most.push(maxTokens);
         asked.push(messages[0]?.content[0]?.text ?? "");
         if (answer instanceof Error) throw answer;
         return {
           result: async () => ({
             role: "assistant",
-            stopReason: "stop",
+            stopReason,
             content: [{ type: "text", text: answer }],
             usage: { totalTokens: 5 },
           }),
@@ -142,7 +167,7 @@ function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, w
       },
     },
   } as unknown as ExtensionContext;
-  return { native: new NativeCompaction(bench), ctx, asked };
+  return { native: new NativeCompaction(bench), ctx, asked, most, told, branch };
 }
 
 function event(
@@ -247,5 +272,35 @@ describe("pi's own compaction", () => {
     expect(made?.compaction?.summary.length).toBeLessThan(4_500);
     const wide = stand({ ...of, window: 6_000 });
     expect(await wide.native.beforePis(event("overflow"), wide.ctx)).toBeUndefined();
+  });
+
+  test("is not tried again for some turns where its summary has failed, and what that has cost is in the books", async () => {
+    const of = { tree, fromBlocks: false, window: 5_000, answer: "Too long.", stopReason: "length" };
+    const { native, ctx, asked, most, branch } = stand(of);
+    for (const requests of [1, 1, 2, 2, 3]) {
+      expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+      expect(asked).toHaveLength(requests);
+      branch.message({ role: "assistant", content: [], stopReason: "stop" });
+    }
+    // No summary asks for more than a quarter of the window.
+    expect(new Set(most)).toEqual(new Set([1_000]));
+    expect(native.failures.owed()).toMatchObject(
+      Array.from({ length: 3 }, () => ({
+        type: "custom",
+        customType: "pi-rpcd.cost",
+        data: { kind: "failedSummary", model: "test/model", usage: { totalTokens: 5 } },
+      })),
+    );
+    expect(native.failures.owed()).toEqual([]);
+    const small = stand({ ...of, window: 3_000 });
+    await small.native.beforePis(event("threshold"), small.ctx);
+    expect(small.most).toEqual([750]);
+  });
+
+  test("that the user wants is given up where the provider fails, and keeps the conversation as it is", async () => {
+    const of = { tree, fromBlocks: false, window: 4_500, answer: new Error("429 rate limited") };
+    const { native, ctx, told } = stand(of);
+    expect(await native.beforePis(event("manual"), ctx)).toEqual({ cancel: true });
+    expect(told).toEqual(["The conversation was not compacted. Its summary has failed: 429 rate limited"]);
   });
 });
