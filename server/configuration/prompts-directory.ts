@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { checkPrompt, maxPromptBytes, type PromptName, promptFiles } from "../../protocol/pruning/prompts.ts";
+import { readBounded } from "../lib/bounded-file.ts";
 
 /**
  * What keeps a directory from being one of texts for the model: its texts are those of known names, and others are not looked
@@ -12,19 +13,22 @@ export function unusablePrompts(directory: string): string[] {
   } catch (cause) {
     return [`${JSON.stringify(directory)} ${whyUnreadable(cause)}`];
   }
-  return (Object.keys(promptFiles) as PromptName[]).flatMap((name) =>
-    unusablePrompt(name, join(directory, promptFiles[name])),
-  );
+  return promptsIn(directory).flatMap(({ name, path }) => unusablePrompt(name, path));
+}
+
+/** Where the texts of a directory are, whether they are there or not. */
+export function promptsIn(directory: string): readonly { readonly name: PromptName; readonly path: string }[] {
+  return (Object.keys(promptFiles) as PromptName[]).map((name) => ({ name, path: join(directory, promptFiles[name]) }));
 }
 
 function unusablePrompt(name: PromptName, file: string): string[] {
   const shown = JSON.stringify(file);
   try {
-    const found = statSync(file, { throwIfNoEntry: false });
-    if (found === undefined) return [];
-    if (!found.isFile()) return [`${shown} is not a file`];
-    if (found.size > maxPromptBytes) return [`${shown} is longer than ${maxPromptBytes} bytes`];
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(file));
+    const bytes = readBounded(file, maxPromptBytes);
+    if (bytes === "absent") return [];
+    if (bytes === "no file") return [`${shown} is not a file`];
+    if (bytes === "too long") return [`${shown} is longer than ${maxPromptBytes} bytes`];
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     return checkPrompt(name, text).map(({ line, message }) => `${shown}, line ${line}: ${message.replace(/\.$/, "")}`);
   } catch (cause) {
     return [`${shown} ${cause instanceof TypeError ? "is not UTF-8" : whyUnreadable(cause)}`];

@@ -214,7 +214,10 @@ class Compaction {
 }
 
 /** That a try has failed, so that the next one waits; and what it has cost. */
-function failed({ failed: why, usage }: Extract<Summary, { failed: string }>, model: string): SessionBoundaryDraft[] {
+export function failed(
+  { failed: why, usage }: Extract<Summary, { failed: string }>,
+  model: string,
+): SessionBoundaryDraft[] {
   const tried = { v: 1, kind: "failed", why: why.slice(0, 500) };
   return [
     { type: "custom", customType: COMPACTION_ENTRY, data: tried },

@@ -14,6 +14,8 @@ const maxEntryIds = 100_000;
 const maxChildren = 10_000;
 const maxSegments = 20_001;
 export const maxKept = 10_000;
+/** Tokens. What a hand has written beyond it would make sums that are no numbers. */
+const maxAmount = 1_000_000_000;
 /** UTF-16 units of a body, or of what is kept word for word. */
 const maxText = 4_000_000;
 const maxTopic = 256;
@@ -118,5 +120,5 @@ function isText(value: unknown, atMost: number): value is string {
 }
 
 function amount(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+  return typeof value === "number" && value > 0 && value <= maxAmount ? value : 0;
 }

@@ -46,6 +46,8 @@ export function addStrip(bench: Bench): void {
     },
     "tags",
   );
+  // Calls that were cut off or malformed are never made.
+  bench.on("tags", "agent_settled", () => signed.clear());
   // A signed call is stored as it was made, and done without the tags.
   bench.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
     if (!signed.delete(toolCallId) || bench.off(ctx) !== undefined) return;

@@ -31,7 +31,7 @@ const maxAnswered = 1_000;
 /**
  * Takes out at boundaries what is not needed any more: durably, in batches that are worth the provider's cache, each entry
  * under a number by which it is recalled. Where the cache is cold as a run begins, and where the user asks for it between two
- * runs, an entry says what goes, and requests go by that until pi takes the edits.
+ * runs, an entry says what goes, and requests go by that until pi takes the edits: while pruning is off neither is done.
  */
 export function addStrategies(bench: StrategiesBench): Sweeper {
   const pending = new PendingEdits(bench);
@@ -72,8 +72,9 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
       const { ctx, state } = boundary;
       const fresh = bench.off(ctx) === undefined ? freshBlocks(bench, state.context.contextEntries, ctx) : [];
       for (const { entryIds } of fresh) bench.cacheRule.changed(blocksPart, entryIds);
-      const drafts: SessionBoundaryDraft[] = pending.drafts(ctx);
-      const orders = hindrance(ctx) === undefined ? waiting.splice(0).map(wished) : [];
+      const isOff = hindrance(ctx) !== undefined;
+      const drafts: SessionBoundaryDraft[] = isOff ? [] : pending.drafts(ctx);
+      const orders = isOff ? [] : waiting.splice(0).map(wished);
       if (isOn(ctx)) orders.push(found((strategy) => strategy !== "sizeDecay"));
       for (const order of orders) {
         const edited = new Set([...(boundary.edited ?? []), ...drafts.flatMap(targetOf)]);
@@ -104,13 +105,13 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
     // The run has had no boundary since.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });
-  bench.entries.need((_messages, ctx) => pending.on(ctx).size > 0);
+  bench.entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
   bench.pipeline.use(
     "context_with_system",
     "bash",
     (messages, ctx) => {
       told.seen(ctx);
-      return pending.applied(messages, ctx);
+      return hindrance(ctx) === undefined ? pending.applied(messages, ctx) : undefined;
     },
     part,
   );

@@ -5,7 +5,9 @@ import type { Block, BlockTree, PruningBench, Usage } from "../../../../../exten
 import { coveredPrefix, cutAround, shownEntries } from "../../../../../extension/context/pruning/native/covered.ts";
 import { NativeCompaction } from "../../../../../extension/context/pruning/native/native-compaction.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
+import { defaultOptimisation } from "../../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
+import { Branch } from "./branch.ts";
 
 /** An entry of so many tokens. */
 function seen(id: string, role: string, tokens = 100, type = "message"): SeenEntry {
@@ -108,10 +110,23 @@ interface Stand {
   readonly off?: string;
   readonly window?: number;
   readonly answer?: string | Error;
+  readonly stopReason?: string;
 }
 
-function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, window = 10_000, answer }: Stand) {
+function stand({
+  tree = treeOf(),
+  usage,
+  guard = true,
+  fromBlocks = true,
+  off,
+  window = 10_000,
+  answer,
+  stopReason = "stop",
+}: Stand) {
   const asked: string[] = [];
+  const allowed: number[] = [];
+  const shown: string[] = [];
+  const branch = new Branch();
   const bench = {
     pruning: () => ({ ...defaultPruning, nativeCompaction: { fromBlocks, minPrefixShare: 0.25, guard } }),
     off: () => off,
@@ -120,21 +135,37 @@ function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, w
     estimator: {
       message: (message: AgentMessage) => (message as { tokens?: number }).tokens ?? 20,
       text: (text: string) => text.length / 4,
+      request: (messages: readonly { tokens?: number }[]) =>
+        messages.reduce((sum, { tokens = 20 }) => sum + tokens, 500),
     },
     isUnanswered: never,
     recall: { missing: () => undefined },
+    config: () => defaultOptimisation,
+    pi: { appendEntry: (customType: string, data: unknown) => branch.add({ type: "custom", customType, data }) },
+    fault: (_where: string, thrown: unknown) => {
+      throw thrown;
+    },
   } as unknown as PruningBench;
   const ctx = {
     model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },
-    sessionManager: { buildSessionProjection: () => ({ entries: context, messages: [] }) },
+    sessionManager: {
+      ...branch.context.sessionManager,
+      buildSessionProjection: () => ({ entries: context, messages: [] }),
+    },
+    ui: { notify: (words: string) => shown.push(words) },
     modelRegistry: {
-      streamSimple: (_model: unknown, { messages }: { messages: { content: { text: string }[] }[] }) => {
+      streamSimple: (
+        _model: unknown,
+        { messages }: { messages: { content: { text: string }[] }[] },
+        { maxTokens }: { maxTokens: number },
+      ) => {
         asked.push(messages[0]?.content[0]?.text ?? "");
+        allowed.push(maxTokens);
         if (answer instanceof Error) throw answer;
         return {
           result: async () => ({
             role: "assistant",
-            stopReason: "stop",
+            stopReason,
             content: [{ type: "text", text: answer }],
             usage: { totalTokens: 5 },
           }),
@@ -142,7 +173,7 @@ function stand({ tree = treeOf(), usage, guard = true, fromBlocks = true, off, w
       },
     },
   } as unknown as ExtensionContext;
-  return { native: new NativeCompaction(bench), ctx, asked };
+  return { native: new NativeCompaction(bench), ctx, asked, allowed, shown, branch };
 }
 
 function event(
@@ -173,11 +204,25 @@ describe("pi's own compaction", () => {
     expect(await above.native.beforePis(event("threshold"), above.ctx)).toBeUndefined();
   });
 
-  test("is left alone where nobody knows what the next request has, the guard is off, or pruning is", async () => {
-    for (const of of [{}, { usage: { tokens: 1 }, guard: false }, { usage: { tokens: 1 }, off: "It is off." }]) {
+  test("is left alone where the guard is off, or pruning is, and where the next request is above its threshold", async () => {
+    for (const of of [
+      { window: 9_000 },
+      { usage: { tokens: 1 }, guard: false },
+      { usage: { tokens: 1 }, off: "Off." },
+    ]) {
       const { native, ctx } = stand(of);
       expect(await native.beforePis(event("threshold"), ctx)).toBeUndefined();
     }
+  });
+
+  test("is called off right behind another where nothing is reported yet, and what is shown is little", async () => {
+    const { native, ctx, asked } = stand({ tree, window: 9_000 });
+    // Of the 8,000 tokens blocks hide 4,900; the prompt has 500.
+    const tokens = native.tokens(ctx) ?? 0;
+    expect([tokens > 3_500, tokens < 3_800]).toEqual([true, true]);
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    expect(asked).toEqual([]);
+    expect(stand({ tree, off: "Off." }).native.tokens(ctx)).toBeUndefined();
   });
 
   test("is made of the blocks that the context begins with, without a model", async () => {
@@ -247,5 +292,40 @@ describe("pi's own compaction", () => {
     expect(made?.compaction?.summary.length).toBeLessThan(4_500);
     const wide = stand({ ...of, window: 6_000 });
     expect(await wide.native.beforePis(event("overflow"), wide.ctx)).toBeUndefined();
+  });
+
+  test("is not paid for again before each request where its summary has failed, and what that has cost is in the books", async () => {
+    const of = { tree, fromBlocks: false, window: 4_500, answer: "Too long.", stopReason: "length" };
+    const { native, ctx, asked, allowed, branch } = stand({ ...of, usage: { tokens: 4_000 } });
+    const turn = async (): Promise<void> => {
+      branch.call("read", {}, "Text.");
+      expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    };
+    await turn();
+    expect(asked).toHaveLength(1);
+    // It leaves room for what it is to sum up.
+    expect(allowed).toEqual([1_000]);
+    const marks = branch.entries.flatMap((entry) => (entry.type === "custom" ? [[entry.customType, entry.data]] : []));
+    expect(marks).toMatchObject([
+      ["pi-rpcd.compaction", { v: 1, kind: "failed" }],
+      ["pi-rpcd.cost", { kind: "failedSummary", usage: { totalTokens: 5 }, model: "test/model" }],
+    ]);
+    await turn();
+    await turn();
+    expect(asked).toHaveLength(1);
+    await turn();
+    expect(asked).toHaveLength(2);
+    // One that must be is tried at any time.
+    await native.beforePis(event("overflow"), ctx);
+    expect(asked).toHaveLength(3);
+    branch.compact("e1");
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    expect(asked).toHaveLength(4);
+  });
+
+  test("leaves a summary a quarter of a small window at most", async () => {
+    const { native, ctx, allowed } = stand({ tree, fromBlocks: false, window: 3_600, answer: "Short." });
+    await native.beforePis(event("manual"), ctx);
+    expect(allowed).toEqual([900]);
   });
 });

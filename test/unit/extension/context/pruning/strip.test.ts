@@ -123,6 +123,21 @@ test("a signed call is stored as it was made, and done without the tags", () => 
   expect(places.faults).toEqual([]);
 });
 
+test("signed calls that were never made do not keep tags in those of later runs", () => {
+  const ctx = fakeContext();
+  const places = fakePlaces(ctx);
+  const ids = { entryOf: (id: string) => (id === "m001" ? "e1" : undefined), removed: () => undefined } as never;
+  addStrip({ ...places, off: () => undefined, ids, blocks: { nextId: () => "b1" } as never });
+  const signed = (id: string) => toolCall("write", { content: tagOf("m001") }, { id, thoughtSignature: "s" });
+  const aborted = Array.from({ length: 1_000 }, (_, at) => signed(`aborted${at}`));
+  places.pipeline.run("message_end", said(...aborted), ctx);
+  places.emit("agent_settled", {});
+  places.pipeline.run("message_end", said(signed("made")), ctx);
+  const input = { content: `x${tagOf("m001")}` };
+  places.emit("tool_call", { toolCallId: "made", toolName: "write", input });
+  expect(input).toEqual({ content: "x" });
+});
+
 test("arguments with names of the language's own are arguments", () => {
   const given = JSON.parse(`{"__proto__": {"content": ${JSON.stringify(tagOf("m001"))}}}`) as Record<string, unknown>;
   const { made } = strippedArguments("constructor", given, isIssued);
