@@ -2,7 +2,8 @@ import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
 import { batchOf, replacementsOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
-import { callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
+import { type Call, callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
+import { decayed } from "../../../../../../extension/context/pruning/strategies/decay.ts";
 import { PendingEdits } from "../../../../../../extension/context/pruning/strategies/pending-edits.ts";
 import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
 import { addStrategies } from "../../../../../../extension/context/pruning/strategies/strategies.ts";
@@ -207,4 +208,13 @@ test("what went for a call of a tool that has no possible name can be recalled",
     const data = recordData("sweep", made === undefined ? [] : [made.record], { tokens: 0, usd: 0 });
     expect(recordedIn({ type: "custom", customType: "pi-rpcd.recall", data } as never)?.records).toHaveLength(1);
   }
+});
+
+test("whether an output is protected, which is dear to find out, is asked only of those that are large enough to go", () => {
+  const calls = callsOf(contextOf([read("a", "short"), read("b", long("b"))], 9), () => false);
+  const asked: unknown[] = [];
+  const isWanted = ({ block }: Call): boolean => asked.push(block.arguments) > 0;
+  const rules = { enabled: true, turns: 5, minTokens: 1_000, head: 100, tail: 100 };
+  expect(decayed(calls, rules, tokensOf, isWanted)).toHaveLength(1);
+  expect(asked).toEqual([{ path: "b" }]);
 });
