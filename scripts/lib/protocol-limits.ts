@@ -223,7 +223,8 @@ const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
   windowMs: "The time in which one token may make so many of the following calls:",
   maxStarts:
     "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and whatever starts the pi of a session that has none: what asks or tells pi something, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
-  maxPrompts: "`session/prompt`, `session/steer`, `session/followUp`, `session/compact`, `delivery/resend`. As above.",
+  maxPrompts:
+    "`session/prompt`, `session/steer`, `session/followUp`, `session/compact`, `pruning/compress`, `delivery/resend`. As above.",
   maxPushes: "`delivery/push`. As above.",
   maxWakes:
     "How often one session's pi may be started in that time, by whatever calls. A further call that needs a pi is `overloaded`, with `retryAfterMs`; pushes wait.",

@@ -9,7 +9,8 @@ import { settings } from "./settings.ts";
 
 /** A larger file is no prompt and no list of words. */
 const maxKnobFileBytes = 1024 * 1024;
-const promptsPlace = ["pruning", "prompts", "dir"];
+/** Of these, that of a directory of texts. */
+export const promptsPlace = ["pruning", "prompts", "dir"];
 /** Where paths stand. */
 export const pathPlaces: readonly (readonly string[])[] = [
   ["optimisation", "compaction", "prompt"],

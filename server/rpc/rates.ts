@@ -1,6 +1,8 @@
 import { commandMethods } from "../../protocol/command-methods.ts";
+import { costMethods } from "../../protocol/cost-methods.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { MethodName } from "../../protocol/methods.ts";
+import { optimisationMethods } from "../../protocol/optimisation-methods.ts";
 import { pruningMethods } from "../../protocol/pruning-methods.ts";
 import { settingsMethods } from "../../protocol/settings-methods.ts";
 import { RateWindow } from "../lib/rate-window.ts";
@@ -33,23 +35,26 @@ const rateOf = new Map<MethodName, Rate>([
   ["session/steer", "maxPrompts"],
   ["session/followUp", "maxPrompts"],
   ["session/compact", "maxPrompts"],
-  ["delivery/resend", "maxPrompts"],
   ["pruning/compress", "maxPrompts"],
+  ["delivery/resend", "maxPrompts"],
   ["delivery/push", "maxPushes"],
 ]);
 
+/** Of the methods about what works inside a pi, those that the daemon answers by itself. */
+const needsNoPi: ReadonlySet<string> = new Set<MethodName>([
+  "optimisation/configure",
+  "pruning/configure",
+  "cost/report",
+]);
+
 /** Those that need their session's pi, and start it where there is none. */
-const needsPi: ReadonlySet<string> = new Set<MethodName>([
-  ...(Object.keys(commandMethods) as (keyof typeof commandMethods)[]),
-  ...(Object.keys(settingsMethods) as (keyof typeof settingsMethods)[]),
+const needsPi: ReadonlySet<string> = new Set<string>([
+  ...Object.keys({ ...commandMethods, ...settingsMethods, ...optimisationMethods, ...costMethods, ...pruningMethods }),
   "session/prompt",
   "session/steer",
   "session/followUp",
   "session/subscribe",
   "model/list",
-  "optimisation/inspect",
-  "cache/report",
-  ...(Object.keys(pruningMethods) as (keyof typeof pruningMethods)[]).filter((name) => name !== "pruning/configure"),
 ]);
 
 type Given = Readonly<Record<string, unknown>>;
@@ -85,7 +90,7 @@ export function rated(
 
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
     const rate = rateOf.get(method);
-    const mayStart = needsPi.has(method);
+    const mayStart = needsPi.has(method) && !needsNoPi.has(method);
     if (rate === undefined && !mayStart) return handler;
     return (params, call) => {
       if (rate !== undefined) count(rate, call);

@@ -1,15 +1,18 @@
 import { realpath } from "node:fs/promises";
-import { inWords } from "../../protocol/configuration/mistakes.ts";
+import { inWords, type Place } from "../../protocol/configuration/mistakes.ts";
 import { checkedParts, type MergedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
 import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
 import { WireError } from "../../protocol/errors.ts";
 import { leanOptimisation } from "../../protocol/optimisation/config.ts";
 import type { GivenTools } from "../../protocol/optimisation/contradictions.ts";
 import { leanPruning } from "../../protocol/pruning/config.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import { mergePruning } from "../../protocol/pruning/resolve.ts";
 import type { Profile } from "../../protocol/session-options.ts";
 import { createValidator } from "../../protocol/validation.ts";
-import { filesIn, unusableFiles } from "../configuration/part-files.ts";
+import { filesIn, promptsPlace, unusableFiles } from "../configuration/part-files.ts";
 import { type FoundProject, readProjectFile } from "../configuration/project-file.ts";
+import { promptsIn } from "../configuration/prompts-directory.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
 import type { SessionConfiguration } from "./create-options.ts";
@@ -70,17 +73,24 @@ export async function layered(
 
 /** Throws `path_invalid` where a file that a call names is none, or lies elsewhere than it must. */
 export async function requireFiles(given: PartOptions, roots: Roots): Promise<void> {
+  // First: nothing is said of what stands in others.
+  for (const { place, path } of filesIn(given)) {
+    const all = place === promptsPlace ? [path, ...promptsIn(path).map((text) => text.path)] : [path];
+    for (const one of all) await requireUnder(one, place, roots);
+  }
   const [unusable] = unusableFiles(given);
   if (unusable !== undefined) throw pathInvalid(unusable.place, unusable.why, "unusable");
-  for (const { place, path } of filesIn(given)) {
-    const real = await realpath(path);
-    if (await liesUnder(real, roots)) continue;
-    const why = `${JSON.stringify(path)} lies under none of the roots of the daemon's configuration`;
-    throw pathInvalid(place, why, "outside");
-  }
 }
 
-function pathInvalid(place: readonly (string | number)[], why: string, reason: string): WireError {
+async function requireUnder(path: string, place: Place, roots: Roots): Promise<void> {
+  const real = await realpath(path).catch(() => undefined);
+  // Whether it is to be there is another question.
+  if (real === undefined || (await liesUnder(real, roots))) return;
+  const why = `${JSON.stringify(path)} lies under none of the roots of the daemon's configuration`;
+  throw pathInvalid(place, why, "outside");
+}
+
+function pathInvalid(place: Place, why: string, reason: string): WireError {
   const option = place.join(".");
   return new WireError("path_invalid", `${option}: ${why}.`, { option, reason });
 }
@@ -94,10 +104,14 @@ export async function openedParts(
   return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined);
 }
 
-/** What a session is pruned by when the layers below what callers gave are read again. Throws `invalid_params`. */
+/**
+ * What a session is pruned by when the layers below what callers gave are read again; `given` is what one gives now: what it
+ * replaces need not be usable any more. Throws `invalid_params`, `path_invalid`.
+ */
 export async function reread(
   { cwd, options, profile: name, ownPruning }: StoredSession,
   { pruning: configured, profiles }: Pick<SessionConfiguration, "profiles" | "pruning">,
+  given?: PruningOptions,
 ): Promise<Layered> {
   const known = { ...shippedProfiles, ...profiles };
   const profile = name !== undefined && Object.hasOwn(known, name) ? known[name] : undefined;
@@ -108,7 +122,7 @@ export async function reread(
       configured: { optimisation: options.optimisation, pruning: configured },
       project: project === undefined ? undefined : withoutOptimisation(project),
       profile: { pruning: profile?.pruning },
-      given: { pruning: ownPruning },
+      given: { pruning: mergePruning(ownPruning, given) },
     },
     {},
     undefined,

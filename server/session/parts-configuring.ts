@@ -90,7 +90,7 @@ export class PartsConfiguring {
     this.#requireOpen();
     await requireFiles(given, roots);
     const { options, ownPruning } = record.stored;
-    const below = isReread ? await this.#reread() : options;
+    const below = isReread ? await this.#reread(given.pruning) : options;
     const { merged, mistakes, optimisation, pruning } = checkedParts([below, given], options, given);
     if (mistakes.length > 0) throw configurationRefusal(mistakes);
     requireNamedRoute(given.optimisation, merged.optimisation ?? {});
@@ -116,9 +116,9 @@ export class PartsConfiguring {
     return { ...configured, from: "nextRequest" };
   }
 
-  async #reread(): Promise<MergedParts> {
+  async #reread(given: PruningOptions | undefined): Promise<MergedParts> {
     const { record, journal, configuration = noConfiguration } = this.#options;
-    const { projectProblem, ...merged } = await reread(record.stored, configuration);
+    const { projectProblem, ...merged } = await reread(record.stored, configuration, given);
     tellProjectProblem({ journal }, projectProblem);
     return merged;
   }

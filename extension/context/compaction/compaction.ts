@@ -214,16 +214,23 @@ class Compaction {
 }
 
 /** That a try has failed, so that the next one waits; and what it has cost. */
-function failed({ failed: why, usage }: Extract<Summary, { failed: string }>, model: string): SessionBoundaryDraft[] {
+export function failed(
+  { failed: why, usage }: Extract<Summary, { failed: string }>,
+  model: string,
+): SessionBoundaryDraft[] {
   const tried = { v: 1, kind: "failed", why: why.slice(0, 500) };
-  return [{ type: "custom", customType: COMPACTION_ENTRY, data: tried }, ...costOfFailed({ usage }, model)];
-}
-
-/** What a summary that came to nothing has cost, for the books. Empty: nothing. */
-export function costOfFailed({ usage }: Pick<Summary, "usage">, model: string) {
-  if (usage === undefined || isNothing(usage)) return [];
-  const data = markData({ kind: "failedSummary", usage, model });
-  return [{ type: "custom" as const, customType: COST_MARK_TYPE, data }];
+  return [
+    { type: "custom", customType: COMPACTION_ENTRY, data: tried },
+    ...(usage === undefined || isNothing(usage)
+      ? []
+      : [
+          {
+            type: "custom",
+            customType: COST_MARK_TYPE,
+            data: markData({ kind: "failedSummary", usage, model }),
+          } as const,
+        ]),
+  ];
 }
 
 function isNothing({ totalTokens, input, output, cacheRead, cacheWrite }: SummaryUsage): boolean {

@@ -22,6 +22,17 @@ export function turnsSince(session: SessionReader): number | undefined {
   return undefined;
 }
 
+/** How many responses stand behind the last try of a compaction that has failed. `undefined`: none has since the last compaction. */
+export function turnsSinceFailure(session: SessionReader): number | undefined {
+  let turns = 0;
+  for (const entry of backwards(session)) {
+    if (entry.type === "compaction") return undefined;
+    if (isFailedTry(entry)) return turns;
+    if (entry.type === "message" && entry.message.role === "assistant") turns += 1;
+  }
+  return undefined;
+}
+
 export interface CompactionHistory {
   readonly compactions: number;
   readonly failed: number;

@@ -40,11 +40,12 @@ export class BlockLedger {
     if (this.#nodes.size > 0) this.#tree = undefined;
   }
 
-  made({ topic, blocks }: BlocksRecord, entryId: string, callId: string | undefined): void {
+  /** Whether it fits. */
+  made({ topic, blocks }: BlocksRecord, entryId: string, callId: string | undefined): boolean {
     const covered = new Map<string, string>();
     const nodes: Node[] = [];
     for (const record of blocks) {
-      if (nodes.some(({ id }) => id === record.id) || !this.#fits(record, covered)) return;
+      if (nodes.some(({ id }) => id === record.id) || !this.#fits(record, covered)) return false;
       for (const id of record.entryIds) covered.set(id, record.id);
       const call = callId === undefined || this.#answer === undefined ? {} : { callId, answerId: this.#answer };
       const first = this.#places.get(record.firstEntryId) ?? 0;
@@ -54,10 +55,12 @@ export class BlockLedger {
     for (const node of nodes) this.#nodes.set(node.id, node);
     for (const [id, over] of covered) this.#over.set(id, over);
     this.#tree = undefined;
+    return true;
   }
 
-  operated({ operation, block: id }: Omit<BlockOperation, "v">): void {
-    if (this.tree().hinders(operation, id) !== undefined) return;
+  /** Whether nothing hinders it. */
+  operated({ operation, block: id }: Omit<BlockOperation, "v">): boolean {
+    if (this.tree().hinders(operation, id) !== undefined) return false;
     const node = this.#nodes.get(id) as Node;
     node.isOff = operation === "decompress";
     for (const entryId of node.entryIds) {
@@ -66,6 +69,7 @@ export class BlockLedger {
     }
     if (node.isOff) for (const child of node.children) this.#expose(child);
     this.#tree = undefined;
+    return true;
   }
 
   /** Stays the same until something changes. */

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";
@@ -180,4 +180,17 @@ test("a wish of pi's user to read the configuration again is one with those that
   await heard.until(({ params }) => params.event?.type === "frame_came" && params.event.kind === "notify");
   expect(told(heard.heard)).toHaveLength(2);
   expect(session.stored.options.pruning).toEqual(pruning);
+});
+
+test("a directory of texts that is gone is left by a call that reads all again, and does not keep it from doing so", async () => {
+  await using core = await startCore();
+  const dir = join(core.root, "prompts");
+  mkdirSync(dir);
+  const pruning = { enabled: true, nudgeFrequency: 7, prompts: { dir } };
+  const session = await core.registry.create({ cwd: core.cwd, pruning });
+  rmSync(dir, { recursive: true });
+  await expect(configure(session, {}, true)).rejects.toMatchObject({ kind: "path_invalid" });
+  const { configuration } = await configure(session, { prompts: { dir: null } }, true);
+  expect(configuration).toMatchObject({ nudgeFrequency: 7, prompts: { dir: null } });
+  expect((await configure(session, {}, true)).configuration.prompts).toEqual({ dir: null });
 });

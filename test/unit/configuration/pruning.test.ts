@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +15,7 @@ import { mergePruning, resolvePruning } from "../../../protocol/pruning/resolve.
 import { pruningMistakes } from "../../../protocol/pruning/words.ts";
 import { createValidator } from "../../../protocol/validation.ts";
 import { mistakesOfLayers } from "../../../server/configuration/part-files.ts";
-import { fileTextOf, unusablePrompts } from "../../../server/configuration/prompts-directory.ts";
+import { unusablePrompts } from "../../../server/configuration/prompts-directory.ts";
 
 const validator = createValidator();
 const wordsOf = (value: unknown): string[] => pruningMistakes(value).map(inWords);
@@ -216,15 +215,6 @@ describe("a directory of texts", () => {
       for (const file of Object.values(promptFiles)) write(file, "Words.");
       write("limit-soft.md", "At {{usage}} of {{max}}:\n{{blocks}}\n{{candidates}}");
       expect(unusablePrompts(dir)).toEqual([]);
-    });
-  });
-
-  test("keeps nobody waiting for a pipe that lies in the place of a file, also behind the look at it", () => {
-    within((dir) => {
-      execFileSync("mkfifo", [join(dir, "turn.md")]);
-      expect(unusablePrompts(dir)).toEqual([expect.stringMatching(/turn\.md" is not a file$/)]);
-      expect(fileTextOf(join(dir, "turn.md"), 10)).toEqual({ wrong: "is not a file" });
-      expect(fileTextOf(join(dir, "none.md"), 10)).toBeUndefined();
     });
   });
 

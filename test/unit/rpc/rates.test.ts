@@ -6,6 +6,22 @@ import { rated } from "../../../server/rpc/rates.ts";
 
 const limits = { windowMs: 10_000, maxStarts: 1, maxPrompts: 2, maxPushes: 3 };
 const grant = (name: string) => new Grant({ name, capabilities: ["prompt"] });
+/** Those that what works inside a session's pi answers. */
+const methodsOfParts = [
+  "optimisation/inspect",
+  "cache/report",
+  "cost/checkpoint",
+  "cost/startPhase",
+  "cost/endPhase",
+  "cost/setBudget",
+  "pruning/inspect",
+  "pruning/stats",
+  "pruning/export",
+  "pruning/sweep",
+  "pruning/setMode",
+  "pruning/decompress",
+  "pruning/recompress",
+];
 
 function start() {
   const clock = { now: 0 };
@@ -23,10 +39,11 @@ function start() {
     "model/list",
     "delivery/push",
     "delivery/resend",
-    "pruning/compress",
-    "pruning/stats",
+    ...methodsOfParts,
+    "optimisation/configure",
     "pruning/configure",
-    "optimisation/inspect",
+    "pruning/compress",
+    "cost/report",
   ];
   const handlers = rated(
     Object.fromEntries(names.map((name) => [name, done])) as never,
@@ -119,16 +136,28 @@ it("a list of models that is asked for anew counts as a start, and a compaction 
   expect(ask("session/compact", whose)).toEqual(["overloaded", 10_000]);
 });
 
-it("what asks the parts inside a pi starts one where the session has none, and a compression gives a model something to do", () => {
+it.each(methodsOfParts)("%s counts as a start where its session has no pi, and else not", (method) => {
   const { ask } = start();
-  for (const method of ["pruning/stats", "optimisation/inspect"]) {
-    const whose = grant(method);
-    expect(ask(method, whose, { sessionId: "asleep" })).toBe("done");
-    expect(ask(method, whose, { sessionId: "asleep" })).toEqual(["overloaded", 10_000]);
-    expect(ask(method, whose, { sessionId: "awake" })).toBe("done");
-    expect(ask("pruning/configure", whose, { sessionId: "asleep" })).toBe("done");
-  }
-  const whose = grant("compress");
-  const compress = () => ask("pruning/compress", whose, { sessionId: "awake" });
-  expect([compress(), compress(), compress()]).toEqual(["done", "done", ["overloaded", 10_000]]);
+  const whose = grant("a");
+  expect(ask(method, whose, { sessionId: "asleep" })).toBe("done");
+  expect(ask(method, whose, { sessionId: "asleep" })).toEqual(["overloaded", 10_000]);
+  expect(ask(method, whose, { sessionId: "awake" })).toBe("done");
+});
+
+it.each(["optimisation/configure", "pruning/configure", "cost/report"])(
+  "%s starts no pi, and counts as none",
+  (method) => {
+    const { ask } = start();
+    const whose = grant("a");
+    expect([1, 2, 3].map(() => ask(method, whose, { sessionId: "asleep" }))).toEqual(["done", "done", "done"]);
+  },
+);
+
+it("what has a model compress counts as a prompt, and wakes a session as one", () => {
+  const { ask } = start();
+  const [whose, others] = [grant("a"), grant("b")];
+  const compress = (sessionId: string, by: Grant) => ask("pruning/compress", by, { sessionId });
+  expect([compress("awake", whose), compress("awake", whose)]).toEqual(["done", "done"]);
+  expect(compress("awake", whose)).toEqual(["overloaded", 10_000]);
+  expect([compress("asleep", others), compress("asleep", others)]).toEqual(["done", ["overloaded", 10_000]]);
 });

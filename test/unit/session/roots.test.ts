@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Params } from "../../../protocol/methods.ts";
 import { createOptions } from "../../../server/session/create-options.ts";
+import { requireFiles } from "../../../server/session/part-layers.ts";
 import { liesUnder } from "../../../server/session/roots.ts";
 
 let top = "";
@@ -69,5 +70,19 @@ describe("what a call names", () => {
     await expect(create({ profile: "lean", skills: [at("private")] }, profile)).rejects.toMatchObject({
       data: { option: "skills" },
     });
+  });
+
+  test("is refused outside of them as a text for the model, also where only its file is a link", async () => {
+    mkdirSync(at("work", "prompts"));
+    writeFileSync(at("work", "prompts", "turn.md"), "Words.");
+    const given = { pruning: { prompts: { dir: at("work", "prompts") } } };
+    await requireFiles(given, [at("work")]);
+    writeFileSync(at("private", "secret.md"), "{{secret}}");
+    symlinkSync(at("private", "secret.md"), at("work", "prompts", "system.md"));
+    await expect(requireFiles(given, [at("work")])).rejects.toMatchObject({
+      kind: "path_invalid",
+      data: { option: "pruning.prompts.dir", reason: "outside" },
+    });
+    await expect(requireFiles(given, [])).rejects.toMatchObject({ data: { reason: "unusable" } });
   });
 });

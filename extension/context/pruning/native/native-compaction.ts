@@ -5,24 +5,23 @@ import type {
 } from "@earendil-works/pi-coding-agent";
 import type { AgentMessage } from "../../../pi-types.ts";
 import type { CompactionAdvice } from "../../compaction/advice.ts";
+import { failed } from "../../compaction/compaction.ts";
 import type { SeenEntry } from "../../compaction/cut.ts";
-import { doesNotFit, summarise } from "../../compaction/summary.ts";
+import { turnsSinceFailure } from "../../compaction/history.ts";
+import { type Summary, summarise } from "../../compaction/summary.ts";
 import { ends, transcriptOf } from "../../compaction/transcript.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import { shownText } from "../block-text.ts";
 import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
-import { FailedSummaries } from "./failed-summaries.ts";
 
 const part = "pruning_compaction";
 /** Above this share of the window a span is not given to pi's own summary, if blocks hide some of it. */
 const rawShare = 0.8;
-/** Tokens of a summary, and its share of the window at most. */
+/** Tokens of a summary, and its share of the window. */
 const mostSummary = 8_192;
 const summaryShare = 0.25;
-/** Characters of why a summary has failed, as the user is told. */
-const mostWhy = 500;
 /** Behind an overflow the context is to have at most this share of what it had. */
 const overflowShare = 0.75;
 /** Of what is shown, where no model sums it up: characters of each result, and of all. */
@@ -55,26 +54,18 @@ export function addNativeCompaction(bench: PruningBench): void {
     bench.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: bench.usage(ctx)?.tokens ?? null });
     return result;
   });
-  bench.boundary.contribute(part, () => {
-    const drafts = native.failures.owed();
-    return drafts.length === 0 ? undefined : { drafts };
-  });
-  bench.on(part, "agent_settled", () => {
-    for (const { customType, data } of native.failures.owed()) bench.pi.appendEntry(customType, data);
-  });
   addCheckpoints(bench);
 }
 
 export class NativeCompaction implements CompactionAdvice {
   readonly #bench: PruningBench;
-  readonly failures = new FailedSummaries();
 
   constructor(bench: PruningBench) {
     this.#bench = bench;
   }
 
   tokens(ctx: ExtensionContext): number | undefined {
-    return this.#bench.off(ctx) === undefined ? this.#bench.usage(ctx)?.tokens : undefined;
+    return this.#bench.off(ctx) === undefined ? this.#nextTokens(ctx) : undefined;
   }
 
   shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[] {
@@ -96,7 +87,7 @@ export class NativeCompaction implements CompactionAdvice {
     if (covered < minPrefixShare * raw) return undefined;
     const texts = prefix.blocks.map(this.#texts(tree, ctx));
     const summary = [...earlierSummaries(prefix.before), ...texts].join("\n\n");
-    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#tokens(this.shown(context, ctx));
+    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(context, ctx);
     const before = this.#tokens(this.shown(context.slice(0, prefix.keptAt), ctx));
     const details: BlockCompactionDetails = { v: 1, from: "blocks", blocks: prefix.blocks.map(({ id }) => id) };
     return {
@@ -130,8 +121,19 @@ export class NativeCompaction implements CompactionAdvice {
 
   /** pi counts what blocks cover, and what was edited since the last response, by its characters. */
   #isNeedless(most: number | undefined, ctx: ExtensionContext): boolean {
-    const usage = this.#bench.pruning().nativeCompaction.guard ? this.#bench.usage(ctx) : undefined;
-    return usage !== undefined && most !== undefined && usage.tokens <= most;
+    return this.#bench.pruning().nativeCompaction.guard && most !== undefined && this.#nextTokens(ctx) <= most;
+  }
+
+  /** Behind a compaction nothing is reported yet, and what is kept of the context may hide most of it under blocks. */
+  #nextTokens(ctx: ExtensionContext): number {
+    return (
+      this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(ctx.sessionManager.buildSessionProjection().entries, ctx)
+    );
+  }
+
+  /** With the prompt and the tools. */
+  #shownTokens(context: readonly SeenEntry[], ctx: ExtensionContext): number {
+    return this.#bench.estimator.request(messagesIn(this.shown(context, ctx)), ctx);
   }
 
   /** What blocks hide may be more than the window: then what is shown is summed up. */
@@ -139,7 +141,7 @@ export class NativeCompaction implements CompactionAdvice {
     context: readonly SeenEntry[],
     event: SessionBeforeCompactEvent,
     ctx: ExtensionContext,
-  ): Promise<SessionBeforeCompactResult | undefined> | undefined {
+  ): SessionBeforeCompactResult | Promise<SessionBeforeCompactResult | undefined> | undefined {
     const { blocks } = this.#bench;
     const { model } = ctx;
     if (model === undefined) return undefined;
@@ -148,6 +150,8 @@ export class NativeCompaction implements CompactionAdvice {
     const raw = context.slice(0, Math.max(0, at));
     if (!raw.some(({ sourceEntry }) => tree.over(sourceEntry.id) !== undefined)) return undefined;
     if (this.#tokens(raw) <= rawShare * model.contextWindow) return undefined;
+    // pi asks in front of each request, and what has failed is likely to fail again.
+    if (event.reason === "threshold" && this.#hasJustFailed(ctx)) return { cancel: true };
     const cut = cutAround(context, at, tree);
     const firstKept = cut === undefined ? undefined : context[cut];
     if (cut === undefined || firstKept === undefined) return undefined;
@@ -164,10 +168,7 @@ export class NativeCompaction implements CompactionAdvice {
     const { estimator } = this.#bench;
     const { model } = ctx;
     if (model === undefined) return undefined;
-    // pi asks before each request of a run.
-    const { minTurnsBetween } = this.#bench.config().compaction;
-    if (event.reason === "threshold" && this.failures.isResting(minTurnsBetween, ctx)) return { cancel: true };
-    const shown = this.shown(span, ctx).flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
+    const shown = messagesIn(this.shown(span, ctx));
     const made = await summarise(
       {
         model,
@@ -185,16 +186,10 @@ export class NativeCompaction implements CompactionAdvice {
       ctx,
     );
     const hasFailed = "failed" in made;
-    if (hasFailed) this.failures.add(made, ctx);
+    if (hasFailed) this.#hasFailed(made, ctx);
     if (hasFailed && event.reason === "threshold") return { cancel: true };
     // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
     if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
-    // The user can try again: nobody has to give up the conversation for what passes.
-    if (hasFailed && event.reason === "manual" && made.failed !== doesNotFit) {
-      const why = made.failed.slice(0, mostWhy);
-      ctx.ui.notify(`The conversation was not compacted. Its summary has failed: ${why}`, "error");
-      return { cancel: true };
-    }
     const summary = hasFailed ? bareSummary(shown, model.contextWindow) : made.text;
     const covered = new Set(span.flatMap(({ sourceEntry }) => tree.over(sourceEntry.id)?.id ?? []));
     const details: BlockCompactionDetails = { v: 1, from: "rendered", blocks: [...covered] };
@@ -203,10 +198,28 @@ export class NativeCompaction implements CompactionAdvice {
         summary,
         firstKeptEntryId,
         tokensBefore: event.preparation.tokensBefore,
-        ...(made.usage === undefined ? {} : { usage: made.usage }),
+        // What a failure has cost is written down already.
+        ...(hasFailed ? {} : { usage: made.usage }),
         details: { "pi-rpcd": details },
       },
     };
+  }
+
+  #hasJustFailed({ sessionManager }: ExtensionContext): boolean {
+    const turns = turnsSinceFailure(sessionManager);
+    return turns !== undefined && turns < this.#bench.config().compaction.minTurnsBetween;
+  }
+
+  /** It is in the books, and the next try waits. */
+  #hasFailed(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
+    try {
+      for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
+        if (draft.type === "custom") this.#bench.pi.appendEntry(draft.customType, draft.data);
+      }
+    } catch (thrown) {
+      // The compaction is decided on all the same.
+      this.#bench.fault("session_before_compact", thrown, part);
+    }
   }
 
   /** What the model sees of each block: its summary is no longer than it was. */
@@ -224,6 +237,10 @@ export class NativeCompaction implements CompactionAdvice {
     }
     return sum;
   }
+}
+
+function messagesIn(context: readonly SeenEntry[]): readonly AgentMessage[] {
+  return context.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
 }
 
 function decisionOf(result: SessionBeforeCompactResult | undefined): { readonly decided: string } {

@@ -5,6 +5,7 @@ import type { Block, BlockTree, PruningBench, Usage } from "../../../../../exten
 import { coveredPrefix, cutAround, shownEntries } from "../../../../../extension/context/pruning/native/covered.ts";
 import { NativeCompaction } from "../../../../../extension/context/pruning/native/native-compaction.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../extension/pi-types.ts";
+import { defaultOptimisation } from "../../../../../protocol/optimisation/config.ts";
 import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
 import { Branch } from "./branch.ts";
 
@@ -123,10 +124,9 @@ function stand({
   stopReason = "stop",
 }: Stand) {
   const asked: string[] = [];
-  const most: number[] = [];
-  const told: string[] = [];
+  const allowed: number[] = [];
+  const shown: string[] = [];
   const branch = new Branch();
-  branch.user("Go on.");
   const bench = {
     pruning: () => ({ ...defaultPruning, nativeCompaction: { fromBlocks, minPrefixShare: 0.25, guard } }),
     off: () => off,
@@ -135,26 +135,32 @@ function stand({
     estimator: {
       message: (message: AgentMessage) => (message as { tokens?: number }).tokens ?? 20,
       text: (text: string) => text.length / 4,
+      request: (messages: readonly { tokens?: number }[]) =>
+        messages.reduce((sum, { tokens = 20 }) => sum + tokens, 500),
     },
     isUnanswered: never,
-    config: () => ({ compaction: { minTurnsBetween: 2 } }),
     recall: { missing: () => undefined },
+    config: () => defaultOptimisation,
+    pi: { appendEntry: (customType: string, data: unknown) => branch.add({ type: "custom", customType, data }) },
+    fault: (_where: string, thrown: unknown) => {
+      throw thrown;
+    },
   } as unknown as PruningBench;
   const ctx = {
     model: { provider: "test", id: "model", contextWindow: window, maxTokens: 1_000 },
-    ui: { notify: (words: string) => void told.push(words) },
     sessionManager: {
       ...branch.context.sessionManager,
       buildSessionProjection: () => ({ entries: context, messages: [] }),
     },
+    ui: { notify: (words: string) => shown.push(words) },
     modelRegistry: {
       streamSimple: (
         _model: unknown,
         { messages }: { messages: { content: { text: string }[] }[] },
         { maxTokens }: { maxTokens: number },
       ) => {
-        most.push(maxTokens);
         asked.push(messages[0]?.content[0]?.text ?? "");
+        allowed.push(maxTokens);
         if (answer instanceof Error) throw answer;
         return {
           result: async () => ({
@@ -167,7 +173,7 @@ function stand({
       },
     },
   } as unknown as ExtensionContext;
-  return { native: new NativeCompaction(bench), ctx, asked, most, told, branch };
+  return { native: new NativeCompaction(bench), ctx, asked, allowed, shown, branch };
 }
 
 function event(
@@ -198,11 +204,25 @@ describe("pi's own compaction", () => {
     expect(await above.native.beforePis(event("threshold"), above.ctx)).toBeUndefined();
   });
 
-  test("is left alone where nobody knows what the next request has, the guard is off, or pruning is", async () => {
-    for (const of of [{}, { usage: { tokens: 1 }, guard: false }, { usage: { tokens: 1 }, off: "It is off." }]) {
+  test("is left alone where the guard is off, or pruning is, and where the next request is above its threshold", async () => {
+    for (const of of [
+      { window: 9_000 },
+      { usage: { tokens: 1 }, guard: false },
+      { usage: { tokens: 1 }, off: "Off." },
+    ]) {
       const { native, ctx } = stand(of);
       expect(await native.beforePis(event("threshold"), ctx)).toBeUndefined();
     }
+  });
+
+  test("is called off right behind another where nothing is reported yet, and what is shown is little", async () => {
+    const { native, ctx, asked } = stand({ tree, window: 9_000 });
+    // Of the 8,000 tokens blocks hide 4,900; the prompt has 500.
+    const tokens = native.tokens(ctx) ?? 0;
+    expect([tokens > 3_500, tokens < 3_800]).toEqual([true, true]);
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    expect(asked).toEqual([]);
+    expect(stand({ tree, off: "Off." }).native.tokens(ctx)).toBeUndefined();
   });
 
   test("is made of the blocks that the context begins with, without a model", async () => {
@@ -274,33 +294,38 @@ describe("pi's own compaction", () => {
     expect(await wide.native.beforePis(event("overflow"), wide.ctx)).toBeUndefined();
   });
 
-  test("is not tried again for some turns where its summary has failed, and what that has cost is in the books", async () => {
-    const of = { tree, fromBlocks: false, window: 5_000, answer: "Too long.", stopReason: "length" };
-    const { native, ctx, asked, most, branch } = stand(of);
-    for (const requests of [1, 1, 2, 2, 3]) {
+  test("is not paid for again before each request where its summary has failed, and what that has cost is in the books", async () => {
+    const of = { tree, fromBlocks: false, window: 4_500, answer: "Too long.", stopReason: "length" };
+    const { native, ctx, asked, allowed, branch } = stand({ ...of, usage: { tokens: 4_000 } });
+    const turn = async (): Promise<void> => {
+      branch.call("read", {}, "Text.");
       expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
-      expect(asked).toHaveLength(requests);
-      branch.message({ role: "assistant", content: [], stopReason: "stop" });
-    }
-    // No summary asks for more than a quarter of the window.
-    expect(new Set(most)).toEqual(new Set([1_000]));
-    expect(native.failures.owed()).toMatchObject(
-      Array.from({ length: 3 }, () => ({
-        type: "custom",
-        customType: "pi-rpcd.cost",
-        data: { kind: "failedSummary", model: "test/model", usage: { totalTokens: 5 } },
-      })),
-    );
-    expect(native.failures.owed()).toEqual([]);
-    const small = stand({ ...of, window: 3_000 });
-    await small.native.beforePis(event("threshold"), small.ctx);
-    expect(small.most).toEqual([750]);
+    };
+    await turn();
+    expect(asked).toHaveLength(1);
+    // It leaves room for what it is to sum up.
+    expect(allowed).toEqual([1_000]);
+    const marks = branch.entries.flatMap((entry) => (entry.type === "custom" ? [[entry.customType, entry.data]] : []));
+    expect(marks).toMatchObject([
+      ["pi-rpcd.compaction", { v: 1, kind: "failed" }],
+      ["pi-rpcd.cost", { kind: "failedSummary", usage: { totalTokens: 5 }, model: "test/model" }],
+    ]);
+    await turn();
+    await turn();
+    expect(asked).toHaveLength(1);
+    await turn();
+    expect(asked).toHaveLength(2);
+    // One that must be is tried at any time.
+    await native.beforePis(event("overflow"), ctx);
+    expect(asked).toHaveLength(3);
+    branch.compact("e1");
+    expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
+    expect(asked).toHaveLength(4);
   });
 
-  test("that the user wants is given up where the provider fails, and keeps the conversation as it is", async () => {
-    const of = { tree, fromBlocks: false, window: 4_500, answer: new Error("429 rate limited") };
-    const { native, ctx, told } = stand(of);
-    expect(await native.beforePis(event("manual"), ctx)).toEqual({ cancel: true });
-    expect(told).toEqual(["The conversation was not compacted. Its summary has failed: 429 rate limited"]);
+  test("leaves a summary a quarter of a small window at most", async () => {
+    const { native, ctx, allowed } = stand({ tree, fromBlocks: false, window: 3_600, answer: "Short." });
+    await native.beforePis(event("manual"), ctx);
+    expect(allowed).toEqual([900]);
   });
 });

@@ -68,6 +68,21 @@ test("an answer that was nothing but a tag keeps an empty text, and one without 
   expect(stripped(plain, isIssued).made).toBe(plain);
 });
 
+test("thoughts are never left as the end of an answer that had a tag behind them", () => {
+  const thinking = { type: "thinking", thinking: "t", thinkingSignature: "s" };
+  const tag = { ...text(tagOf("m012")), textSignature: "x" };
+  const contentOf = (...content: readonly object[]) => stripped(said(...content), isIssued).made.content;
+  expect(contentOf(thinking, tag)).toEqual([thinking, { ...tag, text: "…" }]);
+  expect(contentOf(text("a"), thinking, text(tagOf("m001")), tag)).toEqual([
+    text("a"),
+    thinking,
+    { ...tag, text: "…" },
+  ]);
+  expect(contentOf(thinking, tag, text("b"))).toEqual([thinking, text("b")]);
+  expect(contentOf(thinking, tag, toolCall("bash", {}))).toEqual([thinking, toolCall("bash", {})]);
+  expect(contentOf(tag, thinking)).toEqual([thinking]);
+});
+
 test("what is looked for in a file, and the ids that the tools want, stay as they are", () => {
   const tag = tagOf("m012");
   const edit = { edits: [{ oldText: `a${tag}`, newText: `b${tag}` }], oldText: tag, path: "a" };
