@@ -65,7 +65,7 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
   };
 
   bench.recall.need(() => bench.pruning().enabled);
-  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx));
+  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx, pending.on(ctx)));
   bench.boundary.contribute(
     part,
     (boundary): BoundaryWish | undefined => {
