@@ -4,7 +4,7 @@ import type { Boundary, BoundaryWish } from "../../../boundary.ts";
 import { AskRefused } from "../../../engine-port.ts";
 import type { Workbench } from "../../optimisation/workbench.ts";
 import { RECALL_MARK, recallIdOf, recordData } from "../../recall/record.ts";
-import { Announcements } from "./announcements.ts";
+import { Announcements, isWritten } from "./announcements.ts";
 import { type Batch, type Replacement, replacementsOf } from "./batch.ts";
 import { EDITS_MARK, editDraft, editsData, PendingEdits } from "./pending-edits.ts";
 import { prunedArguments } from "./pruned-arguments.ts";
@@ -37,6 +37,7 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
   const pending = new PendingEdits(bench);
   const told = new Announcements(bench);
   const waiting: (number | undefined)[] = [];
+  const offered: { readonly calls: number | undefined; readonly replacements: readonly Replacement[] }[] = [];
   const hindrance = (ctx: ExtensionContext): string | undefined => bench.off(ctx) ?? bench.recall.missing();
   const isOn = (ctx: ExtensionContext): boolean =>
     hindrance(ctx) === undefined && (!bench.isManual(ctx) || bench.pruning().manualMode.automaticStrategies);
@@ -48,8 +49,16 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
     const replacements = batch === undefined ? [] : replacementsOf(bench, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
     told.proposed(replacements);
+    if (order.isForced) offered.push({ calls: order.calls, replacements });
     changed(bench, replacements);
     return [...recordDrafts(replacements, batch), ...replacements.map(editDraft)];
+  };
+  /** What the user wants now. pi takes all that is proposed at a boundary or nothing, so that a sweep may wait for another. */
+  const ordered = ({ sessionManager }: ExtensionContext): Order[] => {
+    const again = offered
+      .splice(0)
+      .filter((one) => !one.replacements.some((made) => isWritten(made, bench, sessionManager)));
+    return [...again.map(({ calls }) => calls), ...waiting.splice(0)].map(wished);
   };
   /** Between two runs, or before the first request of one: what goes is written at once. */
   const writeNow = (order: Order, ctx: ExtensionContext): readonly Replacement[] => {
@@ -65,7 +74,7 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
   };
 
   bench.recall.need(() => bench.pruning().enabled);
-  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx));
+  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx, pending.on(ctx)));
   bench.boundary.contribute(
     part,
     (boundary): BoundaryWish | undefined => {
@@ -74,7 +83,7 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
       for (const { entryIds } of fresh) bench.cacheRule.changed(blocksPart, entryIds);
       const isOff = hindrance(ctx) !== undefined;
       const drafts: SessionBoundaryDraft[] = isOff ? [] : pending.drafts(ctx);
-      const orders = isOff ? [] : waiting.splice(0).map(wished);
+      const orders = isOff ? [] : ordered(ctx);
       if (isOn(ctx)) orders.push(found((strategy) => strategy !== "sizeDecay"));
       for (const order of orders) {
         const edited = new Set([...(boundary.edited ?? []), ...drafts.flatMap(targetOf)]);
@@ -101,7 +110,7 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
   });
   bench.on(part, "agent_settled", (_event, ctx) => {
     told.seen(ctx);
-    const orders = waiting.splice(0).map(wished);
+    const orders = ordered(ctx);
     // The run has had no boundary since.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });

@@ -2,7 +2,8 @@ import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
 import { batchOf, replacementsOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
-import { callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
+import { type Call, callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
+import { decayed } from "../../../../../../extension/context/pruning/strategies/decay.ts";
 import { PendingEdits } from "../../../../../../extension/context/pruning/strategies/pending-edits.ts";
 import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
 import { addStrategies } from "../../../../../../extension/context/pruning/strategies/strategies.ts";
@@ -11,6 +12,7 @@ import { RecallRegistry } from "../../../../../../extension/context/recall/regis
 import type { AgentMessage, SessionEntry } from "../../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../../protocol/pruning/resolve.ts";
 import { fakeContext, fakePlaces } from "../../workbench.ts";
+import { Branch } from "../branch.ts";
 import { contextOf, long, read, type Step } from "./scene.ts";
 
 const tokensOf = (message: AgentMessage): number => JSON.stringify(message).length;
@@ -207,4 +209,56 @@ test("what went for a call of a tool that has no possible name can be recalled",
     const data = recordData("sweep", made === undefined ? [] : [made.record], { tokens: 0, usd: 0 });
     expect(recordedIn({ type: "custom", customType: "pi-rpcd.recall", data } as never)?.records).toHaveLength(1);
   }
+});
+
+test("whether an output is protected, which is dear to find out, is asked only of those that are large enough to go", () => {
+  const calls = callsOf(contextOf([read("a", "short"), read("b", long("b"))], 9), () => false);
+  const asked: unknown[] = [];
+  const isWanted = ({ block }: Call): boolean => asked.push(block.arguments) > 0;
+  const rules = { enabled: true, turns: 5, minTokens: 1_000, head: 100, tail: 100 };
+  expect(decayed(calls, rules, tokensOf, isWanted)).toHaveLength(1);
+  expect(asked).toEqual([{ path: "b" }]);
+});
+
+test("a sweep that waits for a boundary is proposed again where pi has not taken it, and once it has not", async () => {
+  const branch = new Branch();
+  branch.user("Go on.");
+  const [, resultId] = branch.call("read", { path: "a" }, long("a"));
+  branch.isIdle = false;
+  const ctx = branch.context;
+  const places = fakePlaces(ctx);
+  const sweeper = addStrategies({
+    ...places,
+    off: () => undefined,
+    usage: () => undefined,
+    isManual: () => true,
+    pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
+    estimator: { message: (message: AgentMessage) => JSON.stringify(message).length },
+    recall: {
+      need: () => undefined,
+      addSource: () => undefined,
+      missing: () => undefined,
+      registry: new RecallRegistry(),
+    },
+    entries: { need: () => undefined },
+    blocks: { on: () => ({ active: [] }) },
+    cacheRule: { changed: () => undefined, isCold: () => true, decide: () => ({ act: true, costUsd: 0 }) },
+  } as never);
+  expect(sweeper.sweep(1, true, ctx)).toMatchObject({ state: "waiting" });
+  const proposed = async () => {
+    const contextEntries = branch.messages.map(({ entryId, message }) => ({
+      sourceEntry: ctx.sessionManager.getEntry(entryId),
+      messages: [message],
+    }));
+    const state = { entries: [], continue: false, context: { contextEntries } };
+    return (await places.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [];
+  };
+  const first = await proposed();
+  expect(first).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
+  // Another extension's draft was wrong: pi has taken none.
+  const second = await proposed();
+  expect(second).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
+  for (const draft of second) branch.add({ ...draft });
+  expect(await proposed()).toEqual([]);
+  expect(places.faults).toEqual([]);
 });
