@@ -76,7 +76,11 @@ function preparedMessage(item: ContextItem, service: TreeService): Said {
   const images = item.content.filter(({ type }) => type === "image").length;
   switch (item.role) {
     case "assistant":
-      return said("assistant", { texts, thinking: thinkingOf(item, service), calls: callsOf(item, service) });
+      return said("assistant", {
+        texts: saidIn(item, service),
+        thinking: thinkingOf(item, service),
+        calls: callsOf(item, service),
+      });
     case "toolResult": {
       const text = texts.join("\n");
       // pi's own words, for the services that take no empty result.
@@ -95,6 +99,15 @@ function preparedMessage(item: ContextItem, service: TreeService): Said {
 
 function callsOf({ toolCalls = [] }: ContextItem, service: TreeService): Said["calls"] {
   return toolCalls.map(({ id, name, arguments: args }) => [sentId(id, service), name, args]);
+}
+
+/** pi sends Anthropic as a text what was thought without a signature. */
+function saidIn({ content }: ContextItem, service: TreeService): readonly string[] {
+  return content.flatMap((part) => {
+    if (part.type === "text") return [part.text];
+    const isSaid = service === "anthropic-messages" && part.type === "reasoning" && part.signature === undefined;
+    return isSaid && part.text.trim() !== "" ? [part.text] : [];
+  });
 }
 
 /** Only what is signed can be sent back. */
