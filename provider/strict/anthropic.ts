@@ -46,9 +46,12 @@ function shape(message: JsonObject, at: string, rules: StrictRules): readonly Vi
   }
   if (typeof content === "string") return found;
   if (!Array.isArray(content)) return [...found, refuse(`${at}.content: Field required`)];
+  const blocks = objectsOf(content);
+  const isThought = role === "assistant" && blocks.at(-1)?.["type"] === "thinking";
   return [
     ...found,
-    ...objectsOf(content).flatMap((block, index) => contentBlock(block, stringOf(role), `${at}.content.${index}`)),
+    ...blocks.flatMap((block, index) => contentBlock(block, stringOf(role), `${at}.content.${index}`)),
+    ...(isThought ? [refuse(`${at}: The final block in an assistant message cannot be \`thinking\`.`)] : []),
   ];
 }
 

@@ -82,6 +82,8 @@ class Estimator implements TokenEstimator {
   #named: ExtensionContext["model"];
   #sending: Sent | undefined;
   #anchor: Anchor | undefined;
+  /** The list that was compared last. */
+  #compared: Record<"messages" | "known" | "made", readonly AgentMessage[]> | undefined;
   #toolsLength = 0;
   /** The models for which the branch was read. */
   readonly #read = new Set<string>();
@@ -114,7 +116,7 @@ class Estimator implements TokenEstimator {
       return Math.ceil(tokens + (hasSystem ? 0 : this.#around(ctx, factors)));
     }
     const known = hasSystem ? anchor.messages : withoutSystem(anchor.messages);
-    const { counts, images } = this.#difference(known, withKnown(messages, known));
+    const { counts, images } = this.#difference(known, this.#withKnown(messages, known));
     return Math.max(0, Math.ceil(anchor.reported + this.#tokens(counts, images, factors)));
   }
 
@@ -152,6 +154,15 @@ class Estimator implements TokenEstimator {
     this.#exact.close();
   }
 
+  /** Several stages ask of one list. */
+  #withKnown(messages: readonly AgentMessage[], known: readonly AgentMessage[]): readonly AgentMessage[] {
+    const last = this.#compared;
+    if (last?.messages === messages && last.known === known) return last.made;
+    const made = withKnown(messages, known);
+    this.#compared = { messages, known, made };
+    return made;
+  }
+
   #isNear(tokens: number, ctx: ExtensionContext): boolean {
     return this.#thresholds.some((threshold) => {
       const at = threshold(ctx);
@@ -184,7 +195,7 @@ class Estimator implements TokenEstimator {
   /** A request is about to be made of these messages. */
   sending(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
     this.#of(ctx);
-    const made = withKnown(messages, this.#anchor?.messages ?? []);
+    const made = this.#withKnown(messages, this.#anchor?.messages ?? []);
     const expected = this.#anchor?.model === this.#model ? this.request(made, ctx) : undefined;
     this.#sending = { model: this.#model, messages: made, toolsLength: this.#toolsLength, expected };
   }
@@ -199,6 +210,7 @@ class Estimator implements TokenEstimator {
     if (message.role !== "assistant") return;
     const sent = this.#sending;
     this.#sending = undefined;
+    this.#compared = undefined;
     const report = reportOf(message);
     if (sent === undefined || report === undefined || report.model !== sent.model) return;
     const before = this.#anchor;

@@ -18,7 +18,9 @@ interface Owned {
 export class EntryMap {
   /** Messages of the request that are of no entry are there without one. */
   #byMessage = new WeakMap<object, string | undefined>();
-  #byKey: ReadonlyMap<string, string> = new Map();
+  #pairs: readonly Pair[] = [];
+  /** Made of the pairs when it is first asked for: most requests have no copies of others. */
+  #byKey: ReadonlyMap<string, string> | undefined;
   #isAmbiguous = false;
   #owned = 0;
 
@@ -37,9 +39,10 @@ export class EntryMap {
     const pairs = aligned(messages, owned);
     this.#isAmbiguous = pairs === undefined;
     this.#byMessage = new WeakMap();
-    for (const message of messages) this.#byMessage.set(message, undefined);
-    for (const [message, entryId] of pairs ?? []) this.#byMessage.set(message, entryId);
-    this.#byKey = pairs === undefined ? new Map() : unique(pairs);
+    this.#pairs = pairs ?? [];
+    this.#byKey = undefined;
+    if (this.#pairs.length < messages.length) for (const message of messages) this.#byMessage.set(message, undefined);
+    for (const [message, entryId] of this.#pairs) this.#byMessage.set(message, entryId);
   }
 
   /**
@@ -51,7 +54,7 @@ export class EntryMap {
     if (strangers.length === 0) return;
     const there = new Set(messages.map((message) => this.#byMessage.get(message)));
     for (const [key, alike] of Map.groupBy(strangers, keyOf)) {
-      const entryId = this.#byKey.get(key);
+      const entryId = this.#ofKey(key);
       const isCopy = alike.length === 1 && entryId !== undefined && !there.has(entryId);
       for (const message of alike) this.#byMessage.set(message, isCopy ? entryId : undefined);
     }
@@ -61,7 +64,8 @@ export class EntryMap {
   forget(): void {
     this.#isAmbiguous = false;
     this.#byMessage = new WeakMap();
-    this.#byKey = new Map();
+    this.#pairs = [];
+    this.#byKey = undefined;
   }
 
   /** Whether these are the session's own messages, all of them and no others: nobody has changed the list. */
@@ -82,7 +86,12 @@ export class EntryMap {
 
   /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
   entryOf(message: AgentMessage): string | undefined {
-    return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#byKey.get(keyOf(message));
+    return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#ofKey(keyOf(message));
+  }
+
+  #ofKey(key: string): string | undefined {
+    this.#byKey ??= unique(this.#pairs);
+    return this.#byKey.get(key);
   }
 }
 
@@ -92,7 +101,7 @@ type Pair = readonly [message: AgentMessage, entryId: string];
 function aligned(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
   if (
     messages.length === owned.length &&
-    messages.every((message, at) => keyOf(message) === keyOf((owned[at] as Owned).message))
+    messages.every((message, at) => hasSameKey(message, (owned[at] as Owned).message))
   ) {
     return messages.map((message, at) => [message, (owned[at] as Owned).entryId]);
   }
@@ -134,6 +143,12 @@ function said(message: AgentMessage): string {
 function keyOf(message: AgentMessage): string {
   const callId = message.role === "toolResult" ? message.toolCallId : "";
   return `${message.role} ${message.timestamp} ${callId}`;
+}
+
+/** Whether {@link keyOf} is the same for both. */
+function hasSameKey(a: AgentMessage, b: AgentMessage): boolean {
+  if (a.role !== b.role || a.timestamp !== b.timestamp) return false;
+  return a.role !== "toolResult" || a.toolCallId === (b as typeof a).toolCallId;
 }
 
 /** The keys that one message alone has. */

@@ -53,6 +53,10 @@ export type Written = "now" | "soon";
 
 export interface Blocks {
   on(ctx: ExtensionContext): BlockTree;
+  /** As they will be once what the user has done in this run is written. */
+  ahead(ctx: ExtensionContext): BlockTree;
+  /** Whether blocks would be stored, behind what waits to be written. */
+  takes(record: BlocksRecord, ctx: ExtensionContext): boolean;
   /** The id of the next block: counted over all entries of the file. */
   nextId(ctx: ExtensionContext, ahead?: number): string;
   /** A request's messages with blocks in the place of what they cover: a pure function of branch, operations and configuration. */
@@ -61,9 +65,9 @@ export interface Blocks {
   blockIn(message: AgentMessage): string | undefined;
   /** The body of a block with those that it holds, as the model sees it when it is whole. */
   textOf(block: Block, tree: BlockTree): string;
-  /** What the user does to a block, once {@link BlockTree.hinders} has nothing against it. */
+  /** What the user does to a block, once {@link BlockTree.hinders} of `ahead` has nothing against it. */
   operate(operation: BlockOperation["operation"], id: string, ctx: ExtensionContext): Written;
-  /** A block that is made without the model. One that does not fit the branch any more is passed over. */
+  /** A block that is made without the model. One that does not fit the branch any more is passed over, which is told. */
   store(record: BlocksRecord, ctx: ExtensionContext): Written;
 }
 

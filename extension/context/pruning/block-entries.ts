@@ -13,7 +13,9 @@ const maxBlocks = 64;
 const maxEntryIds = 100_000;
 const maxChildren = 10_000;
 const maxSegments = 20_001;
-const maxKept = 10_000;
+export const maxKept = 10_000;
+/** Tokens. What a hand has written beyond it would make sums that are no numbers. */
+const maxAmount = 1_000_000_000;
 /** UTF-16 units of a body, or of what is kept word for word. */
 const maxText = 4_000_000;
 const maxTopic = 256;
@@ -22,13 +24,18 @@ const maxName = 256;
 /** What an entry says. Whatever is not as we write it is passed over: other extensions, and people, write session files. */
 export function blockNewsIn(entry: SessionEntry): BlockNews | undefined {
   if (entry.type === "custom") {
-    return entry.customType === BLOCKS_MARK ? (operationOf(entry.data) ?? madeIn(entry.data)) : undefined;
+    return entry.customType === BLOCKS_MARK ? blockNewsOf(entry.data) : undefined;
   }
   if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;
   const { toolName, toolCallId, isError, details } = entry.message;
   if (toolName !== COMPRESS_TOOL || isError || typeof toolCallId !== "string") return undefined;
   const made = madeIn(details);
   return made === undefined ? undefined : { ...made, callId: toolCallId };
+}
+
+/** What data of ours say, by the same rules. */
+export function blockNewsOf(data: unknown): BlockNews | undefined {
+  return operationOf(data) ?? madeIn(data);
 }
 
 /** The numbers that an entry has taken, whether its blocks are sound or not: none is given twice. */
@@ -113,5 +120,5 @@ function isText(value: unknown, atMost: number): value is string {
 }
 
 function amount(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+  return typeof value === "number" && value > 0 && value <= maxAmount ? value : 0;
 }

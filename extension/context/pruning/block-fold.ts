@@ -1,7 +1,8 @@
 import type { SessionEntry, SessionReader } from "../../pi-types.ts";
 import type { BlockTree } from "./bench.ts";
-import { type BlockNews, blockNewsIn } from "./block-entries.ts";
+import { type BlockNews, blockNewsIn, blockNewsOf } from "./block-entries.ts";
 import { BlockLedger } from "./block-ledger.ts";
+import type { BlockOperation, BlocksRecord } from "./record.ts";
 
 type Session = SessionReader & { getSessionId(): string };
 
@@ -17,6 +18,24 @@ export class BlockFold {
   on(session: Session): BlockTree {
     this.#follow(session);
     return this.#ledger.tree();
+  }
+
+  /** How it would be with these written behind the branch, one after the other, and which of them it would take. */
+  with(
+    session: Session,
+    data: readonly (BlockOperation | BlocksRecord)[],
+  ): { readonly tree: BlockTree; readonly taken: readonly boolean[] } {
+    const ledger = new BlockLedger();
+    const entries: SessionEntry[] = [];
+    const seen = new Set<string>();
+    for (let entry = session.getLeafEntry(); entry !== undefined && !seen.has(entry.id); ) {
+      seen.add(entry.id);
+      entries.push(entry);
+      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+    }
+    for (const one of entries.reverse()) take(ledger, one);
+    const taken = data.map((one) => apply(ledger, blockNewsOf(one), ""));
+    return { tree: ledger.tree(), taken };
   }
 
   #follow(session: Session): void {
@@ -46,7 +65,7 @@ function take(ledger: BlockLedger, entry: SessionEntry): void {
   else apply(ledger, blockNewsIn(entry), entry.id);
 }
 
-function apply(ledger: BlockLedger, news: BlockNews | undefined, entryId: string): void {
-  if (news?.kind === "blocks") ledger.made(news.record, entryId, news.callId);
-  if (news?.kind === "operation") ledger.operated(news);
+function apply(ledger: BlockLedger, news: BlockNews | undefined, entryId: string): boolean {
+  if (news === undefined) return false;
+  return news.kind === "blocks" ? ledger.made(news.record, entryId, news.callId) : ledger.operated(news);
 }

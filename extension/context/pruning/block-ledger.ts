@@ -40,11 +40,12 @@ export class BlockLedger {
     if (this.#nodes.size > 0) this.#tree = undefined;
   }
 
-  made({ topic, blocks }: BlocksRecord, entryId: string, callId: string | undefined): void {
+  /** Whether it fits. */
+  made({ topic, blocks }: BlocksRecord, entryId: string, callId: string | undefined): boolean {
     const covered = new Map<string, string>();
     const nodes: Node[] = [];
     for (const record of blocks) {
-      if (nodes.some(({ id }) => id === record.id) || !this.#fits(record, covered)) return;
+      if (nodes.some(({ id }) => id === record.id) || !this.#fits(record, covered)) return false;
       for (const id of record.entryIds) covered.set(id, record.id);
       const call = callId === undefined || this.#answer === undefined ? {} : { callId, answerId: this.#answer };
       const first = this.#places.get(record.firstEntryId) ?? 0;
@@ -54,10 +55,13 @@ export class BlockLedger {
     for (const node of nodes) this.#nodes.set(node.id, node);
     for (const [id, over] of covered) this.#over.set(id, over);
     this.#tree = undefined;
+    return true;
   }
 
-  operated({ operation, block: id }: Omit<BlockOperation, "v">): void {
-    if (this.tree().hinders(operation, id) !== undefined) return;
+  /** Whether nothing hinders it. */
+  operated({ operation, block: id }: Omit<BlockOperation, "v">): boolean {
+    // A file may hold thousands of these: nothing is copied for each.
+    if (this.#made(this.#over).hinders(operation, id) !== undefined) return false;
     const node = this.#nodes.get(id) as Node;
     node.isOff = operation === "decompress";
     for (const entryId of node.entryIds) {
@@ -66,11 +70,12 @@ export class BlockLedger {
     }
     if (node.isOff) for (const child of node.children) this.#expose(child);
     this.#tree = undefined;
+    return true;
   }
 
   /** Stays the same until something changes. */
   tree(): BlockTree {
-    this.#tree ??= this.#made();
+    this.#tree ??= this.#made(new Map(this.#over));
     return this.#tree;
   }
 
@@ -106,10 +111,11 @@ export class BlockLedger {
     else for (const entryId of node.entryIds) this.#over.set(entryId, id);
   }
 
-  #made(): BlockTree {
-    const visible = new Set(this.#over.values());
+  #made(over: ReadonlyMap<string, string>): BlockTree {
+    // A block that stands for one of its entries stands for all.
+    const visible = [...this.#nodes.values()].filter(({ id, firstEntryId }) => over.get(firstEntryId) === id);
     const parents = new Map<string, string>();
-    const pending = [...visible];
+    const pending = visible.map(({ id }) => id);
     for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
       for (const child of this.#nodes.get(id)?.children ?? []) {
         if (parents.has(child)) continue;
@@ -133,7 +139,7 @@ export class BlockLedger {
       })
       .toSorted((a, b) => numberIn(a) - numberIn(b));
     const cut = [...this.#nodes.values()].filter(({ first }) => first < keptFrom).map(({ id }) => id);
-    return new Tree(all, new Map(this.#over), new Set(cut));
+    return new Tree(all, over, new Set(cut));
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { Workbench } from "../optimisation/workbench.ts";
 import type { Blocks, PruningBench } from "./bench.ts";
 import { blockBudget } from "./block-budget.ts";
@@ -18,7 +19,7 @@ export function createBlocks(bench: Bench): Blocks {
   const numbers = new BlockNumbers();
   const rendering = new Rendering(bench);
   const on: Blocks["on"] = ({ sessionManager }) => fold.on(sessionManager);
-  const writing = new BlockWriting(bench, on);
+  const writing = new BlockWriting(bench, fold);
 
   const rendered: Blocks["rendered"] = (messages, ctx) => rendering.of(messages, on(ctx), blockBudget(bench, ctx));
 
@@ -29,7 +30,10 @@ export function createBlocks(bench: Bench): Blocks {
     (messages, ctx) => (off(ctx) === undefined ? rendered(messages, ctx) : undefined),
     "pruning",
   );
-  bench.boundary.protect((entryId, ctx) => off(ctx) === undefined && on(ctx).over(entryId) !== undefined);
+  // What a block stands for, and what one will stand for from this boundary on, stays as it was.
+  const isCovered = (entryId: string, ctx: ExtensionContext): boolean =>
+    on(ctx).over(entryId) !== undefined || writing.ahead(ctx).over(entryId) !== undefined;
+  bench.boundary.protect((entryId, ctx) => off(ctx) === undefined && isCovered(entryId, ctx));
   bench.recall.need(() => pruning().enabled);
   bench.recall.addSource(async (id, ctx) => {
     const number = blockNumberOf(id);
@@ -40,6 +44,8 @@ export function createBlocks(bench: Bench): Blocks {
 
   return {
     on,
+    ahead: (ctx) => writing.ahead(ctx),
+    takes: (record, ctx) => writing.takes(record, ctx),
     rendered,
     nextId: ({ sessionManager }, ahead = 0) =>
       blockIdOf(Math.max(numbers.highest(sessionManager), writing.highest()) + 1 + ahead),

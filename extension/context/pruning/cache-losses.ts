@@ -1,5 +1,6 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { isObject } from "../../pi-types.ts";
+import type { CacheLedger } from "../cache/cache-ledger.ts";
 import type { Workbench } from "../optimisation/workbench.ts";
 import { EntryFold } from "./entry-fold.ts";
 import { strategyNames } from "./strategies/removal.ts";
@@ -16,6 +17,8 @@ export interface CacheLosses {
 const LOSSES_MARK = "pi-rpcd.pruning-losses";
 
 const part = "pruning-losses";
+/** Of tokens or dollars. What a hand has written beyond it would make sums that are no numbers. */
+const maxAmount = 1_000_000_000;
 const maxLives = 100_000;
 const parts: readonly string[] = [...strategyNames, blocksPart];
 
@@ -34,23 +37,27 @@ export function createCacheLosses(
     },
   );
   // A ledger is one life of measurement: its entries say the sum so far, so that the newest counts.
-  const life = (): string | undefined => bench.memory.audit?.ledger.id;
+  // The ledger of the session before stays in memory until the first request of this one.
+  const ledgerOf = ({ sessionManager }: ExtensionContext): CacheLedger | undefined => {
+    const { audit } = bench.memory;
+    return audit?.sessionId === sessionManager.getSessionId() ? audit.ledger : undefined;
+  };
   const hasPruned = ({ sessionManager }: ExtensionContext): boolean =>
     bench.recall.registry.batches(sessionManager).some((batch) => parts.includes(batch.part));
   bench.boundary.contribute(part, ({ ctx }) => {
-    const id = life();
-    const measured = measuredLosses(bench.memory);
-    if (id === undefined || measured === undefined) return undefined;
+    const ledger = ledgerOf(ctx);
+    if (ledger === undefined) return undefined;
+    const { id } = ledger;
+    const measured = measuredLosses(ledger);
     // That nothing was lost is worth a word where something could have been.
     if (measured.misses === 0 && !hasPruned(ctx)) return undefined;
     if (written.of(ctx.sessionManager).get(id)?.misses === measured.misses) return undefined;
     return { drafts: [{ type: "custom", customType: LOSSES_MARK, data: { v: 1, life: id, ...measured } }] };
   });
-  return ({ sessionManager }) => {
-    const all = new Map(written.of(sessionManager));
-    const id = life();
-    const measured = measuredLosses(bench.memory);
-    if (id !== undefined && measured !== undefined) all.set(id, measured);
+  return (ctx) => {
+    const all = new Map(written.of(ctx.sessionManager));
+    const ledger = ledgerOf(ctx);
+    if (ledger !== undefined) all.set(ledger.id, measuredLosses(ledger));
     if (all.size === 0) return undefined;
     const sum = { misses: 0, tokens: 0, usd: 0 };
     for (const { misses, tokens, usd } of all.values()) {
@@ -62,10 +69,9 @@ export function createCacheLosses(
   };
 }
 
-/** By the auditor of this process. `undefined`: it does not measure. */
-function measuredLosses({ audit }: Workbench["memory"]): CacheLosses | undefined {
-  if (audit === undefined) return undefined;
-  const { causes } = audit.ledger.report();
+/** By the auditor of this process. */
+function measuredLosses(ledger: CacheLedger): CacheLosses {
+  const { causes } = ledger.report();
   const sum = { misses: 0, tokens: 0, usd: 0 };
   for (const name of parts) {
     const { count = 0, missedTokens = 0, missedUsd = 0 } = causes[`edit:${name}`] ?? {};
@@ -77,5 +83,5 @@ function measuredLosses({ audit }: Workbench["memory"]): CacheLosses | undefined
 }
 
 function amount(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+  return typeof value === "number" && value > 0 && value <= maxAmount ? value : 0;
 }

@@ -37,10 +37,13 @@ function isLeftOut(message: AgentMessage): boolean {
   return message.role === "bashExecution" && message.excludeFromContext === true;
 }
 
-/** pi leaves failed answers out. */
+/** pi leaves failed answers out, and sends thoughts without a signature as texts. */
 function isEmptyAnswer({ stopReason, content }: Extract<AgentMessage, { role: "assistant" }>): boolean {
   if (stopReason === "error" || stopReason === "aborted") return false;
-  return content.every((block) => block.type === "text" && block.text.trim() === "");
+  return content.every((block) => {
+    if (block.type === "thinking") return block.redacted === true || (block.thinkingSignature ?? "") !== "";
+    return block.type === "text" && block.text.trim() === "";
+  });
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,4 +1,5 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { BranchView } from "../../branch-view.ts";
 import type { SessionEntry } from "../../pi-types.ts";
 import { bareIds, idsIn, maxMessageNumber } from "./ids-record.ts";
 import { isSpoken } from "./spoken.ts";
@@ -32,6 +33,8 @@ export class IdsRegistry {
   #since: string[] = [];
   readonly #numbers = new Map<string, number>();
   readonly #entries = new Map<number, string>();
+  /** Entries that tell of an entry's number. */
+  readonly #records = new Map<string, string[]>();
 
   constructor(given: GivenIds = new Map()) {
     this.#given = given;
@@ -77,6 +80,21 @@ export class IdsRegistry {
     return this.#given;
   }
 
+  /**
+   * Numbers that the active branch does not tell of: those that nothing tells of, and of these entries those that other
+   * branches alone do. pi copies one branch into a fork.
+   */
+  unrecordedOn(entryIds: readonly string[], session: IdsSession): ReadonlyMap<string, number> {
+    const branch = new BranchView(session);
+    const missing = new Map(this.unrecorded(session));
+    for (const entryId of entryIds) {
+      const number = this.#numbers.get(entryId);
+      const records = this.#records.get(entryId) ?? [];
+      if (number !== undefined && !records.some((record) => branch.has(record))) missing.set(entryId, number);
+    }
+    return missing;
+  }
+
   #follow(session: IdsSession): void {
     const leaf = session.getLeafEntry()?.id;
     const id = session.getSessionId();
@@ -104,6 +122,10 @@ export class IdsRegistry {
     for (const [entryId, number] of ids) {
       if (this.#given.get(entryId) === number) this.#given.delete(entryId);
       if (number <= this.#highest + longestStep) this.#take(entryId, number);
+      if (this.#numbers.get(entryId) !== number) continue;
+      const records = this.#records.get(entryId);
+      if (records === undefined) this.#records.set(entryId, [entry.id]);
+      else records.push(entry.id);
     }
   }
 
@@ -148,5 +170,6 @@ export class IdsRegistry {
     this.#since = [];
     this.#numbers.clear();
     this.#entries.clear();
+    this.#records.clear();
   }
 }

@@ -33,13 +33,15 @@ export function addIds(bench: Bench): GivenMessageIds {
 
   bench.entries.need((_messages, ctx) => bench.off(ctx) === undefined);
   bench.boundary.contribute(part, ({ state, ctx }) => {
+    const shown: string[] = [];
     if (bench.off(ctx) === undefined) {
       // What the next request shows first is written down before it is shown.
       for (const { sourceEntry, messages } of state.context.contextEntries)
-        if (messages.some((message) => hasId(message, bench.pruning()))) give(sourceEntry.id, ctx);
+        if (messages.some((message) => hasId(message, bench.pruning()))) shown.push(sourceEntry.id);
+      for (const entryId of shown) give(entryId, ctx);
     }
-    if (bench.memory.messageIds?.size === 0) return undefined;
-    const ids = registry.unrecorded(ctx.sessionManager);
+    if (shown.length === 0 && bench.memory.messageIds?.size === 0) return undefined;
+    const ids = registry.unrecordedOn(shown, ctx.sessionManager);
     if (ids.size === 0) return undefined;
     return { drafts: [{ type: "custom", customType: IDS_MARK, data: idsData(ids) }] };
   });

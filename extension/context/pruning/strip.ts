@@ -9,7 +9,8 @@ import type { GivenMessageIds } from "./ids.ts";
 
 type Bench = Pick<PruningBench, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
 type Assistant = Extract<AgentMessage, { role: "assistant" }>;
-type Call = Extract<Assistant["content"][number], { type: "toolCall" }>;
+type Block = Assistant["content"][number];
+type Call = Extract<Block, { type: "toolCall" }>;
 type IsIssued = (id: string) => boolean;
 
 const maxDepth = 16;
@@ -22,6 +23,8 @@ const idArguments: Readonly<Record<string, ReadonlySet<string>>> = {
   edit: new Set(["oldText"]),
 };
 const nothing: ReadonlySet<string> = new Set();
+/** Stands for a text that was nothing but tags, where services want one. */
+const silence = "…";
 
 /** Removes the tags that the model has repeated, before its message is stored and its calls are made. */
 export function addStrip(bench: Bench): void {
@@ -43,6 +46,8 @@ export function addStrip(bench: Bench): void {
     },
     "tags",
   );
+  // Calls that were cut off or malformed are never made.
+  bench.on("tags", "agent_settled", () => signed.clear());
   // A signed call is stored as it was made, and done without the tags.
   bench.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
     if (!signed.delete(toolCallId) || bench.off(ctx) !== undefined) return;
@@ -64,16 +69,28 @@ export function stripped(
     if (isOurs) removed += 1;
     return isOurs;
   };
-  const content = message.content.flatMap((block): Assistant["content"] => {
-    if (block.type === "toolCall") return [isSigned(block) ? block : withArguments(block, counted)];
-    if (block.type !== "text" || !mayHoldTag(block.text)) return [block];
+  const cleaned = message.content.map((block) => {
+    if (block.type === "toolCall") return isSigned(block) ? block : withArguments(block, counted);
+    if (block.type !== "text" || !mayHoldTag(block.text)) return block;
     const text = withoutTags(block.text, counted);
-    if (text === block.text) return [block];
-    // Services take no blank text.
-    return text.trim() === "" ? [] : [{ ...block, text }];
+    return text === block.text ? block : { ...block, text };
   });
   if (removed === 0) return { made: message, removed };
+  // Services take no blank text.
+  const isGone = (block: Block, at: number): boolean => block !== message.content[at] && isBlank(block);
+  const thought = cleaned.findLastIndex(({ type }) => type === "thinking");
+  const isSilent = thought !== -1 && cleaned.slice(thought + 1).every(isBlank);
+  // And no thoughts that nothing follows: such an answer would be refused in each request from then on.
+  const kept = isSilent ? cleaned.findLastIndex((block, at) => at > thought && isGone(block, at)) : -1;
+  const content = cleaned.flatMap((block, at): Block[] => {
+    if (at === kept && block.type === "text") return [{ ...block, text: silence }];
+    return isGone(block, at) ? [] : [block];
+  });
   return { made: { ...message, content: content.length > 0 ? content : [{ type: "text", text: "" }] }, removed };
+}
+
+function isBlank(block: Block): boolean {
+  return block.type === "text" && block.text.trim() === "";
 }
 
 /** The arguments of a call without repeated tags. */
@@ -103,6 +120,6 @@ function withArguments(call: Call, isIssued: IsIssued): Call {
   return made === call.arguments ? call : { ...call, arguments: made as Call["arguments"] };
 }
 
-function isSigned(block: Assistant["content"][number]): block is Call {
+function isSigned(block: Block): block is Call {
   return block.type === "toolCall" && block.thoughtSignature !== undefined && block.thoughtSignature !== "";
 }

@@ -45,6 +45,8 @@ export const noNumberLeft = "The session's file leaves no number by which an out
 const maxNumber = 999_999_999;
 /** A batch has at most as many as a session has outputs. */
 const maxRecords = 100_000;
+/** Of tokens or dollars. What a hand has written beyond it would make sums that are no numbers. */
+const maxAmount = 1_000_000_000;
 const idPattern = /^\s*[[(`"']*r(\d{1,9})[\])`"']*\s*$/iu;
 
 export function recallIdOf(number: number): string {
@@ -122,5 +124,5 @@ function isName(value: unknown): value is string {
 }
 
 function amount(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+  return typeof value === "number" && value > 0 && value <= maxAmount ? value : 0;
 }

@@ -238,6 +238,11 @@ describe("Anthropic refuses", () => {
       [user, assistant(use("a")), users(result("a")), assistant(use("a")), users(result("a"))],
       /ids must be unique/,
     ],
+    [
+      "thoughts that nothing follows",
+      [user, assistant(text("x"), { type: "thinking", thinking: "t", signature: "s" }), user],
+      /^messages\.1: The final block in an assistant message cannot be `thinking`\.$/,
+    ],
     ["a call of a user", [users(use("a"))], /can only be in `assistant` messages/],
     ["a result of an assistant", [user, assistant(result("a")), user], /can only be in `user` messages/],
     ["an empty text", [users(text(""))], /messages.0.content.0: text content blocks must be non-empty/],

@@ -1,13 +1,14 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
 import { withoutTags } from "../../../message-tag.ts";
-import type { PruningBench } from "../bench.ts";
+import type { BlockTree, PruningBench } from "../bench.ts";
 import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
 import { protectionOf } from "../protection/protection.ts";
 import type { BlockRecord, BlocksRecord } from "../record.ts";
 import type { CompressCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
 import { type KeepRules, keptOf, mostKept } from "./kept.ts";
+import { emptyField, mostFindings, notStorable } from "./messages.ts";
 import { protectedTurns, type Resolution, type ResolvedRange, type ResolveRules, resolve } from "./resolve.ts";
 import { type View, viewOf } from "./view.ts";
 
@@ -44,7 +45,7 @@ export function createCompressor(bench: Bench): Compressor {
   return {
     compress: (call, asker, ctx) => compressed(bench, call, asker, ctx),
     candidates: (ctx) => {
-      const view = viewIn(bench, ctx, undefined);
+      const view = viewIn(bench, ctx, bench.blocks.on(ctx));
       const { compress, protectRecentTurns } = bench.pruning();
       const turns = protectedTurns(view, protectRecentTurns);
       return candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
@@ -53,13 +54,27 @@ export function createCompressor(bench: Bench): Compressor {
 }
 
 function compressed(bench: Bench, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
-  const view = viewIn(bench, ctx, asker.callId);
-  const resolution = resolve(untagged(call, bench, ctx), view, rulesOf(bench, asker, ctx));
+  // A user's orders of one run follow each other; the model knows what its request has shown.
+  const tree = asker.callId === undefined ? bench.blocks.ahead(ctx) : bench.blocks.on(ctx);
+  const view = viewIn(bench, ctx, tree, asker.callId);
+  const cleaned = untagged(call, bench, ctx);
+  const refused = (problems: readonly string[]): Compressed => {
+    const { compress, protectRecentTurns } = bench.pruning();
+    const turns = protectedTurns(view, protectRecentTurns);
+    const candidates = candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
+    return { kind: "refused", problems, candidates, hasPlaceholders: false };
+  };
+  const empty = emptyIn(cleaned);
+  if (empty.length > 0) return refused(empty);
+  const resolution = resolve(cleaned, view, rulesOf(bench, asker, ctx));
   if (resolution.kind === "refused") return resolution;
   const { topic, ranges } = resolution;
   const blocks = ranges.map((range, at) => recordOf(range, bench.blocks.nextId(ctx, at)));
+  const record: BlocksRecord = { v: 1, topic, blocks };
+  // Nothing is called stored that the branch would not take.
+  if (!bench.blocks.takes(record, ctx)) return refused([notStorable]);
   const places = ranges.flatMap(({ span }) => view.places.slice(span.from, span.to + 1));
-  return { kind: "made", record: { v: 1, topic, blocks }, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
+  return { kind: "made", record, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
 }
 
 /** Tags that a summary repeats would name messages that it is not. */
@@ -70,13 +85,20 @@ function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Bench, ctx: 
   return { topic: clean(topic), ranges: ranges.map((range) => ({ ...range, summary: clean(range.summary) })) };
 }
 
-function viewIn({ ids, blocks, usage, estimator, isUnanswered }: Bench, ctx: ExtensionContext, callId?: string): View {
+/** What had nothing but tags in it. */
+function emptyIn({ topic, ranges }: CompressCall): readonly string[] {
+  const empty = ranges.flatMap(({ summary }, at) => (summary.trim() === "" ? [`summary of ranges[${at}]`] : []));
+  return [...(topic.trim() === "" ? ["topic"] : []), ...empty].slice(0, mostFindings).map(emptyField);
+}
+
+function viewIn(bench: Bench, ctx: ExtensionContext, tree: BlockTree, callId?: string): View {
+  const { ids, usage, estimator, isUnanswered } = bench;
   return viewOf({
     entries: ctx.sessionManager.buildSessionProjection().entries,
     idOf: (entryId) => ids.idOf(entryId, ctx),
     entryOf: (id) => ids.entryOf(id, ctx),
     newestId: ids.newest(ctx),
-    tree: blocks.on(ctx),
+    tree,
     tokensOf: (message) => estimator.message(message),
     isPending: isUnanswered,
     usage: usage(ctx),

@@ -37,6 +37,10 @@ export const ownCall = "The range contains this compress call.";
 export const notCompressible = (what: string): string => `The range contains a ${what}.`;
 export const tooMuchKept = (span: string, units: number, most: number): string =>
   `${span} has ${units} characters that are protected; a block keeps ${most} at most. Take a smaller range.`;
+export const tooManyKept = (span: string, texts: number, most: number): string =>
+  `${span} has ${texts} texts that are protected; a block keeps ${most} at most. Take a smaller range.`;
+export const notStorable =
+  "The user has just changed blocks of these ranges; use the ids as your next message shows the context.";
 export const beingDelivered = (id: string): string => `${id} is still being delivered.`;
 
 /** `turns`: that stay now. `max`: the share of the window from which on fewer do; `undefined`: there is none. */

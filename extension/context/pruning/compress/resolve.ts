@@ -1,3 +1,4 @@
+import { maxKept } from "../block-entries.ts";
 import type { Segment } from "../record.ts";
 import type { CompressCall, RangeCall } from "./call.ts";
 import { type Candidate, candidatesIn } from "./candidates.ts";
@@ -85,6 +86,7 @@ export function resolve({ topic, ranges }: CompressCall, view: View, rules: Reso
     for (const problem of wrong) tell(at, problem);
     const protectedUnits = range.kept.reduce((sum, { text }) => sum + text.length, 0);
     if (protectedUnits > rules.mostKept) tell(at, say.tooMuchKept(range.label, protectedUnits, rules.mostKept));
+    if (range.kept.length > maxKept) tell(at, say.tooManyKept(range.label, range.kept.length, maxKept));
     if (problems.length === before) for (const problem of sizeProblems(range, rules)) tell(at, problem);
     return [range];
   });

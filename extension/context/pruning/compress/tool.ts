@@ -1,6 +1,7 @@
 import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { TSchema } from "typebox";
 import { COMPRESS_TOOL } from "../../../../protocol/pruning/config.ts";
+import type { NewerFields } from "../../tools/pi-tools.ts";
 import type { PruningBench } from "../bench.ts";
 import type { BlocksRecord } from "../record.ts";
 import { PRUNING_OFF } from "../switch.ts";
@@ -47,9 +48,13 @@ export interface CompressTool {
 }
 
 /** The tool by which the model puts summaries in the place of ranges of its context. */
-export function compressTool(tool: CompressTool): ToolDefinition<TSchema, BlocksRecord> {
+export function compressTool(
+  tool: CompressTool,
+): ToolDefinition<TSchema, BlocksRecord> & Pick<NewerFields, "exposure"> {
   return {
     name: COMPRESS_TOOL,
+    // A script's calls leave no results by which blocks could be stored. pi 0.87 has no scripts, and takes no notice.
+    exposure: "model-only",
     label: COMPRESS_TOOL,
     description: tool.description,
     parameters,

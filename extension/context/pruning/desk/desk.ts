@@ -135,7 +135,7 @@ export class PruningDesk {
   #operate(operation: "decompress" | "recompress", id: string, ctx: ExtensionContext): PruningChange {
     this.#requireOn(ctx);
     const { blocks, cacheRule } = this.#bench;
-    const tree = blocks.on(ctx);
+    const tree = blocks.ahead(ctx);
     const block = tree.find(id);
     if (block === undefined) throw missing(id, ctx);
     const hindrance = tree.hinders(operation, id);
@@ -152,7 +152,7 @@ export class PruningDesk {
       blocks: [
         {
           id,
-          state: written === "now" ? state : block.state.kind,
+          state: written === "now" ? state : (blocks.on(ctx).find(id) ?? block).state.kind,
           ...bordersOf(block, this.#bench, ctx),
           tokensBefore: Math.round(tokensBefore),
           tokensAfter: Math.round(tokensAfter),

@@ -30,7 +30,7 @@ export function compressed(
   call: UserCompression,
   ctx: ExtensionContext,
 ): Compressed {
-  const tree = bench.blocks.on(ctx);
+  const tree = bench.blocks.ahead(ctx);
   for (const { startId, endId } of call.ranges) {
     for (const written of [startId, endId]) {
       const id = readId(written);

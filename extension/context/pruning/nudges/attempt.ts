@@ -10,9 +10,9 @@ import { PRUNING_OFF } from "../switch.ts";
  */
 export type Outcome = "stored" | "failed" | "nothing" | "held";
 
-const held = [WAITS_FOR_USER, PRUNING_OFF, deniedMessage];
+const held: ReadonlySet<string> = new Set([WAITS_FOR_USER, PRUNING_OFF, deniedMessage]);
 /** How many have failed stands in it. */
-const paused = /^Compression is paused after [0-9]{1,9} failures;/mu;
+const paused = /^Compression is paused after [0-9]{1,9} failures; continue with the task\.$/u;
 /** Where they are looked for. UTF-16 units. */
 const most = 4_096;
 
@@ -23,8 +23,10 @@ export function outcomeOf(entry: SessionEntry): Outcome | undefined {
   if (toolName !== COMPRESS_TOOL) return undefined;
   if (isError !== true) return "stored";
   const text = Array.isArray(content) ? content.map(textOf).join("\n").slice(0, most) : "";
-  if (held.some((message) => text.includes(message)) || paused.test(text)) return "held";
-  return text.includes(nothingToCompress) ? "nothing" : "failed";
+  // Whole lines: what a message quotes of the model's arguments is one of none.
+  const lines = text.split("\n");
+  if (lines.some((line) => held.has(line) || paused.test(line))) return "held";
+  return lines.includes(nothingToCompress) ? "nothing" : "failed";
 }
 
 function textOf(block: unknown): string {

@@ -22,7 +22,11 @@ const maxText = 4_096;
  */
 export function globOf(pattern: string): Matcher {
   const compiled = alternativesOf(pattern).map(stepsOf);
-  return (text) => text.length <= maxText && compiled.some((steps) => isMatch(steps, [...text]));
+  return (text) => {
+    if (text.length > maxText) return false;
+    const chars = [...text];
+    return compiled.some((steps) => endsRight(steps, chars) && isMatch(steps, chars));
+  };
 }
 
 /** `{a,b}c` as `ac` and `bc`. */
@@ -105,29 +109,52 @@ function classAt(chars: readonly string[], start: number) {
   return { end, fits: (one: string): boolean => one !== "/" && isIn(one) !== isNot };
 }
 
-/** All places in the glob that the text so far can have led to, at once: nothing is tried twice. */
-function isMatch(steps: readonly Step[], text: readonly string[]): boolean {
-  let places = reached(steps, new Set([0]));
-  for (const char of text) {
-    const next = new Set<number>();
-    for (const at of places) {
-      const step = steps[at];
-      if (step === undefined) continue;
-      if (step.kind === "one" && step.fits(char)) next.add(at + 1);
-      if (step.kind === "many" && (step.crosses || char !== "/")) next.add(at);
-    }
-    if (next.size === 0) return false;
-    places = reached(steps, next);
+/** Whether the text ends as the glob does, as far as that has one character for each of its own: most do not. */
+function endsRight(steps: readonly Step[], text: readonly string[]): boolean {
+  for (let behind = 1; behind <= steps.length; behind += 1) {
+    const step = steps.at(-behind);
+    // The slash of `**/` may be left out.
+    if (step?.kind !== "one" || steps[steps.length - behind - 2]?.kind === "maybe") return true;
+    const char = text.at(-behind);
+    if (char === undefined || !step.fits(char)) return false;
   }
-  return places.has(steps.length);
+  return steps.length === text.length;
 }
 
-function reached(steps: readonly Step[], places: ReadonlySet<number>): ReadonlySet<number> {
-  const all = new Set(places);
-  for (const at of all) {
-    const kind = steps[at]?.kind;
-    if (kind === "many" || kind === "maybe") all.add(at + 1);
-    if (kind === "maybe") all.add(at + 3);
+/** All places in the glob that the text so far can have led to, at once: nothing is tried twice. */
+function isMatch(steps: readonly Step[], text: readonly string[]): boolean {
+  let places = new Uint8Array(steps.length + 1);
+  let next = new Uint8Array(steps.length + 1);
+  places[0] = 1;
+  reach(steps, places);
+  for (const char of text) {
+    next.fill(0);
+    let isAny = false;
+    for (let at = 0; at < steps.length; at += 1) {
+      const step = steps[at];
+      if (places[at] !== 1 || step === undefined) continue;
+      const to = step.kind === "one" ? step.fits(char) && at + 1 : isMany(step, char) && at;
+      if (to === false) continue;
+      next[to] = 1;
+      isAny = true;
+    }
+    if (!isAny) return false;
+    [places, next] = [next, places];
+    reach(steps, places);
   }
-  return all;
+  return places[steps.length] === 1;
+}
+
+function isMany(step: Step, char: string): boolean {
+  return step.kind === "many" && (step.crosses || char !== "/");
+}
+
+/** Marks the places that those marked lead to without a character: each lies behind them. */
+function reach(steps: readonly Step[], places: Uint8Array): void {
+  for (let at = 0; at < steps.length; at += 1) {
+    const kind = steps[at]?.kind;
+    if (places[at] !== 1 || kind === "one") continue;
+    places[at + 1] = 1;
+    if (kind === "maybe") places[at + 3] = 1;
+  }
 }

@@ -12,15 +12,25 @@ const compiled = new Map<string, Matcher>();
 /** Globs that are kept compiled: more than one configuration has. */
 const maxCompiled = 1_024;
 
+/** Paths of which is known whether these globs, in this directory, mean them: each is asked for at every boundary. */
+let known: { readonly by: string; readonly paths: Map<string, boolean> } = { by: "", paths: new Map() };
+const maxKnown = 4_096;
+
 /** By globs on tools' names and on paths. A glob without a slash means a file's name in any directory. */
 export function protectionOf(tools: readonly string[], files: readonly string[] = []): Protection {
   const toolGlobs = tools.map(matcherOf);
   const fileGlobs = files.map(matcherOf);
+  const all = JSON.stringify(files);
+  const isMeant = (path: string, cwd: string): boolean => {
+    const by = `${cwd}\n${all}`;
+    if (known.by !== by || known.paths.size >= maxKnown) known = { by, paths: new Map() };
+    const found = known.paths.get(path) ?? formsOf(path, cwd).some((form) => fileGlobs.some((fits) => fits(form)));
+    known.paths.set(path, found);
+    return found;
+  };
   return {
     isTool: (tool) => toolGlobs.some((fits) => fits(tool)),
-    isFile: (args, cwd) =>
-      fileGlobs.length > 0 &&
-      pathsIn(args).some((path) => formsOf(path, cwd).some((form) => fileGlobs.some((fits) => fits(form)))),
+    isFile: (args, cwd) => fileGlobs.length > 0 && pathsIn(args).some((path) => isMeant(path, cwd)),
   };
 }
 

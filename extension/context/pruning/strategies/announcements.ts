@@ -20,14 +20,8 @@ export class Announcements {
 
   /** Tells of what was proposed and has been written. */
   seen({ sessionManager }: ExtensionContext): void {
-    const { registry } = this.#bench.recall;
-    for (const replacements of this.#proposed.splice(0)) {
-      const isWritten = ({ record, targetId }: Replacement): boolean =>
-        registry
-          .ofEntry(targetId, sessionManager)
-          .some(({ number, part }) => number === record.number && part === record.part);
-      this.now(replacements.filter(isWritten));
-    }
+    for (const replacements of this.#proposed.splice(0))
+      this.now(replacements.filter((one) => isWritten(one, this.#bench, sessionManager)));
   }
 
   now(replacements: readonly Replacement[]): void {
@@ -36,4 +30,15 @@ export class Announcements {
     const tokens = Math.round(replacements.reduce((sum, { record }) => sum + record.tokens, 0));
     this.#bench.notify("pruning/changed", { cause: "strategies", blocks: [], pruned, tokens });
   }
+}
+
+/** Whether it stands in the session's file. */
+export function isWritten(
+  { record, targetId }: Replacement,
+  { recall }: Pick<Workbench, "recall">,
+  sessionManager: ExtensionContext["sessionManager"],
+): boolean {
+  return recall.registry
+    .ofEntry(targetId, sessionManager)
+    .some(({ number, part }) => number === record.number && part === record.part);
 }

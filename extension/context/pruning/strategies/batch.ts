@@ -116,8 +116,9 @@ export function replacementsOf(
   return made;
 }
 
+/** As a record takes it: a model may have called a tool by any name, which then has failed. */
 function toolOf(removal: Removal): string {
-  if (removal.kind === "output") return removal.call.tool;
-  const [first] = removal.calls.keys();
-  return first?.name ?? "";
+  const [first] = removal.kind === "output" ? [] : removal.calls.keys();
+  const name = removal.kind === "output" ? removal.call.tool : first?.name;
+  return name?.slice(0, 256) || "tool";
 }

@@ -14,8 +14,9 @@ export function decayed(
 ): OutputRemoval[] {
   return all.flatMap((call): OutputRemoval[] => {
     const { result: target } = call;
-    if (target?.isWhole !== true || call.turns < turns || !isWanted(call)) return [];
-    if (tokensOf(target.message) <= minTokens) return [];
+    if (target?.isWhole !== true || call.turns < turns) return [];
+    // What is dear to find out comes last.
+    if (tokensOf(target.message) <= minTokens || !isWanted(call)) return [];
     const { text } = fromBlocks(target.message.content);
     return text.length <= head + tail
       ? []

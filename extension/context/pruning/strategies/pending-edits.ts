@@ -70,7 +70,9 @@ export class PendingEdits {
       const content = entryId === undefined ? undefined : open.get(entryId);
       if (entryId === undefined || content === undefined || this.#bench.isUnanswered(entryId)) return message;
       isChanged = true;
-      return { ...message, content } as AgentMessage;
+      const copy = { ...message, content } as AgentMessage;
+      this.#bench.entries.copied(copy, message);
+      return copy;
     });
     return isChanged ? made : undefined;
   }

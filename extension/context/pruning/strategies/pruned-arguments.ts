@@ -13,11 +13,15 @@ interface LongText {
   readonly text: string;
 }
 
-/** The arguments that a mark with this id stands for: the text alone, or more of them under their names. */
+/**
+ * The arguments that a mark with this id stands for: the text alone, or more of them under their names. `pending`: contents
+ * by entry that requests go by and that pi has not been given yet.
+ */
 export async function prunedArguments(
   registry: RecallRegistry,
   id: string,
   { sessionManager }: ExtensionContext,
+  pending: ReadonlyMap<string, readonly unknown[]>,
 ): Promise<Recalled | undefined> {
   const number = numberOf(id);
   const place = number === undefined ? undefined : registry.find(number, sessionManager)?.place;
@@ -25,12 +29,13 @@ export async function prunedArguments(
   if (number === undefined || entry?.type !== "message" || entry.message.role !== "assistant") return undefined;
   const mark = `; recall ${recallIdOf(number)}]`;
   const edit = sessionManager.getBranch().findLast((one) => one.type === "context_edit" && one.targetId === entry.id);
-  const shown: unknown = edit?.type === "context_edit" ? edit.replacement?.content : undefined;
+  const shown: unknown = edit?.type === "context_edit" ? edit.replacement?.content : pending.get(entry.id);
+  const isEdited = edit !== undefined || shown !== undefined;
   const texts = entry.message.content.flatMap((block, at) => {
     if (block.type !== "toolCall") return [];
     const made: unknown = Array.isArray(shown) ? shown[at] : undefined;
     const now = isObject(made) ? made["arguments"] : undefined;
-    return longTexts(block.arguments, { now, isEdited: edit !== undefined, mark, name: block.name }, 0);
+    return longTexts(block.arguments, { now, isEdited, mark, name: block.name }, 0);
   });
   const [only, ...others] = texts;
   if (only === undefined) return undefined;

@@ -4,7 +4,7 @@ import type { Boundary, BoundaryWish } from "../../../boundary.ts";
 import { AskRefused } from "../../../engine-port.ts";
 import type { Workbench } from "../../optimisation/workbench.ts";
 import { RECALL_MARK, recallIdOf, recordData } from "../../recall/record.ts";
-import { Announcements } from "./announcements.ts";
+import { Announcements, isWritten } from "./announcements.ts";
 import { type Batch, type Replacement, replacementsOf } from "./batch.ts";
 import { EDITS_MARK, editDraft, editsData, PendingEdits } from "./pending-edits.ts";
 import { prunedArguments } from "./pruned-arguments.ts";
@@ -31,12 +31,13 @@ const maxAnswered = 1_000;
 /**
  * Takes out at boundaries what is not needed any more: durably, in batches that are worth the provider's cache, each entry
  * under a number by which it is recalled. Where the cache is cold as a run begins, and where the user asks for it between two
- * runs, an entry says what goes, and requests go by that until pi takes the edits.
+ * runs, an entry says what goes, and requests go by that until pi takes the edits: while pruning is off neither is done.
  */
 export function addStrategies(bench: StrategiesBench): Sweeper {
   const pending = new PendingEdits(bench);
   const told = new Announcements(bench);
   const waiting: (number | undefined)[] = [];
+  const offered: { readonly calls: number | undefined; readonly replacements: readonly Replacement[] }[] = [];
   const hindrance = (ctx: ExtensionContext): string | undefined => bench.off(ctx) ?? bench.recall.missing();
   const isOn = (ctx: ExtensionContext): boolean =>
     hindrance(ctx) === undefined && (!bench.isManual(ctx) || bench.pruning().manualMode.automaticStrategies);
@@ -48,8 +49,16 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
     const replacements = batch === undefined ? [] : replacementsOf(bench, batch, ctx);
     if (batch === undefined || replacements.length === 0) return [];
     told.proposed(replacements);
+    if (order.isForced) offered.push({ calls: order.calls, replacements });
     changed(bench, replacements);
     return [...recordDrafts(replacements, batch), ...replacements.map(editDraft)];
+  };
+  /** What the user wants now. pi takes all that is proposed at a boundary or nothing, so that a sweep may wait for another. */
+  const ordered = ({ sessionManager }: ExtensionContext): Order[] => {
+    const again = offered
+      .splice(0)
+      .filter((one) => !one.replacements.some((made) => isWritten(made, bench, sessionManager)));
+    return [...again.map(({ calls }) => calls), ...waiting.splice(0)].map(wished);
   };
   /** Between two runs, or before the first request of one: what goes is written at once. */
   const writeNow = (order: Order, ctx: ExtensionContext): readonly Replacement[] => {
@@ -65,15 +74,16 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
   };
 
   bench.recall.need(() => bench.pruning().enabled);
-  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx));
+  bench.recall.addSource((id, ctx) => prunedArguments(bench.recall.registry, id, ctx, pending.on(ctx)));
   bench.boundary.contribute(
     part,
     (boundary): BoundaryWish | undefined => {
       const { ctx, state } = boundary;
       const fresh = bench.off(ctx) === undefined ? freshBlocks(bench, state.context.contextEntries, ctx) : [];
       for (const { entryIds } of fresh) bench.cacheRule.changed(blocksPart, entryIds);
-      const drafts: SessionBoundaryDraft[] = pending.drafts(ctx);
-      const orders = hindrance(ctx) === undefined ? waiting.splice(0).map(wished) : [];
+      const isOff = hindrance(ctx) !== undefined;
+      const drafts: SessionBoundaryDraft[] = isOff ? [] : pending.drafts(ctx);
+      const orders = isOff ? [] : ordered(ctx);
       if (isOn(ctx)) orders.push(found((strategy) => strategy !== "sizeDecay"));
       for (const order of orders) {
         const edited = new Set([...(boundary.edited ?? []), ...drafts.flatMap(targetOf)]);
@@ -100,17 +110,17 @@ export function addStrategies(bench: StrategiesBench): Sweeper {
   });
   bench.on(part, "agent_settled", (_event, ctx) => {
     told.seen(ctx);
-    const orders = waiting.splice(0).map(wished);
+    const orders = ordered(ctx);
     // The run has had no boundary since.
     if (hindrance(ctx) === undefined) for (const order of orders) writeNow(order, ctx);
   });
-  bench.entries.need((_messages, ctx) => pending.on(ctx).size > 0);
+  bench.entries.need((_messages, ctx) => hindrance(ctx) === undefined && pending.on(ctx).size > 0);
   bench.pipeline.use(
     "context_with_system",
     "bash",
     (messages, ctx) => {
       told.seen(ctx);
-      return pending.applied(messages, ctx);
+      return hindrance(ctx) === undefined ? pending.applied(messages, ctx) : undefined;
     },
     part,
   );

@@ -103,6 +103,48 @@ test("a block that a user has made is written like one of the model's, and one t
   expect(made.nextId(context())).toBe("b3");
 });
 
+test("a waiting block that does not fit any more is left out, which is told once", () => {
+  const { branch, users, places, made, stateOf, boundary, context } = blocks();
+  branch.isIdle = false;
+  const record = { v: 1 as const, topic: "T", blocks: [blockOf("b1", users.slice(0, 2), "A")] };
+  made.store(record, context());
+  branch.compress("The model's", blockOf("b2", users.slice(1, 3), "B"));
+  expect(boundary()).toEqual([]);
+  expect(boundary()).toEqual([]);
+  const entries = branch.entries.length;
+  places.emit("agent_settled", {});
+  expect(branch.entries).toHaveLength(entries);
+  expect(places.faults.map(({ where, thrown }) => [where, String(thrown)])).toEqual([
+    ["blocks/compress", "Error: b1 does not fit the branch any more, and is left out."],
+  ]);
+  expect(stateOf("b1")).toBeUndefined();
+});
+
+test("what waits counts for what is done next in the run", () => {
+  const { branch, users, places, made, stateOf, boundary, context } = blocks();
+  branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
+  branch.isIdle = false;
+  const over = (id: string, body: Parameters<typeof blockOf>[2], to = 4) => ({
+    v: 1 as const,
+    topic: "T",
+    blocks: [blockOf(id, users.slice(0, to), body)],
+  });
+  expect(made.ahead(context())).toBe(made.on(context()));
+  made.operate("decompress", "b1", context());
+  expect(made.ahead(context()).hinders("recompress", "b1")).toBeUndefined();
+  expect(made.takes(over("b2", [{ block: "b1" }]), context())).toBe(false);
+  expect(made.takes(over("b2", "B"), context())).toBe(true);
+  expect(made.takes({ ...over("b2", "B"), topic: "" }, context())).toBe(false);
+  made.store(over("b2", "B"), context());
+  expect(made.takes(over("b3", "C", 5), context())).toBe(false);
+  expect(made.ahead(context()).hinders("recompress", "b1")).toBe("b2 covers a part of b1.");
+  made.operate("decompress", "b2", context());
+  expect(boundary()).toHaveLength(3);
+  expect(boundary()).toEqual([]);
+  expect([stateOf("b1"), stateOf("b2")]).toEqual(["inactive", "inactive"]);
+  expect(places.faults).toEqual([]);
+});
+
 test("ids are counted over all branches of the file, and none is given twice", () => {
   const { branch, users, made, context } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
@@ -140,6 +182,18 @@ test("nothing under an active block is edited, and all of it may be when the blo
   expect(places.boundary.isProtected(users[2] as string, context())).toBe(true);
   off.why = "off";
   expect(places.boundary.isProtected(users[2] as string, context())).toBe(false);
+});
+
+test("nothing is edited at the boundary at which a block takes its place", () => {
+  const { branch, users, places, made, boundary, context } = blocks();
+  branch.isIdle = false;
+  const edit = (at: number) => ({ type: "context_edit" as const, targetId: users[at] as string, replacement: null });
+  places.boundary.contribute("masking", () => ({ drafts: [edit(1), edit(5)] }), { edits: "masking" });
+  made.store({ v: 1, topic: "T", blocks: [blockOf("b1", users.slice(1, 3), "A")] }, context());
+  expect(boundary()).toEqual([expect.objectContaining({ type: "custom" }), edit(5)]);
+  made.operate("decompress", "b1", context());
+  expect(boundary()).toEqual([expect.objectContaining({ type: "custom" })]);
+  expect(boundary()).toEqual([edit(1)]);
 });
 
 test("where pruning is off requests are as they came", () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { breakerMessage, nothingToCompress } from "../../../../../extension/context/pruning/compress/messages.ts";
 import { WAITS_FOR_USER } from "../../../../../extension/context/pruning/mode.ts";
+import { PRUNING_OFF } from "../../../../../extension/context/pruning/switch.ts";
 import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
 import { Clock, type Reply, storedText } from "./clock.ts";
 
@@ -191,6 +192,16 @@ test("a call that waits for the user has not failed", () => {
   for (let attempt = 0; attempt < 5; attempt += 1) clock.request({ compress: WAITS_FOR_USER });
   expect(clock.broken).toBeUndefined();
   expect(clock.requests(6)).toEqual({ 5: "limit-soft" });
+});
+
+test("what a call quotes of its own arguments does not decide how it has ended", () => {
+  const clock = new Clock();
+  clock.share = 0.9;
+  clock.user();
+  for (const quoted of [PRUNING_OFF, WAITS_FOR_USER, nothingToCompress]) {
+    clock.request({ compress: `"${quoted}" is not an id. Use mNNN or bN as shown in the context.` });
+  }
+  expect(clock.broken).toBe(3);
 });
 
 test("a request that is made again has the same reminder, byte for byte, and counts once", () => {

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
+import { addIds } from "../../../../../extension/context/pruning/ids.ts";
 import { bareIds, idsData, messageIdOf, messageNumberOf } from "../../../../../extension/context/pruning/ids-record.ts";
 import { IdsRegistry, type IdsSession } from "../../../../../extension/context/pruning/ids-registry.ts";
 import type { SessionEntry } from "../../../../../extension/pi-types.ts";
+import { defaultPruning } from "../../../../../protocol/pruning/config.ts";
+import { fakePlaces } from "../workbench.ts";
+import { Branch } from "./branch.ts";
 
 /** A session's file that grows. */
 class Session {
@@ -86,6 +90,42 @@ test("a fork keeps ids that no entry told of yet, and another session knows noth
   other.user("z");
   expect(new IdsRegistry(given).give("z", other.reader)).toBe(1);
   expect([...given]).toEqual([["z", 1]]);
+});
+
+test("what another branch's record tells of is written down on this one too, so that a fork knows it", () => {
+  const session = new Branch();
+  const u1 = session.user("a");
+  const a1 = session.message({ role: "assistant", content: [] });
+  session.add({ type: "custom", customType: "pi-rpcd.ids", data: { v: 1, ids: { [u1]: "m001" } } });
+  session.user("b");
+  session.message({ role: "assistant", content: [] });
+  session.add({ type: "custom", customType: "pi-rpcd.ids", data: { v: 1, ids: { e4: "m002" } } });
+  session.go(a1);
+  const u3 = session.user("c");
+  const a3 = session.message({ role: "assistant", content: [] });
+  const ctx = session.context;
+  const places = fakePlaces(ctx);
+  addIds({
+    ...places,
+    off: () => undefined,
+    pruning: () => defaultPruning,
+    entries: { need: () => undefined },
+  } as never);
+  const contextEntries = [u1, a1, u3, a3].map((id) => {
+    const sourceEntry = ctx.sessionManager.getEntry(id);
+    return { sourceEntry, messages: sourceEntry?.type === "message" ? [sourceEntry.message] : [] };
+  });
+  const proposed = () =>
+    places.boundary.write({
+      hook: "turn_end",
+      state: { entries: [], continue: false, context: { contextEntries } } as never,
+      ctx,
+    }) as { entries: readonly object[] } | undefined;
+  const draft = { type: "custom", customType: "pi-rpcd.ids", data: { v: 1, ids: { [u1]: "m001", [u3]: "m003" } } };
+  expect(proposed()?.entries).toEqual([draft]);
+  session.add(draft);
+  expect(proposed()).toBeUndefined();
+  expect(places.faults).toEqual([]);
 });
 
 test("what was shown before pi was killed has the same id, on whichever branch the next request is made", () => {

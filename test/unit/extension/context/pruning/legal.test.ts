@@ -13,6 +13,8 @@ const calling = (...ids: readonly string[]) =>
 const result = (toolCallId: string) => made({ role: "toolResult", toolCallId, content: [] });
 const saying = (text: string, stopReason = "stop") =>
   made({ role: "assistant", stopReason, content: [{ type: "text", text }] });
+const thinking = (fields: object) =>
+  made({ role: "assistant", stopReason: "stop", content: [{ type: "thinking", thinking: "a", ...fields }] });
 const hidden = made({ role: "bashExecution", excludeFromContext: true });
 
 const orphan = "a result without its call";
@@ -28,6 +30,8 @@ test.each([
   [[user("a"), calling("c1"), result("c1"), result("c1")], [orphan]],
   [[user("a"), calling("c1"), user("b"), result("c1")], [orphan]],
   [[user("a"), saying(" "), user("b")], [empty]],
+  [[user("a"), thinking({ thinkingSignature: "s" }), user("b")], [empty]],
+  [[user("a"), thinking({}), user("b")], []],
   [[saying("a"), user("b")], [noUser]],
   [[], []],
 ])("what services refuse is found in a list of messages: %#", (messages, flaws) => {

@@ -23,9 +23,9 @@ const removed = (part: string, number: number, tokens: number, entryId = "e1") =
   });
 
 /** The counts of a session of these entries. */
-function counting(branch: Branch, ledger?: CacheLedger) {
+function counting(branch: Branch, ledger?: CacheLedger, sessionId = "s1") {
   const registry = new RecallRegistry();
-  const memory = { audit: ledger === undefined ? undefined : { ledger } };
+  const memory = { audit: ledger === undefined ? undefined : { ledger, sessionId } };
   const boundary = new BoundaryWriter((_where, thrown) => {
     throw thrown;
   });
@@ -117,6 +117,9 @@ test("what the cache has lost by us is measured, and what another process has me
   expect(after.stats().cache).toEqual(cache);
   lose(two, "edit:sweep", 100);
   expect(after.stats().cache).toEqual({ misses: 3, tokens: 1_300, usd: 1.5 });
+  // The session before this one in the process is another's.
+  const foreign = counting(branch, two, "s0");
+  expect([foreign.stats().cache, foreign.boundary()]).toEqual([cache, undefined]);
   // What a hand has written is no number of ours.
   for (const data of [
     null,
@@ -126,4 +129,26 @@ test("what the cache has lost by us is measured, and what another process has me
     branch.add({ type: "custom", customType: "pi-rpcd.pruning-losses", data });
   }
   expect(counting(branch).stats().cache).toEqual(cache);
+});
+
+test("sums of what a hand has written stay numbers", () => {
+  const branch = new Branch();
+  branch.user("Go on.");
+  for (const at of [1, 2]) {
+    const data = recordData(
+      "deduplication",
+      [{ number: at, part: "deduplication", tool: "read", tokens: 1e308, place: { kind: "entry", entryId: "e1" } }],
+      { tokens: 1e308, usd: 1e308 },
+    );
+    branch.add({ type: "custom", customType: "pi-rpcd.recall", data });
+    branch.compress("One", block(`b${at}`, 1e308, 0));
+    const losses = { v: 1, life: `life${at}`, misses: 1e308, tokens: 1e308, usd: 1e308 };
+    branch.add({ type: "custom", customType: "pi-rpcd.pruning-losses", data: losses });
+  }
+  const { removed: all, cache, net } = counting(branch).stats();
+  expect([all.tokens, cache, net]).toEqual([
+    0,
+    { misses: 0, tokens: 0, usd: 0 },
+    { tokens: expect.any(Number), usd: expect.any(Number) },
+  ]);
 });

@@ -68,6 +68,21 @@ test("an answer that was nothing but a tag keeps an empty text, and one without 
   expect(stripped(plain, isIssued).made).toBe(plain);
 });
 
+test("thoughts are never left as the end of an answer that had a tag behind them", () => {
+  const thinking = { type: "thinking", thinking: "t", thinkingSignature: "s" };
+  const tag = { ...text(tagOf("m012")), textSignature: "x" };
+  const contentOf = (...content: readonly object[]) => stripped(said(...content), isIssued).made.content;
+  expect(contentOf(thinking, tag)).toEqual([thinking, { ...tag, text: "…" }]);
+  expect(contentOf(text("a"), thinking, text(tagOf("m001")), tag)).toEqual([
+    text("a"),
+    thinking,
+    { ...tag, text: "…" },
+  ]);
+  expect(contentOf(thinking, tag, text("b"))).toEqual([thinking, text("b")]);
+  expect(contentOf(thinking, tag, toolCall("bash", {}))).toEqual([thinking, toolCall("bash", {})]);
+  expect(contentOf(tag, thinking)).toEqual([thinking]);
+});
+
 test("what is looked for in a file, and the ids that the tools want, stay as they are", () => {
   const tag = tagOf("m012");
   const edit = { edits: [{ oldText: `a${tag}`, newText: `b${tag}` }], oldText: tag, path: "a" };
@@ -106,6 +121,21 @@ test("a signed call is stored as it was made, and done without the tags", () => 
   places.emit("tool_call", { toolCallId: "c1", toolName: "write", input });
   expect(input).toEqual({ content: "x", oldText: "y" });
   expect(places.faults).toEqual([]);
+});
+
+test("signed calls that were never made do not keep tags in those of later runs", () => {
+  const ctx = fakeContext();
+  const places = fakePlaces(ctx);
+  const ids = { entryOf: (id: string) => (id === "m001" ? "e1" : undefined), removed: () => undefined } as never;
+  addStrip({ ...places, off: () => undefined, ids, blocks: { nextId: () => "b1" } as never });
+  const signed = (id: string) => toolCall("write", { content: tagOf("m001") }, { id, thoughtSignature: "s" });
+  const aborted = Array.from({ length: 1_000 }, (_, at) => signed(`aborted${at}`));
+  places.pipeline.run("message_end", said(...aborted), ctx);
+  places.emit("agent_settled", {});
+  places.pipeline.run("message_end", said(signed("made")), ctx);
+  const input = { content: `x${tagOf("m001")}` };
+  places.emit("tool_call", { toolCallId: "made", toolName: "write", input });
+  expect(input).toEqual({ content: "x" });
 });
 
 test("arguments with names of the language's own are arguments", () => {

@@ -1,9 +1,11 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import type { PruningBench, Usage } from "../../../../../../extension/context/pruning/bench.ts";
+import { blockNewsOf } from "../../../../../../extension/context/pruning/block-entries.ts";
 import { BlockLedger } from "../../../../../../extension/context/pruning/block-ledger.ts";
 import { createCompressor } from "../../../../../../extension/context/pruning/compress/compressor.ts";
 import { compressTool } from "../../../../../../extension/context/pruning/compress/tool.ts";
+import type { BlocksRecord } from "../../../../../../extension/context/pruning/record.ts";
 import { defaultPruning, type PruningConfig } from "../../../../../../protocol/pruning/config.ts";
 import type { PruningOptions } from "../../../../../../protocol/pruning/options.ts";
 import { resolvePruning } from "../../../../../../protocol/pruning/resolve.ts";
@@ -35,7 +37,10 @@ const ctx = {
 } as unknown as ExtensionContext;
 
 /** e0 m001, e2 m002, e4 m003, e6 m004: each message has 1,000 tokens, and b1 is over m002 where there are blocks. */
-function staged(options: PruningOptions = {}, more: { readonly usage?: Usage; readonly hasBlock?: boolean } = {}) {
+function staged(
+  options: PruningOptions = {},
+  more: { readonly usage?: Usage; readonly hasBlock?: boolean; readonly isTaken?: boolean } = {},
+) {
   const config: PruningConfig = resolvePruning({ protectRecentTurns: 1, ...options });
   const ledger = new BlockLedger();
   for (const { sourceEntry } of entries) ledger.passed(sourceEntry.id);
@@ -58,7 +63,12 @@ function staged(options: PruningOptions = {}, more: { readonly usage?: Usage; re
       entryOf: (id: string) => tagged[Number(id.slice(1)) - 1],
       newest: () => "m004",
     },
-    blocks: { on: () => ledger.tree(), nextId: (_ctx: unknown, ahead = 0) => `b${2 + ahead}` },
+    blocks: {
+      on: () => ledger.tree(),
+      ahead: () => ledger.tree(),
+      takes: (record: BlocksRecord) => more.isTaken !== false && blockNewsOf(record) !== undefined,
+      nextId: (_ctx: unknown, ahead = 0) => `b${2 + ahead}`,
+    },
   } as unknown as PruningBench;
   const compressor = createCompressor(bench);
   const compress = (startId: string, endId: string, summary = "Found.", callId: string | undefined = "own") =>
@@ -131,6 +141,25 @@ test("a summary loses the tags that it repeats, and keeps those that nobody has 
   ]);
 });
 
+test("what is nothing but repeated tags is empty, and is not called stored", () => {
+  const tag = "<dcp-message-id>m002</dcp-message-id>";
+  expect(problems(staged().compress("m001", "m003", `${tag} `))).toEqual(["summary of ranges[0] is empty."]);
+  const ranges = [{ startId: "m001", endId: "m003", summary: tag }];
+  const { compressor } = staged();
+  for (const callId of ["own", undefined]) {
+    const asker = { placeholders: "strict" as const, ...(callId === undefined ? {} : { callId }) };
+    expect(problems(compressor.compress({ topic: tag, ranges }, asker, ctx))).toEqual([
+      "topic is empty.",
+      "summary of ranges[0] is empty.",
+    ]);
+  }
+});
+
+test("what the branch would not take is refused", () => {
+  const refused = staged({}, { isTaken: false }).compress("m001", "m003");
+  expect(refused).toMatchObject({ kind: "refused", problems: [expect.stringContaining("has just changed blocks")] });
+});
+
 test("wrong placeholders are refused, put right, or refused once in a run and then put right", async () => {
   const outcomes = async (mode: "strict" | "lenient" | "adaptive"): Promise<readonly string[]> => {
     const { bench, compressor } = staged({ compress: { placeholderMode: mode } }, { hasBlock: true });
@@ -163,6 +192,13 @@ test("wrong placeholders are refused, put right, or refused once in a run and th
   expect(await outcomes("strict")).toEqual([refused, refused]);
   expect(await outcomes("lenient")).toEqual(['{"block":"b1"}', '{"block":"b1"}']);
   expect(await outcomes("adaptive")).toEqual([refused, '{"block":"b1"}']);
+});
+
+test("scripts cannot call the tool: their calls leave no results that blocks could be stored in", () => {
+  const { bench, compressor } = staged();
+  const wrongPlaceholders = { isKnown: () => false, seen: () => {} };
+  const tool = compressTool({ bench, compressor, made: () => {}, wrongPlaceholders, description: "Compresses." });
+  expect(tool.exposure).toBe("model-only");
 });
 
 test("a call is told how full the window is then, and a dialog that nobody can answer is a no", async () => {

@@ -54,4 +54,8 @@ test("what is kept counts as part of the block, and more than a block keeps is r
   expect(problems(view, call(["m001", "m003"]), keep(1_001))).toEqual([
     "m001–m003 has 1001 characters that are protected; a block keeps 1000 at most. Take a smaller range.",
   ]);
+  const many = { ...keep(0), keptOf: () => Array.from({ length: 10_001 }, () => ({ title: "Kept:", text: "" })) };
+  expect(problems(view, call(["m001", "m003"]), many)).toEqual([
+    "m001–m003 has 10001 texts that are protected; a block keeps 10000 at most. Take a smaller range.",
+  ]);
 });

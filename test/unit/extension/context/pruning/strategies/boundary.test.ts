@@ -1,12 +1,18 @@
-import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import type { SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { expect, test } from "vitest";
 import { BoundaryWriter } from "../../../../../../extension/boundary.ts";
-import { batchOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
+import { batchOf, replacementsOf } from "../../../../../../extension/context/pruning/strategies/batch.ts";
+import { type Call, callsOf } from "../../../../../../extension/context/pruning/strategies/calls.ts";
+import { decayed } from "../../../../../../extension/context/pruning/strategies/decay.ts";
 import { PendingEdits } from "../../../../../../extension/context/pruning/strategies/pending-edits.ts";
 import { planned } from "../../../../../../extension/context/pruning/strategies/plan.ts";
+import { addStrategies } from "../../../../../../extension/context/pruning/strategies/strategies.ts";
+import { recordData, recordedIn } from "../../../../../../extension/context/recall/record.ts";
+import { RecallRegistry } from "../../../../../../extension/context/recall/registry.ts";
 import type { AgentMessage, SessionEntry } from "../../../../../../extension/pi-types.ts";
 import { resolvePruning } from "../../../../../../protocol/pruning/resolve.ts";
-import { fakeContext } from "../../workbench.ts";
+import { fakeContext, fakePlaces } from "../../workbench.ts";
+import { Branch } from "../branch.ts";
 import { contextOf, long, read, type Step } from "./scene.ts";
 
 const tokensOf = (message: AgentMessage): number => JSON.stringify(message).length;
@@ -90,8 +96,8 @@ test("those who want edits are asked in their turn, see what others edit, and on
   expect(answer?.entries).toEqual([edit("e1", "strategies"), edit("e2", "masking")]);
 });
 
-/** Edits that an entry of the session's file holds. */
-function pendingOn(content: unknown, targetId = "t1", data: object = {}) {
+/** A session whose file holds this edit. */
+function holding(content: unknown, targetId = "t1", data: object = {}) {
   const base = contextOf([read("a", "text")]).map(({ sourceEntry }) => sourceEntry);
   const held = {
     type: "custom",
@@ -100,8 +106,12 @@ function pendingOn(content: unknown, targetId = "t1", data: object = {}) {
     data: { v: 1, edits: [{ targetId, content }], ...data },
   };
   const entries = [...base, held].map((entry, at, all) => ({ ...entry, parentId: all[at - 1]?.id ?? null }));
+  return fakeContext(entries as never);
+}
+
+function pendingOn(content: unknown, targetId?: string, data?: object) {
   const edits = new PendingEdits({ entries: {} as never, isUnanswered: () => false });
-  return edits.on(fakeContext(entries as never) as ExtensionContext).size;
+  return edits.on(holding(content, targetId, data)).size;
 }
 
 test("an edit that waits for a boundary is believed only as we write it: session files are written by others too", () => {
@@ -124,4 +134,131 @@ test("an edit that waits for a boundary is believed only as we write it: session
   expect(pendingOn([{ type: "text", text: "x" }], "none")).toBe(0);
   expect(pendingOn([{ type: "text", text: "x" }], "t1", { v: 2 })).toBe(0);
   expect(pendingOn([{ type: "text", text: "x" }], "t1", { edits: "all" })).toBe(0);
+});
+
+test("a message that is shown edited is still known to be of its entry, whatever others have its time and its call", () => {
+  const content = [{ type: "text", text: "[read a]" }];
+  const ctx = holding(content);
+  const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
+  const known = new Map<AgentMessage, string>([[result, "t1"]]);
+  const entries = {
+    entryOf: (message: AgentMessage) => known.get(message),
+    copied: (copy: AgentMessage, original: AgentMessage) => void known.set(copy, known.get(original) ?? ""),
+  };
+  const [made] =
+    new PendingEdits({ entries: entries as never, isUnanswered: () => false }).applied([result], ctx) ?? [];
+  expect(made).toEqual({ ...result, content });
+  expect(known.get(made as AgentMessage)).toBe("t1");
+});
+
+test("while pruning is off, or nobody could recall it, what was swept before is shown whole, and pi gets no edit", async () => {
+  const content = [{ type: "text", text: "[read a]" }];
+  const ctx = holding(content);
+  const result = { role: "toolResult", toolCallId: "c1", content: [], timestamp: 2 } as unknown as AgentMessage;
+  const places = fakePlaces(ctx);
+  const needs: (() => boolean)[] = [];
+  let [off, missing]: (string | undefined)[] = [];
+  addStrategies({
+    ...places,
+    off: () => off,
+    isManual: () => true,
+    pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
+    recall: { need: () => undefined, addSource: () => undefined, missing: () => missing } as never,
+    entries: {
+      need: (isNeeded: () => boolean) => void needs.push(isNeeded),
+      entryOf: (message: AgentMessage) => (message === result ? "t1" : undefined),
+      copied: () => undefined,
+    },
+    blocks: { on: () => ({ active: [] }) },
+    cacheRule: { changed: () => undefined },
+  } as never);
+  const state = { entries: [], continue: false, context: { contextEntries: [] } };
+  const done = async () => ({
+    shown: places.pipeline.run("context_with_system", [result], ctx),
+    drafts: (await places.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [],
+    isMapped: needs.some((isNeeded) => (isNeeded as (...given: unknown[]) => boolean)([result], ctx)),
+  });
+  const nothing = { shown: [result], drafts: [], isMapped: false };
+  const edit = { type: "context_edit", targetId: "t1", replacement: { content } };
+  const all = { shown: [{ ...result, content }], drafts: [edit], isMapped: true };
+  expect(await done()).toEqual(all);
+  off = "Pruning is off for this session.";
+  expect(await done()).toEqual(nothing);
+  off = undefined;
+  missing = "The tool recall is not active.";
+  expect(await done()).toEqual(nothing);
+  missing = undefined;
+  expect(await done()).toEqual(all);
+  expect(places.faults).toEqual([]);
+});
+
+test("what went for a call of a tool that has no possible name can be recalled", () => {
+  const registry = new RecallRegistry();
+  const ctx = fakeContext();
+  for (const name of ["", "x".repeat(300)]) {
+    const steps = [{ ...read("a", long("a")), tool: name }];
+    const [call] = callsOf(contextOf(steps), () => false).all;
+    const target = call?.result;
+    if (call === undefined || target === undefined) throw new Error("There is a call.");
+    const removal = { kind: "output", strategy: "sweep", target, call } as const;
+    const [made] = replacementsOf(
+      { recall: { registry } } as never,
+      { freeings: [{ removal, freed: 9 }] } as never,
+      ctx,
+    );
+    const data = recordData("sweep", made === undefined ? [] : [made.record], { tokens: 0, usd: 0 });
+    expect(recordedIn({ type: "custom", customType: "pi-rpcd.recall", data } as never)?.records).toHaveLength(1);
+  }
+});
+
+test("whether an output is protected, which is dear to find out, is asked only of those that are large enough to go", () => {
+  const calls = callsOf(contextOf([read("a", "short"), read("b", long("b"))], 9), () => false);
+  const asked: unknown[] = [];
+  const isWanted = ({ block }: Call): boolean => asked.push(block.arguments) > 0;
+  const rules = { enabled: true, turns: 5, minTokens: 1_000, head: 100, tail: 100 };
+  expect(decayed(calls, rules, tokensOf, isWanted)).toHaveLength(1);
+  expect(asked).toEqual([{ path: "b" }]);
+});
+
+test("a sweep that waits for a boundary is proposed again where pi has not taken it, and once it has not", async () => {
+  const branch = new Branch();
+  branch.user("Go on.");
+  const [, resultId] = branch.call("read", { path: "a" }, long("a"));
+  branch.isIdle = false;
+  const ctx = branch.context;
+  const places = fakePlaces(ctx);
+  const sweeper = addStrategies({
+    ...places,
+    off: () => undefined,
+    usage: () => undefined,
+    isManual: () => true,
+    pruning: () => resolvePruning({ enabled: true, manualMode: { automaticStrategies: false } }),
+    estimator: { message: (message: AgentMessage) => JSON.stringify(message).length },
+    recall: {
+      need: () => undefined,
+      addSource: () => undefined,
+      missing: () => undefined,
+      registry: new RecallRegistry(),
+    },
+    entries: { need: () => undefined },
+    blocks: { on: () => ({ active: [] }) },
+    cacheRule: { changed: () => undefined, isCold: () => true, decide: () => ({ act: true, costUsd: 0 }) },
+  } as never);
+  expect(sweeper.sweep(1, true, ctx)).toMatchObject({ state: "waiting" });
+  const proposed = async () => {
+    const contextEntries = branch.messages.map(({ entryId, message }) => ({
+      sourceEntry: ctx.sessionManager.getEntry(entryId),
+      messages: [message],
+    }));
+    const state = { entries: [], continue: false, context: { contextEntries } };
+    return (await places.boundary.write({ hook: "turn_end", state: state as never, ctx }))?.entries ?? [];
+  };
+  const first = await proposed();
+  expect(first).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
+  // Another extension's draft was wrong: pi has taken none.
+  const second = await proposed();
+  expect(second).toMatchObject([{ customType: "pi-rpcd.recall" }, { type: "context_edit", targetId: resultId }]);
+  for (const draft of second) branch.add({ ...draft });
+  expect(await proposed()).toEqual([]);
+  expect(places.faults).toEqual([]);
 });

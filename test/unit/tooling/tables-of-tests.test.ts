@@ -35,3 +35,18 @@ test("every fault has a row", () => {
   const named = new Set(rows.map((row) => Number(/^\| F(\d+) /.exec(row)?.[1])));
   expect([...named].toSorted((a, b) => a - b)).toEqual(Array.from({ length: 25 }, (_, n) => n + 1));
 });
+
+const promises = readFileSync(join(root, "test/integration/pruning/README.md"), "utf8")
+  .split("\n")
+  .filter((line) => line.startsWith("| R002-"));
+
+test("every test that the table of pruning names is there, with the very title, and each promise has one", () => {
+  const wrong = promises.filter((row) => {
+    const named = [...row.matchAll(/`(test\/[^`]+\.ts)`: "((?:[^"\\]|\\.)*)"/g)];
+    return named.length === 0 || named.some(([, path = "", title = ""]) => !titlesIn(join(root, path)).has(title));
+  });
+  expect(wrong).toEqual([]);
+  expect(promises.map((row) => /^\| (R002-\d+) /.exec(row)?.[1])).toEqual(
+    Array.from({ length: 33 }, (_, at) => `R002-${at + 1}`),
+  );
+});
