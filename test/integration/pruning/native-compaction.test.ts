@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";
 import { Gate } from "../../../provider/gate.ts";
 import type { LogEntry } from "../../../provider/log.ts";
-import { answer, call, hold } from "../../../provider/reply.ts";
+import { answer, call, hold, type Reply } from "../../../provider/reply.ts";
 import { when } from "../../../provider/script.ts";
 import { type ScriptedProvider, startProvider } from "../../../provider/server.ts";
 import { type Pi, startPi } from "../extension/driver.ts";
@@ -38,6 +38,22 @@ async function ask(pi: Pi, about: string, params: object = {}): Promise<Readonly
   return await pi.send({ kind: "ask", about, params });
 }
 
+/** A run at one of whose boundaries an output is taken out: pi then counts characters. */
+async function sweep(pi: Pi, provider: ScriptedProvider, ...before: readonly Reply[]): Promise<void> {
+  const gate = new Gate();
+  provider.add(
+    ...before,
+    answer("And now.", hold(gate), call("emit", { text: "short and nothing else ", times: 60 })),
+    answer("Done."),
+  );
+  pi.log.forget("hello");
+  await pi.rpc({ type: "prompt", message: "Go on." });
+  await gate.reached;
+  expect(await ask(pi, "pruning/sweep", { last: 1, wait: true })).toMatchObject({ state: "waiting" });
+  gate.open();
+  await pi.settled();
+}
+
 /**
  * A session of which blocks hide 13,000 tokens, and a run at one of whose boundaries an output is taken out, so that pi counts
  * the characters of all that there is.
@@ -58,18 +74,7 @@ async function lead(
   await model.run();
   const ranges = [{ startId: "m001", endId: "m003", summary: "A and b were printed." }];
   expect(await ask(pi, "pruning/compress", { topic: "Printing", ranges })).toMatchObject({ state: "done" });
-  const gate = new Gate();
-  provider.add(
-    answer(print("c")),
-    answer("And now.", hold(gate), call("emit", { text: "short and nothing else ", times: 60 })),
-    answer("Done."),
-  );
-  pi.log.forget("hello");
-  await pi.rpc({ type: "prompt", message: "Go on." });
-  await gate.reached;
-  expect(await ask(pi, "pruning/sweep", { last: 1, wait: true })).toMatchObject({ state: "waiting" });
-  gate.open();
-  await pi.settled();
+  await sweep(pi, provider, answer(print("c")));
   return pi;
 }
 
@@ -120,4 +125,24 @@ test("what blocks hide never reaches the summariser where it is more than a wind
   const made = entriesOf(pi).filter(({ type }) => type === "compaction");
   expect(made).toMatchObject([{ summary: "## Goal\nTo print.", details: { "pi-rpcd": { from: "rendered" } } }]);
   expect(provider.requests.at(-1)?.hasText("To print.")).toBe(true);
+});
+
+test("a summary that fails is asked for once, is in the books, and changes nothing (R002-27)", {
+  timeout: 120_000,
+}, async () => {
+  await using provider = await startProvider();
+  provider.add(when(isSummary, { ...answer("Too long."), stop: "length" }));
+  await using pi = await lead(provider, { guard: false, fromBlocks: false });
+  const requested = () => provider.requests.filter(isSummary).length;
+  const written = (type: string) => entriesOf(pi).filter(({ customType }) => customType === type).length;
+  expect([requested(), written("pi-rpcd.compaction"), written("pi-rpcd.cost")]).toEqual([1, 1, 1]);
+  // pi wants one again, and the summary is not asked for.
+  await sweep(pi, provider);
+  expect(pi.log.records.some(({ type }) => type === "compaction_start")).toBe(true);
+  expect(requested()).toBe(1);
+  expect(entriesOf(pi).some(({ type }) => type === "compaction")).toBe(false);
+  expect([provider.requests.at(-1)?.countText("A and b were printed."), many(provider.requests.at(-1), "c")]).toEqual([
+    1,
+    true,
+  ]);
 });
