@@ -13,11 +13,12 @@ export function ownParts(
   rules: ContentRules,
 ): readonly ContextPart[] {
   const kept = parts.filter((part) => part.type !== "reasoning" || hasData(part.redacted, part.signature, rules));
-  if (!speaksResponses(rules.target)) return kept.length === parts.length ? parts : kept;
+  const { target } = rules;
+  if (!speaksResponses(target) && !wantsEnd(target)) return kept.length === parts.length ? parts : kept;
   return kept.map((part, index) => {
     if (part.type !== "reasoning" || part.signature === undefined) return part;
     const leads = hasCalls || kept.slice(index + 1).some(({ type }) => type !== "reasoning");
-    if (leads && isReasoningItem(part.signature)) return part;
+    if (isGood(leads, part.redacted, part.signature, target)) return part;
     const { signature: _, ...rest } = part;
     noteUnsigned(rules);
     return rest;
@@ -29,16 +30,22 @@ export function ownBlocks(blocks: readonly Meta[], rules: ContentRules): readonl
   const kept = blocks.filter(
     ({ type, redacted, thinkingSignature }) => type !== "thinking" || hasData(redacted, thinkingSignature, rules),
   );
-  if (!speaksResponses(rules.target)) return kept;
+  const { target } = rules;
+  if (!speaksResponses(target) && !wantsEnd(target)) return kept;
   return kept.map((block, index) => {
     const { type, textSignature, thinkingSignature } = block;
-    if (type === "text" && typeof textSignature === "string" && !isMessageName(textSignature)) {
+    if (
+      type === "text" &&
+      speaksResponses(target) &&
+      typeof textSignature === "string" &&
+      !isMessageName(textSignature)
+    ) {
       const { textSignature: _, ...rest } = block;
       return rest;
     }
     if (type !== "thinking" || typeof thinkingSignature !== "string") return block;
     const leads = kept.slice(index + 1).some((next) => next["type"] !== "thinking");
-    if (leads && isReasoningItem(thinkingSignature)) return block;
+    if (isGood(leads, block["redacted"], thinkingSignature, target)) return block;
     const { thinkingSignature: _, ...rest } = block;
     noteUnsigned(rules);
     return rest;
@@ -90,6 +97,15 @@ function idOfPart(part: ContextPart): unknown {
 function reasoningId(signature: unknown): unknown {
   const item = typeof signature === "string" ? parsed(signature) : undefined;
   return isObject(item) ? item["id"] : undefined;
+}
+
+/** Anthropic takes no message that ends with thoughts. Without their signature pi sends them as a text. */
+function wantsEnd({ api }: ContextTarget): boolean {
+  return api === "anthropic-messages";
+}
+
+function isGood(leads: boolean, redacted: unknown, signature: string, target: ContextTarget): boolean {
+  return speaksResponses(target) ? leads && isReasoningItem(signature) : leads || redacted === true || signature === "";
 }
 
 /** Of reasoning that is not shown there is the signature alone. */

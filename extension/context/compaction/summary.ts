@@ -25,6 +25,9 @@ export interface SummaryRequest {
   readonly signal?: AbortSignal;
 }
 
+/** Why no summary was asked for. */
+export const doesNotFit = "The conversation does not fit into a request.";
+
 /** How long a run waits for its summary. */
 const withinMs = 180_000;
 /** How long it waits, once that is aborted or too late, for the provider to end by itself. */
@@ -55,7 +58,7 @@ If the conversation begins with a summary of what came before, keep what of it s
 export async function summarise(request: SummaryRequest, ctx: ExtensionContext): Promise<Summary> {
   const { model, maxTokens } = request;
   const text = requestText(request);
-  if (text === undefined) return { failed: "The conversation does not fit into a request.", usage: undefined };
+  if (text === undefined) return { failed: doesNotFit, usage: undefined };
   const ends = [ctx.signal, request.signal].filter((one) => one !== undefined);
   const signal = AbortSignal.any([...ends, AbortSignal.timeout(withinMs)]);
   try {

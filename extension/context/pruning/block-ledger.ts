@@ -60,7 +60,8 @@ export class BlockLedger {
 
   /** Whether nothing hinders it. */
   operated({ operation, block: id }: Omit<BlockOperation, "v">): boolean {
-    if (this.tree().hinders(operation, id) !== undefined) return false;
+    // A file may hold thousands of these: nothing is copied for each.
+    if (this.#made(this.#over).hinders(operation, id) !== undefined) return false;
     const node = this.#nodes.get(id) as Node;
     node.isOff = operation === "decompress";
     for (const entryId of node.entryIds) {
@@ -74,7 +75,7 @@ export class BlockLedger {
 
   /** Stays the same until something changes. */
   tree(): BlockTree {
-    this.#tree ??= this.#made();
+    this.#tree ??= this.#made(new Map(this.#over));
     return this.#tree;
   }
 
@@ -110,10 +111,11 @@ export class BlockLedger {
     else for (const entryId of node.entryIds) this.#over.set(entryId, id);
   }
 
-  #made(): BlockTree {
-    const visible = new Set(this.#over.values());
+  #made(over: ReadonlyMap<string, string>): BlockTree {
+    // A block that stands for one of its entries stands for all.
+    const visible = [...this.#nodes.values()].filter(({ id, firstEntryId }) => over.get(firstEntryId) === id);
     const parents = new Map<string, string>();
-    const pending = [...visible];
+    const pending = visible.map(({ id }) => id);
     for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
       for (const child of this.#nodes.get(id)?.children ?? []) {
         if (parents.has(child)) continue;
@@ -137,7 +139,7 @@ export class BlockLedger {
       })
       .toSorted((a, b) => numberIn(a) - numberIn(b));
     const cut = [...this.#nodes.values()].filter(({ first }) => first < keptFrom).map(({ id }) => id);
-    return new Tree(all, new Map(this.#over), new Set(cut));
+    return new Tree(all, over, new Set(cut));
   }
 }
 

@@ -60,7 +60,7 @@ test.each(services)("%s is given nothing that it would refuse, whatever is said 
   expect(prepared.counts.repairs).toEqual(
     api === "scripted-responses"
       ? { bad_call_id: 2, duplicate_call_id: 1, foreign_reasoning: 7 }
-      : { bad_call_id: 4, foreign_reasoning: 1 },
+      : { bad_call_id: 4, foreign_reasoning: 2 },
   );
   const file = join(pi.directory, "sessions", `own-${api}.jsonl`);
   const lines = [...sessionEntries(prepared, { id: `own-${api}`, timestamp: 1_795_187_000_000, cwd: pi.cwd })];

@@ -1,5 +1,6 @@
 import type { AgentMessage, SessionEntry } from "../../../pi-types.ts";
 import type { Block, BlockTree, Usage } from "../bench.ts";
+import type { Span } from "./span.ts";
 import type { WrittenId } from "./written-id.ts";
 
 /** What an entry contributes to the context, after edits. */
@@ -96,6 +97,7 @@ function placesOf({ entries, idOf, tree, tokensOf, isPending }: ViewSources): re
   const shown = new Set<string>();
   /** The place of the newest answer with a call. */
   const callers = new Map<string, number>();
+  const groups: Span[] = [];
   for (const { sourceEntry, messages: all } of entries) {
     const messages = all.filter(({ role }) => role !== "system");
     const [first] = messages;
@@ -122,16 +124,22 @@ function placesOf({ entries, idOf, tree, tokensOf, isPending }: ViewSources): re
     });
     for (const message of messages) {
       if (message.role === "assistant") for (const id of callsOf(message)) callers.set(id, at);
-      else if (message.role === "toolResult") group(places, callers.get(message.toolCallId), at);
+      else if (message.role === "toolResult") grow(groups, callers.get(message.toolCallId) ?? at, at);
     }
   }
+  for (const group of groups)
+    for (let at = group.from; at <= group.to; at += 1) Object.assign(places[at] as Draft, group);
   return places;
 }
 
-/** What stands between an answer and a result of it belongs to them. */
-function group(places: readonly Draft[], caller: number | undefined, result: number): void {
-  const from = places[caller ?? result]?.from ?? result;
-  for (let at = from; at <= result; at += 1) Object.assign(places[at] as Draft, { from, to: result });
+/** What stands between an answer and a result of it belongs to them, with the groups that reach into it: the last ones. */
+function grow(groups: Span[], caller: number, result: number): void {
+  let from = caller;
+  for (let last = groups.at(-1); last !== undefined && last.to >= from; last = groups.at(-1)) {
+    from = Math.min(from, last.from);
+    groups.pop();
+  }
+  groups.push({ from, to: result });
 }
 
 function callsOf({ content }: Extract<AgentMessage, { role: "assistant" }>): string[] {

@@ -8,11 +8,11 @@ import type { CompactionAdvice } from "../../compaction/advice.ts";
 import { failed } from "../../compaction/compaction.ts";
 import type { SeenEntry } from "../../compaction/cut.ts";
 import { turnsSinceFailure } from "../../compaction/history.ts";
-import { type Summary, summarise } from "../../compaction/summary.ts";
-import { ends, transcriptOf } from "../../compaction/transcript.ts";
+import { doesNotFit, type Summary, summarise } from "../../compaction/summary.ts";
 import type { Block, BlockTree, PruningBench } from "../bench.ts";
 import { blockBudget, shownWithin } from "../block-budget.ts";
 import { shownText } from "../block-text.ts";
+import { bareSummary, bareTokens } from "./bare-summary.ts";
 import { addCheckpoints } from "./checkpoints.ts";
 import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
 
@@ -24,9 +24,6 @@ const mostSummary = 8_192;
 const summaryShare = 0.25;
 /** Behind an overflow the context is to have at most this share of what it had. */
 const overflowShare = 0.75;
-/** Of what is shown, where no model sums it up: characters of each result, and of all. */
-const bareResultChars = 100;
-const bareShare = 0.25;
 
 /** `details` of a compaction that pruning has made, below the name `pi-rpcd`. */
 export interface BlockCompactionDetails {
@@ -190,7 +187,12 @@ export class NativeCompaction implements CompactionAdvice {
     if (hasFailed && event.reason === "threshold") return { cancel: true };
     // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
     if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
-    const summary = hasFailed ? bareSummary(shown, model.contextWindow) : made.text;
+    // A passing failure is no reason to part with what the user can have summed up a minute later.
+    if (hasFailed && event.reason === "manual" && made.failed !== doesNotFit) {
+      ctx.ui.notify(`Not compacted: no summary could be made. ${made.failed.slice(0, 500)}`, "error");
+      return { cancel: true };
+    }
+    const summary = hasFailed ? this.#bareSummary(span, tree, ctx, model.contextWindow) : made.text;
     const covered = new Set(span.flatMap(({ sourceEntry }) => tree.over(sourceEntry.id)?.id ?? []));
     const details: BlockCompactionDetails = { v: 1, from: "rendered", blocks: [...covered] };
     return {
@@ -203,6 +205,18 @@ export class NativeCompaction implements CompactionAdvice {
         details: { "pi-rpcd": details },
       },
     };
+  }
+
+  #bareSummary(span: readonly SeenEntry[], tree: BlockTree, ctx: ExtensionContext, window: number): string {
+    const over = (seen: SeenEntry) => (isSeen(seen) ? tree.over(seen.sourceEntry.id) : undefined);
+    const most = bareTokens(window);
+    const shown = shownWithin(tree, Math.min(blockBudget(this.#bench, ctx) ?? most, most));
+    const blocks = new Set(span.flatMap((seen) => over(seen) ?? []));
+    return bareSummary({
+      blocks: [...blocks].map((block) => ({ id: block.id, text: shownText(block, tree, shown) })),
+      said: messagesIn(span.filter((seen) => over(seen) === undefined)),
+      window,
+    });
   }
 
   #hasJustFailed({ sessionManager }: ExtensionContext): boolean {
@@ -259,12 +273,6 @@ function isEnough(
   if (reason === "manual") return true;
   if (most === undefined || tokensAfter > most) return false;
   return reason === "threshold" || tokensAfter <= overflowShare * tokens;
-}
-
-/** What is said where no model can be asked: the words of the conversation, shortened. */
-function bareSummary(shown: readonly AgentMessage[], window: number): string {
-  const text = transcriptOf(shown, bareResultChars);
-  return `No summary could be made. This is what was said, shortened:\n\n${ends(text, Math.floor(bareShare * window))}`;
 }
 
 function earlierSummaries(before: readonly SeenEntry[]): string[] {

@@ -288,7 +288,10 @@ describe("pi's own compaction", () => {
     const { native, ctx } = stand(of);
     expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
     const made = await native.beforePis(event("overflow"), ctx);
-    expect(made?.compaction?.summary).toContain("Body of b1.");
+    // Blocks are summaries already: they stay, in their order, and are named.
+    expect(made?.compaction?.summary).toMatch(
+      /recall b1 (?:.|\n)*Body of b1\.(?:.|\n)*recall b2 (?:.|\n)*Body of b2\./,
+    );
     expect(made?.compaction?.summary.length).toBeLessThan(4_500);
     const wide = stand({ ...of, window: 6_000 });
     expect(await wide.native.beforePis(event("overflow"), wide.ctx)).toBeUndefined();
@@ -321,6 +324,29 @@ describe("pi's own compaction", () => {
     branch.compact("e1");
     expect(await native.beforePis(event("threshold"), ctx)).toEqual({ cancel: true });
     expect(asked).toHaveLength(4);
+  });
+
+  test("is not made of what is left of the words where the user wants one and a provider fails", async () => {
+    const of = { tree, fromBlocks: false, window: 4_500 };
+    const { native, ctx, shown } = stand({ ...of, answer: new Error("overloaded") });
+    expect(await native.beforePis(event("manual"), ctx)).toEqual({ cancel: true });
+    expect(shown).toEqual(["Not compacted: no summary could be made. overloaded"]);
+    // Nothing will help it later where it does not fit.
+    const small = stand({ ...of, window: 100, answer: "Short." });
+    expect(await small.native.beforePis(event("manual"), small.ctx)).toHaveProperty("compaction");
+    expect([small.asked, small.shown]).toEqual([[], []]);
+  });
+
+  test("has the words of long blocks within its share where no model can be asked, and something of the rest", async () => {
+    const long = { ...block("b1", "u1", "a1", "t1"), body: [{ text: "word ".repeat(5_000) }] };
+    const other = treeOf(long, block("b2", "u2"));
+    const { native, ctx } = stand({ tree: other, fromBlocks: false, window: 4_500, answer: new Error("overloaded") });
+    const summary = (await native.beforePis(event("overflow"), ctx))?.compaction?.summary ?? "";
+    // A quarter of the window, and a quarter of that for the rest.
+    expect(summary.length).toBeLessThan(4_500 * 0.25 * 1.25 * 3.3 + 500);
+    expect(summary).toContain("recall b1 gives all of it");
+    expect(summary).toContain("[shortened; recall b1]");
+    expect(summary).toContain("[Assistant] a2");
   });
 
   test("leaves a summary a quarter of a small window at most", async () => {

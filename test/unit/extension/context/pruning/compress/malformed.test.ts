@@ -153,3 +153,24 @@ test("a context of thousands of messages is looked at in proportion to its lengt
   );
   expect(made).toMatchObject({ kind: "resolved", ranges: [{ tokensBefore: 10 * (count - 10) }] });
 });
+
+test("and so is one of thousands of results of one call, which stay with it", () => {
+  const count = 20_000;
+  const call = { role: "assistant", content: [{ type: "toolCall", id: "c", name: "read", arguments: {} }] };
+  const result = { role: "toolResult", toolCallId: "c", toolName: "read", content: [] };
+  const { places } = viewOf({
+    entries: Array.from({ length: count }, (_, at) => ({
+      sourceEntry: { id: `e${at}` },
+      messages: [(at === 1 ? call : at === count - 1 ? { role: "user" } : result) as unknown as AgentMessage],
+    })),
+    idOf: () => undefined,
+    entryOf: () => undefined,
+    newestId: undefined,
+    tree: new BlockLedger().tree(),
+    tokensOf: () => 10,
+    isPending: () => false,
+    usage: undefined,
+  });
+  const groups = new Set(places.map(({ from, to }) => `${from}–${to}`));
+  expect([...groups]).toEqual(["0–0", `1–${count - 2}`, `${count - 1}–${count - 1}`]);
+});
