@@ -56,6 +56,8 @@ function whyIn(call: Answered, newer: Answered, touches: Touches): string | unde
   // Another content is another version of the file, whoever changed it.
   if (touches.pathsOf(call).length > 0) return undefined;
   if (becomes.isError && !is.isError) return undefined;
+  // Where nothing is asked for, the next answer is of something else: of the next page.
+  if (Object.keys(call.block.arguments).length === 0) return undefined;
   return "pruned, newer output below";
 }
 

@@ -17,7 +17,10 @@ export const editTools: ReadonlySet<string> = new Set([
   "notebook_edit",
 ]);
 
-const commandArguments = ["command", "cmd", "script"];
+/** Of shells, and of patches, which name their files in their text. */
+const commandArguments = ["command", "cmd", "script", "input", "patch"];
+/** Words of a command that may be files. With more it may be about any file. */
+const maxWords = 64;
 /** A longer command may have touched anything. UTF-16 units. */
 const maxCommand = 65_536;
 
@@ -33,6 +36,8 @@ interface Touch {
 export class Touches {
   readonly #touches: readonly Touch[];
   readonly #cwd: string;
+  /** By command: each is compared with many. */
+  readonly #files = new Map<string, ReadonlySet<string> | undefined>();
 
   constructor({ all, commands }: Calls, cwd: string) {
     this.#cwd = cwd;
@@ -55,6 +60,7 @@ export class Touches {
     return this.#touches.some((touch) => {
       if (touch.at <= from || touch.at >= to) return false;
       if (paths.some((path) => this.#isTouched(path, touch))) return true;
+      if (command !== undefined && touch.command !== undefined && this.#shareFile(command, touch.command)) return true;
       return command !== undefined && touch.paths.some((path) => isNamed(path, command));
     });
   }
@@ -62,6 +68,20 @@ export class Touches {
   #isTouched(path: string, { paths, command }: Touch): boolean {
     if (paths.some((one) => one === path || one.startsWith(`${path}/`) || path.startsWith(`${one}/`))) return true;
     return command !== undefined && path !== this.#cwd && isNamed(path, command);
+  }
+
+  /** Whether two commands may be about the same file: a name in both is enough. */
+  #shareFile(one: string, other: string): boolean {
+    const files = this.#filesIn(one);
+    // What names no file is about what it is about.
+    if (files?.size === 0) return false;
+    const others = this.#filesIn(other);
+    return files === undefined || others === undefined || [...files].some((file) => others.has(file));
+  }
+
+  #filesIn(command: string): ReadonlySet<string> | undefined {
+    if (!this.#files.has(command)) this.#files.set(command, filesIn(command));
+    return this.#files.get(command);
   }
 
   #by(call: Call): Touch | undefined {
@@ -85,4 +105,11 @@ function commandOf({ block }: Call): string | undefined {
 /** Whether a command may be about a file: a name in it is enough. */
 function isNamed(path: string, command: string): boolean {
   return command.length > maxCommand || command.includes(basename(path));
+}
+
+/** The names of files that a command has in it, by how they look. `undefined`: it is too long, or has too many. */
+function filesIn(command: string): ReadonlySet<string> | undefined {
+  if (command.length > maxCommand) return undefined;
+  const words = command.split(/[\s"'`;|&()<>=:]+/u).filter((word) => /[./]/u.test(word) && /\w/u.test(word));
+  return words.length > maxWords ? undefined : new Set(words.map((word) => basename(word)));
 }

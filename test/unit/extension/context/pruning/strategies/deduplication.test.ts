@@ -113,3 +113,19 @@ test("off, nothing is looked for", () => {
   const strategies = { deduplication: { enabled: false } };
   expect(entriesOf([read("a.ts", text), read("a.ts", text)], { pruning: { strategies } })).toEqual([]);
 });
+
+test("a file that a shell shows is another once a shell or a patch has changed it in between", () => {
+  const shown = (output: string) => run("cat src/a.ts", long(output));
+  expect(entriesOf([shown("one"), run("cat src/b.ts"), shown("two")])).toEqual(["t1"]);
+  for (const between of [
+    run("sed -i s/a/b/ src/a.ts"),
+    run("cd src && prettier -w a.ts"),
+    run(Array.from({ length: 100 }, (_, at) => `src/${at}.ts`).join(" ")),
+    { tool: "apply_patch", args: { input: "*** Update File: src/a.ts" }, output: "ok" },
+  ]) {
+    expect(entriesOf([shown("one"), between, shown("two")]), JSON.stringify(between.args)).toEqual([]);
+  }
+  const page = (output: string) => ({ tool: "next_page", args: {}, output: long(output) });
+  expect(entriesOf([page("one"), page("two")])).toEqual([]);
+  expect(entriesOf([page("one"), page("one")])).toEqual(["t1"]);
+});
