@@ -16,13 +16,17 @@ export function addCache(bench: Workbench): void {
   const { changes } = cacheRule;
   const config = () => bench.config().cache;
   const isAuditing = (): boolean => config().enabled && config().audit;
+  // What pruning has cost the cache is measured for its own books, and nobody is told of anything else.
+  const isMeasuring = (): boolean => isAuditing() || memory.parts?.pruning?.enabled === true;
   const auditor = new Auditor({
     memory,
     changes,
     noiseTokens: () => config().noiseTokens,
-    broken: (broken) => bench.notify("cache/broken", broken),
+    broken: (broken) => {
+      if (isAuditing()) bench.notify("cache/broken", broken);
+    },
     varies: (section) => {
-      if (!config().warnVolatile || memory.audit?.ledger.varies(section) !== true) return;
+      if (!isAuditing() || !config().warnVolatile || memory.audit?.ledger.varies(section) !== true) return;
       bench.degraded(part, `The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
     },
   });
@@ -30,7 +34,7 @@ export function addCache(bench: Workbench): void {
   pipeline.use(
     "context_with_system",
     "audit",
-    (messages, ctx) => (isAuditing() ? auditor.listed(messages, ctx) : auditor.forget()),
+    (messages, ctx) => (isMeasuring() ? auditor.listed(messages, ctx) : auditor.forget()),
     part,
   );
   pipeline.use(
@@ -49,13 +53,13 @@ export function addCache(bench: Workbench): void {
   pipeline.use(
     "before_provider_request",
     "audit",
-    (payload, ctx) => (isAuditing() ? auditor.sent(payload, ctx) : undefined),
+    (payload, ctx) => (isMeasuring() ? auditor.sent(payload, ctx) : undefined),
     part,
   );
   pipeline.use(
     "message_end",
     "learn",
-    (message, ctx) => (isAuditing() ? auditor.answered(message, ctx) : undefined),
+    (message, ctx) => (isMeasuring() ? auditor.answered(message, ctx) : undefined),
     part,
   );
 

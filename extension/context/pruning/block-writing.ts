@@ -18,6 +18,8 @@ interface Ahead extends ReturnType<BlockFold["with"]> {
 }
 
 const part = "blocks";
+/** Whose blocks are, in the report of the cache. */
+const owner = "pruning";
 /** Bounded so that nobody who asks in a long run fills the memory. */
 const maxWaiting = 1_000;
 
@@ -32,19 +34,21 @@ export class BlockWriting {
     this.#bench = bench;
     this.#fold = fold;
     bench.boundary.contribute(part, ({ ctx }) => {
-      const drafts = this.#due(ctx).map(({ data }) => ({ type: "custom" as const, customType: BLOCKS_MARK, data }));
+      const due = this.#due(ctx);
+      for (const { data } of due) this.#changes(data, ctx);
+      const drafts = due.map(({ data }) => ({ type: "custom" as const, customType: BLOCKS_MARK, data }));
       return drafts.length === 0 ? undefined : { drafts };
     });
     // An aborted run may have had no boundary that was taken.
     bench.on(part, "agent_settled", (_event, ctx) => {
-      for (const { data } of this.#due(ctx)) bench.pi.appendEntry(BLOCKS_MARK, data);
+      for (const { data } of this.#due(ctx)) this.#append(data, ctx);
       this.#waiting = [];
     });
   }
 
   write(data: Data, ctx: ExtensionContext): Written {
     if (ctx.isIdle()) {
-      this.#bench.pi.appendEntry(BLOCKS_MARK, data);
+      this.#append(data, ctx);
       return "now";
     }
     const sessionId = ctx.sessionManager.getSessionId();
@@ -70,6 +74,18 @@ export class BlockWriting {
   takes(record: BlocksRecord, ctx: ExtensionContext): boolean {
     const waiting = this.#waitingIn(ctx).map(({ data }) => data);
     return this.#fold.with(ctx.sessionManager, [...waiting, record]).taken.at(-1) === true;
+  }
+
+  #append(data: Data, ctx: ExtensionContext): void {
+    this.#changes(data, ctx);
+    this.#bench.pi.appendEntry(BLOCKS_MARK, data);
+  }
+
+  /** The next request shows it: what that loses of the provider's cache is put down to pruning. */
+  #changes(data: Data, { sessionManager }: ExtensionContext): void {
+    const { cacheRule } = this.#bench;
+    if (!("blocks" in data)) cacheRule.changed(owner, this.#fold.on(sessionManager).find(data.block)?.entryIds ?? []);
+    else for (const { entryIds } of data.blocks) cacheRule.changed(owner, entryIds);
   }
 
   /** What does not stand on the branch yet, and fits it. What never will is told once. */

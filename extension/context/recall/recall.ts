@@ -118,9 +118,9 @@ function maskedIn(registry: RecallRegistry, { sessionManager }: ExtensionContext
   }
   const isShown = ({ heldBy, place: where }: HeldRecord): boolean =>
     place.has(heldBy) && visible.has(where.kind === "entry" ? where.entryId : heldBy);
-  return registry
-    .all(sessionManager)
-    .filter(isShown)
+  const shown = registry.all(sessionManager).filter(isShown);
+  // Where a crash came between a record and its edit, the same was recorded again.
+  return [...new Map(shown.map((record) => [`${record.number} ${record.part}`, record])).values()]
     .toSorted((a, b) => a.number - b.number)
     .map(({ number, tool, tokens, part, heldBy }) => ({
       recallId: recallIdOf(number),

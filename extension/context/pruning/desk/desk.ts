@@ -97,8 +97,8 @@ export class PruningDesk {
     if (this.#bench.pruning().compress.permission === "deny") {
       throw new AskRefused("pruning_disabled", "pruning.compress.permission is deny: the model may not compress.");
     }
-    this.#parts.mode.grant();
     this.#ask(focus);
+    this.#parts.mode.grant();
     return { ...nothing, state: "asked" };
   }
 
@@ -111,11 +111,10 @@ export class PruningDesk {
   }
 
   #store(call: UserCompression, ctx: ExtensionContext): PruningChange {
-    const { blocks, cacheRule } = this.#bench;
+    const { blocks } = this.#bench;
     const { record, notes, pruned, borders } = compressed(this.#bench, this.#parts.compressor, call, ctx);
     const tokens = record.blocks.reduce((sum, block) => sum + freedBy("recompress", block), 0);
     const written = blocks.store(record, ctx);
-    for (const { entryIds } of record.blocks) cacheRule.changed("pruning", entryIds);
     this.#open.add({ cause: "compress", blocks: record.blocks.map(({ id }) => id), pruned, tokens }, written, ctx);
     return {
       ...nothing,
@@ -134,14 +133,13 @@ export class PruningDesk {
 
   #operate(operation: "decompress" | "recompress", id: string, ctx: ExtensionContext): PruningChange {
     this.#requireOn(ctx);
-    const { blocks, cacheRule } = this.#bench;
+    const { blocks } = this.#bench;
     const tree = blocks.ahead(ctx);
     const block = tree.find(id);
     if (block === undefined) throw missing(id, ctx);
     const hindrance = tree.hinders(operation, id);
     if (hindrance !== undefined) throw new AskRefused("block_not_restorable", hindrance, { block: id });
     const written = blocks.operate(operation, id, ctx);
-    cacheRule.changed("pruning", block.entryIds);
     const tokens = freedBy(operation, block);
     this.#open.add({ cause: operation, blocks: [id], pruned: [], tokens }, written, ctx);
     const state = operation === "decompress" ? "inactive" : "active";
