@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { ContextDocument } from "../../protocol/context/document.ts";
 import { normalise } from "../../protocol/context/normalise.ts";
-import type { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
 import { Gate } from "../../provider/gate.ts";
 import type { LogEntry } from "../../provider/log.ts";
 import { answer, hold } from "../../provider/reply.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
 const runsAtOnce = join(import.meta.dirname, "..", "fixtures", "extension", "runs-at-once.ts");
@@ -128,13 +128,7 @@ test("a session goes on with its context: in another pi, in a fork, in a copy, a
   const { sessionId } = made;
   expect(made).toMatchObject({ model: { provider: "scripted", id: "model-1" }, name: "a past" });
   expect(conversation(await prompted(stage, sessionId, "One."))).toEqual([...past, ["user", "One."]]);
-  // The daemon may be asking pi something of its own yet.
-  const hibernated = (): Promise<string> =>
-    client.call("session/hibernate", { sessionId }).then(
-      ({ state }) => state,
-      ({ kind }: WireError) => kind,
-    );
-  await expect.poll(hibernated).toBe("hibernated");
+  await fallAsleep(client, sessionId);
   const later = await prompted(stage, sessionId, "Two.");
   const said = [...past, ["user", "One."], ["assistant", expect.any(String)]];
   expect(conversation(later)).toEqual([...said, ["user", "Two."]]);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { isAgentSettled, type SessionHandle, type WireError } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, call, hold } from "../../provider/reply.ts";
+import { fallAsleep } from "../helpers/asleep.ts";
 import { startKillableStage } from "../helpers/killable-stage.ts";
 import { startStage } from "../helpers/stage.ts";
 import { Witness } from "../helpers/witness.ts";
@@ -112,7 +113,7 @@ test("a program that lists sessions hears of them over connections that come and
     states.push(session?.state);
   });
   const session = await stage.session();
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   await expect.poll(() => states).toContain("hibernated");
   await session.close();
   await expect.poll(() => changed.at(-1)).toBe("closed");

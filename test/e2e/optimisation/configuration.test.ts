@@ -6,6 +6,7 @@ import { MAX_OPTIMISATION_BYTES } from "../../../protocol/optimisation/check.ts"
 import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { answer, call } from "../../../provider/reply.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 
 let stage: Stage;
@@ -54,7 +55,7 @@ test("with nothing on a session says so, is configured while it runs and while i
   const { parts, configuration } = await inspect(session);
   expect([parts["cost"]?.state, configuration.cost?.warnAt, parts["masking"]?.state]).toEqual(["on", 0.5, "off"]);
 
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   const { from } = await configure(session, { cost: { enabled: false }, estimator: { window: 7 } });
   expect([from, (await session.get()).state]).toEqual(["nextPi", "hibernated"]);
   await stage.restart();

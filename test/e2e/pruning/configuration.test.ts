@@ -5,6 +5,7 @@ import type { SessionHandle } from "../../../client/index.ts";
 import { defaultPruning } from "../../../protocol/pruning/config.ts";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";
 import type { LogEntry } from "../../../provider/log.ts";
+import { fallAsleep } from "../../helpers/asleep.ts";
 import { type Stage, startStage } from "../../helpers/stage.ts";
 
 let stage: Stage;
@@ -66,7 +67,7 @@ test("a session is configured while it runs and while it sleeps, and its texts a
   // R002-26: what users have written stays as it is.
   expect(readFileSync(project, "utf8")).toBe(text);
 
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   expect((await configure(session, { pruning: { enabled: false } })).from).toBe("nextPi");
   await expect(inspect(session)).rejects.toMatchObject({ kind: "pruning_disabled" });
   expect((await session.get()).state).toBe("hibernated");

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
+import { fallAsleep } from "../../../helpers/asleep.ts";
 import { Notifications } from "../../../helpers/notifications.ts";
 import { startStage } from "../../../helpers/stage.ts";
 
@@ -29,7 +30,7 @@ test("a policy for a tool that pi lacks is refused when the session begins, and 
   const configure = (tool: string) =>
     stage.client.call("optimisation/configure", { sessionId: session.id, optimisation: policy(tool) });
   await expect(configure("gerp")).rejects.toMatchObject({ kind: "invalid_params", message: words("gerp") });
-  await stage.client.call("session/hibernate", { sessionId: session.id });
+  await fallAsleep(stage.client, session.id);
   expect((await configure("gerp")).from).toBe("nextPi");
   expect(await session.runUntilSettled("Are you there?")).toMatchObject({ stopReason: "stop" });
   const next = await told.until(({ params }) => params["reason"] === words("gerp"));
