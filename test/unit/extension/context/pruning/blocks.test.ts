@@ -20,8 +20,10 @@ function blocks() {
   Object.assign(places.pi, {
     appendEntry: (customType: string, data: unknown) => void branch.add({ type: "custom", customType, data }),
   });
+  const changed: string[][] = [];
   const bench = {
     ...places,
+    cacheRule: { changed: (part: string, ids: readonly string[]) => void changed.push([part, ...ids]) },
     pruning: () => ({ ...defaultPruning, enabled: true }),
     off: () => off.why,
     entries: createRequestEntries(places, { ambiguous: () => {}, clear: () => {} }),
@@ -41,14 +43,15 @@ function blocks() {
   };
   const recall = async (id: string) => (await sources[0]?.(id, branch.context))?.text;
   const context = (): ExtensionContext => branch.context;
-  return { branch, users, places, made, stateOf, boundary, recall, off, context };
+  return { branch, users, places, made, stateOf, boundary, recall, off, context, changed };
 }
 
 test("what the user does to a block is written at once where no run is on", () => {
-  const { branch, users, made, stateOf, context } = blocks();
+  const { branch, users, made, stateOf, context, changed } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   expect(made.operate("decompress", "b1", context())).toBe("now");
   expect(stateOf("b1")).toBe("inactive");
+  expect(changed).toEqual([["pruning", ...users.slice(1, 3)]]);
   expect(branch.entries.at(-1)).toMatchObject({
     customType: BLOCKS_MARK,
     data: { operation: "decompress", block: "b1" },
@@ -56,12 +59,14 @@ test("what the user does to a block is written at once where no run is on", () =
 });
 
 test("while a run is on it is written at the next boundary, once", () => {
-  const { branch, users, made, stateOf, boundary, context } = blocks();
+  const { branch, users, made, stateOf, boundary, context, changed } = blocks();
   branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
   branch.isIdle = false;
   expect(made.operate("decompress", "b1", context())).toBe("soon");
   expect(stateOf("b1")).toBe("active");
+  expect(changed).toEqual([]);
   expect(boundary()).toHaveLength(1);
+  expect(changed).toEqual([["pruning", ...users.slice(1, 3)]]);
   expect(stateOf("b1")).toBe("inactive");
   expect(boundary()).toEqual([]);
 });
