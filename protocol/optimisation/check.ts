@@ -1,13 +1,11 @@
 import { type Mistake, schemaMistakes } from "../configuration/mistakes.ts";
+import { tooLarge } from "../configuration/whole.ts";
 import type { OptimisationConfig } from "./config.ts";
 import { absentTools, contradictionsIn, contradictionsOf, type GivenTools, lackingRecall } from "./contradictions.ts";
 import { OptimisationOptions, optimisationWords } from "./options.ts";
 import { mergeOptimisation, resolveOptimisation } from "./resolve.ts";
 
 const place = ["optimisation"];
-
-/** The bytes of a whole configuration as JSON: it goes to pi with what else a pi is started with. */
-export const MAX_OPTIMISATION_BYTES = 128 * 1024;
 
 /** The whole configuration that layers come to, and what is wrong with it. */
 export interface CheckedOptimisation {
@@ -34,13 +32,7 @@ export function checkedOptimisation(
     ...contradictionsOf(config),
     ...(own === undefined ? [] : absentTools(own, tools)),
     ...lackingRecall(config, tools),
-    ...tooLarge(config),
+    ...tooLarge(place, config),
   ];
   return { merged, config, mistakes };
-}
-
-function tooLarge(config: OptimisationConfig): Mistake[] {
-  const bytes = new TextEncoder().encode(JSON.stringify(config)).length;
-  if (bytes <= MAX_OPTIMISATION_BYTES) return [];
-  return [{ place, why: `its ${bytes} bytes of JSON are more than ${MAX_OPTIMISATION_BYTES}` }];
 }

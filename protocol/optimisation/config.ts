@@ -1,13 +1,5 @@
+import type { Whole } from "../configuration/whole.ts";
 import type { OptimisationOptions } from "./options.ts";
-
-/** Every knob of every part, with its value. */
-type Whole<T> = T extends readonly unknown[]
-  ? T
-  : T extends object
-    ? { readonly [K in keyof T]-?: WholeValue<T[K]> }
-    : T;
-/** Tables by names (models, tools) have no keys that could be filled in. */
-type WholeValue<T> = string extends keyof Exclude<T, undefined> ? Exclude<T, undefined> : Whole<Exclude<T, undefined>>;
 
 /** What a session's parts go by: all layers of configuration, one over the other, over {@link defaultOptimisation}. */
 export type OptimisationConfig = Whole<OptimisationOptions>;

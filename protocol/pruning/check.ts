@@ -1,4 +1,5 @@
 import type { Mistake } from "../configuration/mistakes.ts";
+import { tooLarge } from "../configuration/whole.ts";
 import type { OptimisationConfig } from "../optimisation/config.ts";
 import type { PruningConfig } from "./config.ts";
 import { pruningContradictions } from "./contradictions.ts";
@@ -7,9 +8,6 @@ import { mergePruning, resolvePruning } from "./resolve.ts";
 import { pruningMistakes } from "./words.ts";
 
 const place = ["pruning"];
-
-/** The bytes of a whole configuration as JSON: it goes to pi with what else a pi is started with. */
-export const MAX_PRUNING_BYTES = 128 * 1024;
 
 /** The whole configuration that layers come to, and what is wrong with it. */
 export interface CheckedPruning {
@@ -29,12 +27,10 @@ export function checkedPruning(
 ): CheckedPruning {
   const merged = mergePruning(...layers);
   const config = resolvePruning(merged);
-  const mistakes = [...pruningMistakes(config), ...pruningContradictions(config, compaction), ...tooLarge(config)];
+  const mistakes = [
+    ...pruningMistakes(config),
+    ...pruningContradictions(config, compaction),
+    ...tooLarge(place, config),
+  ];
   return { merged, config, mistakes };
-}
-
-function tooLarge(config: PruningConfig): Mistake[] {
-  const bytes = new TextEncoder().encode(JSON.stringify(config)).length;
-  if (bytes <= MAX_PRUNING_BYTES) return [];
-  return [{ place, why: `its ${bytes} bytes of JSON are more than ${MAX_PRUNING_BYTES}` }];
 }

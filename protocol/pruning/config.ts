@@ -1,12 +1,5 @@
+import type { Whole } from "../configuration/whole.ts";
 import type { PruningOptions } from "./options.ts";
-
-type Whole<T> = T extends readonly unknown[]
-  ? T
-  : T extends object
-    ? { readonly [K in keyof T]-?: WholeValue<T[K]> }
-    : T;
-/** Tables by names (models) have no keys that could be filled in. */
-type WholeValue<T> = string extends keyof Exclude<T, undefined> ? Exclude<T, undefined> : Whole<Exclude<T, undefined>>;
 
 /** What a session's pruning goes by: all layers of configuration, one over the other, over {@link defaultPruning}. */
 export type PruningConfig = Whole<PruningOptions>;

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionHandle } from "../../../client/index.ts";
-import { MAX_OPTIMISATION_BYTES } from "../../../protocol/optimisation/check.ts";
+import { MAX_CONFIGURATION_BYTES } from "../../../protocol/configuration/whole.ts";
 import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { answer, call } from "../../../provider/reply.ts";
@@ -98,7 +98,7 @@ test("the largest configuration reaches pi, by its start and by a frame", async 
   const sections = Array.from({ length: 256 }, () => section);
   // What is left goes into names of models.
   const each = '"provider/","{"thresholdPercent":0.5},'.length;
-  const left = MAX_OPTIMISATION_BYTES - empty - sections.length * bytes - 1_000;
+  const left = MAX_CONFIGURATION_BYTES - empty - sections.length * bytes - 1_000;
   const models = Object.fromEntries(
     Array.from({ length: 200 }, (_, at) => [
       `provider/${String(at).padEnd(Math.min(256, Math.floor(left / 200) - each), "m")}`,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { inWords, schemaMistakes } from "../../../protocol/configuration/mistakes.ts";
 import { nearest } from "../../../protocol/configuration/nearest.ts";
-import { checkedOptimisation, MAX_OPTIMISATION_BYTES } from "../../../protocol/optimisation/check.ts";
+import { MAX_CONFIGURATION_BYTES } from "../../../protocol/configuration/whole.ts";
+import { checkedOptimisation } from "../../../protocol/optimisation/check.ts";
 import { defaultOptimisation, leanOptimisation } from "../../../protocol/optimisation/config.ts";
 import type { GivenTools } from "../../../protocol/optimisation/contradictions.ts";
 import { OptimisationOptions, optimisationWords } from "../../../protocol/optimisation/options.ts";
@@ -149,7 +150,7 @@ describe("what contradicts is a mistake though each value is right", () => {
     const sections = Array.from({ length: 250 }, () => ({ heading: "a", path: "x".repeat(4_000) }));
     const [large = ""] = mistakesOf({ contextFiles: { sections } });
     expect(large).toMatch(
-      new RegExp(`^optimisation: its \\d+ bytes of JSON are more than ${MAX_OPTIMISATION_BYTES}\\.$`),
+      new RegExp(`^optimisation: its \\d+ bytes of JSON are more than ${MAX_CONFIGURATION_BYTES}\\.$`),
     );
   });
 

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { inWords } from "../../../protocol/configuration/mistakes.ts";
 import { checkedParts } from "../../../protocol/configuration/part-options.ts";
+import { MAX_CONFIGURATION_BYTES } from "../../../protocol/configuration/whole.ts";
 import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
-import { MAX_PRUNING_BYTES } from "../../../protocol/pruning/check.ts";
 import { defaultPruning, leanPruning } from "../../../protocol/pruning/config.ts";
 import { blocksLimit, limitTokens, pruningLimits } from "../../../protocol/pruning/limits.ts";
 import { PruningOptions } from "../../../protocol/pruning/options.ts";
@@ -128,7 +128,9 @@ describe("limits are held against each other and against when the context is com
     expect(mistakes.map(inWords)).toEqual(["pruning.minContext: 0.5 is not below pruning.maxContext, which is 0.4."]);
     const long = Array.from({ length: 256 }, (_, at) => `${at}`.padEnd(500, "x"));
     expect(mistakesOf({ protectedFilePatterns: long, compress: { protectedTools: long } })).toEqual([
-      expect.stringMatching(new RegExp(`^pruning: its \\d+ bytes of JSON are more than ${MAX_PRUNING_BYTES}\\.$`)),
+      expect.stringMatching(
+        new RegExp(`^pruning: its \\d+ bytes of JSON are more than ${MAX_CONFIGURATION_BYTES}\\.$`),
+      ),
     ]);
   });
 });

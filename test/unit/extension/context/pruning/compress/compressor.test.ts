@@ -31,7 +31,7 @@ const messages = [
 ];
 const entries = messages.map((message, at) => ({ sourceEntry: { id: `e${at}` }, messages: [message] }));
 const ctx = {
-  cwd: "/work",
+  cwd: "/project",
   hasUI: false,
   sessionManager: { buildSessionProjection: () => ({ entries }) },
 } as unknown as ExtensionContext;

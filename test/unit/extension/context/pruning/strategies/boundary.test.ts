@@ -21,7 +21,7 @@ const tokensOf = (message: AgentMessage): number => JSON.stringify(message).leng
 function batch(steps: readonly Step[], { worth = 1, isForced = false, changesFrom = 1_000, isAboveMax = false } = {}) {
   const context = contextOf(steps);
   const config = resolvePruning({ enabled: true });
-  const removals = planned({ context, config, cwd: "/work", tokensOf, isOut: () => false });
+  const removals = planned({ context, config, cwd: "/project", tokensOf, isOut: () => false });
   const asked: number[] = [];
   const cacheRule = {
     isCold: () => false,

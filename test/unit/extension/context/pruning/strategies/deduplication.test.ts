@@ -17,7 +17,7 @@ test("what was read of a file stays where a write, an edit or a shell call touch
   const again = [read("src/a.ts", text), read("src/a.ts", text)] as const;
   const between = [
     write("src/a.ts", "x"),
-    write("/work/src/a.ts", "x"),
+    write("/project/src/a.ts", "x"),
     edit("./src/a.ts"),
     edit("@src/a.ts"),
     run("sed -i s/a/b/ src/a.ts"),
@@ -76,7 +76,7 @@ test("outputs of write, edit, compress and recall stay, and of tools and files t
   const strategies = { deduplication: { protectedTools: ["mcp_*"] } };
   expect(entriesOf([ask, ask], { pruning: { strategies } })).toEqual([]);
   const reads = [read("docs/plan.md", text), read("docs/plan.md", text)];
-  for (const glob of ["*.md", "docs/**", "/work/docs/*", "**/plan.{md,txt}"]) {
+  for (const glob of ["*.md", "docs/**", "/project/docs/*", "**/plan.{md,txt}"]) {
     expect(entriesOf(reads, { pruning: { protectedFilePatterns: [glob] } }), glob).toEqual([]);
   }
   expect(entriesOf(reads, { pruning: { protectedFilePatterns: ["docs/*.ts", "src/**"] } })).toEqual(["t1"]);
@@ -91,7 +91,7 @@ test("an output is repeated below only by one that the model sees", () => {
   const removals = planned({
     context: [...context, ...(edits as never[])],
     config: resolvePruning({ enabled: true }),
-    cwd: "/work",
+    cwd: "/project",
     tokensOf: () => 1,
     isOut: () => false,
   });

@@ -89,7 +89,7 @@ export function plan(steps: readonly Step[], { pruning = {}, turnsBehind = 0, is
   const removals = planned({
     context,
     config: resolvePruning({ enabled: true, ...pruning }),
-    cwd: "/work",
+    cwd: "/project",
     tokensOf: (message) => JSON.stringify(message).length / 4,
     isOut,
   });

@@ -53,7 +53,7 @@ test("what was written to a file goes once it was written again, as a whole and 
   const strategies = { supersedeWrites: on };
   const first = write("src/a.ts", long("one"));
   const superseded = (...later: Parameters<typeof plan>[0]) => plan([first, ...later], { pruning: { strategies } });
-  const [made] = superseded(write("/work/src/a.ts", long("two")));
+  const [made] = superseded(write("/project/src/a.ts", long("two")));
   expect(made).toMatchObject({ entry: "a1", strategy: "supersedeWrites" });
   expect(made?.content).toContain("pruned, its file was written again; recall r007]");
   expect(superseded(write("src/a.ts", long("two"), { isError: true }))).toEqual([]);
