@@ -16,7 +16,7 @@ import {
   refuseSocket,
   unknownTransferCoding,
 } from "./refusal.ts";
-import type { TlsListener } from "./tls.ts";
+import { type TlsListener, tlsCiphers } from "./tls.ts";
 import { whenGone } from "./when-gone.ts";
 
 export interface TransportServerOptions {
@@ -91,6 +91,7 @@ export class TransportServer {
               ...bounds,
               cert: secure.cert,
               key: secure.key,
+              ciphers: tlsCiphers,
               minVersion: "TLSv1.2",
               handshakeTimeout: limits.headersTimeoutMs,
             },
