@@ -8,14 +8,15 @@ import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
 import type { ChildBook } from "../pi/child-book.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
+import { unusable } from "../pi/lease.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
-import { requireOwnHeader } from "../pi/session-paths.ts";
 import type { PiOptions } from "../pi/spawn-options.ts";
 import { startPi } from "../pi/start-pi.ts";
+import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { CompactionSettings, settingsOf } from "./compaction-settings.ts";
@@ -26,7 +27,7 @@ import { StartHealth } from "./restart-policy.ts";
 import { type Roots, requireRoot } from "./roots.ts";
 import type { StartSinks } from "./session-options.ts";
 import type { Spill } from "./spill.ts";
-import { workingDirectory } from "./working-directory.ts";
+import { movedDirectory, workingDirectory } from "./working-directory.ts";
 
 export interface ChildSourceOptions {
   /** Looked for at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
@@ -165,7 +166,9 @@ export class ChildSource {
 
   async #start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
     this.#refuse();
-    await requireRoot(await workingDirectory(stored.cwd), this.#options.roots);
+    const cwd = await workingDirectory(stored.cwd);
+    await requireRoot(cwd, this.#options.roots);
+    if (cwd !== stored.cwd) throw movedDirectory(stored.cwd);
     const isNew = stored.ephemeral === true || (await ensureFile(stored));
     // A file that has entries has the session's name.
     const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
@@ -271,9 +274,10 @@ const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic:
  * is `session_file_unusable` then.
  */
 async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdAt }: StoredSession): Promise<boolean> {
-  const isNew =
-    (isOpened !== true || generation > 1) &&
-    (await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) }));
-  if (!isNew) requireOwnHeader({ sessionId, file });
-  return isNew;
+  if (isOpened !== true || generation > 1) {
+    return await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) });
+  }
+  const { id } = await readStoredHeader(file);
+  if (id !== sessionId) throw unusable(file, "other_session", `is that of the session ${id}`);
+  return false;
 }

@@ -29,6 +29,18 @@ export async function workingDirectory(cwd: string): Promise<string> {
   return resolved;
 }
 
+/**
+ * A session's directory has become a link. Who may use the session was decided by the path that it had: the path that the
+ * link leads to is not named, for it may be outside of what the caller may know.
+ */
+export function movedDirectory(cwd: string): WireError {
+  const why = "is reached by a link now. Put the directory back, or close the session and open its file again";
+  return new WireError("cwd_invalid", `The session's directory ${JSON.stringify(cwd)} ${why}.`, {
+    cwd,
+    reason: "moved",
+  });
+}
+
 /** As {@link workingDirectory}, if `admit` does not throw at it. Throws `overloaded` where the system has run out of files. */
 export async function admittedDirectory(cwd: string, admit: (scope: SessionScope) => void): Promise<string> {
   const directory = await workingDirectory(cwd).catch((error: unknown) => {

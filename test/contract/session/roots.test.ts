@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startCore } from "../../helpers/core.ts";
@@ -46,4 +55,19 @@ test("a directory that became a link out of the roots is no place for a pi any m
   renameSync(project, join(core.root, "elsewhere"));
   symlinkSync(join(core.root, "elsewhere"), project);
   await expect(core.registry.get(sessionId).awake()).rejects.toMatchObject(outside);
+});
+
+test("a directory that became a link while its session slept is no place for its pi, whoever wakes it", async () => {
+  await using core = await startCore();
+  const project = join(realpathSync(core.cwd), "project");
+  mkdirSync(project);
+  const { sessionId } = await core.registry.create({ cwd: project });
+  await core.restart();
+  renameSync(project, join(core.root, "elsewhere"));
+  symlinkSync(join(core.root, "elsewhere"), project);
+  const moved = { kind: "cwd_invalid", data: { name: "cwd_invalid", cwd: project, reason: "moved" } };
+  await expect(core.registry.get(sessionId).awake()).rejects.toMatchObject(moved);
+  rmSync(project);
+  renameSync(join(core.root, "elsewhere"), project);
+  await core.registry.get(sessionId).awake();
 });
