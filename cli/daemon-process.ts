@@ -32,9 +32,14 @@ class DaemonStartError extends CommandError {
 
 /**
  * A small new-space: the daemon's garbage is short-lived, and under load it holds a quarter less memory so, at no cost
- * in time that could be measured. node:sqlite is marked as experimental by Node.
+ * in time that could be measured. node:sqlite is marked as experimental by Node. SIGUSR1 would open Node's inspector to all
+ * users of the machine.
  */
-export const nodeFlags: readonly string[] = ["--max-semi-space-size=1", "--disable-warning=ExperimentalWarning"];
+export const nodeFlags: readonly string[] = [
+  "--max-semi-space-size=1",
+  "--disable-warning=ExperimentalWarning",
+  "--disable-sigusr1",
+];
 
 /** A daemon that this process has started: itself, with `start --foreground`, in a session of its own. */
 export class DaemonProcess {

@@ -7,6 +7,8 @@ if (major < 22 || (major === 22 && minor < 19)) {
   );
   process.exit(1);
 }
+// Without a listener Node opens its inspector to all users of the machine: a started daemon has a flag, others have none.
+process.on("SIGUSR1", () => {});
 if (import.meta.filename.endsWith(".js")) await keepCompiled();
 const { run } = await import("./run.ts");
 await run(process.argv.slice(2));
@@ -17,7 +19,14 @@ async function keepCompiled(): Promise<void> {
   const { XDG_CACHE_HOME: cacheHome, HOME: home } = process.env;
   const folder =
     cacheHome?.startsWith("/") === true ? cacheHome : home?.startsWith("/") === true ? `${home}/.cache` : "";
-  if (folder !== "") module.enableCompileCache(`${folder}/pi-rpcd/compiled`);
+  if (folder === "") return;
+  const { makePrivateDirectory } = await import("../server/lib/private-directory.ts");
+  try {
+    // Node executes what it finds there without checking who wrote it.
+    module.enableCompileCache(makePrivateDirectory(`${folder}/pi-rpcd/compiled`));
+  } catch {
+    // Every start compiles the program.
+  }
 }
 
 export {};

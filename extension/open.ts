@@ -5,7 +5,7 @@ import { findOrStartEngine } from "./engine.ts";
 import type { Engine, Part } from "./engine-port.ts";
 import { linkToDaemon } from "./helper.ts";
 import { inspecting } from "./inspecting.ts";
-import { takeHelperConfig } from "./link/config.ts";
+import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
 import { isLinkKept } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
 
@@ -22,6 +22,7 @@ export interface OpenOptions {
 export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions): Promise<void> | undefined {
   const given = takeConfig();
   if (given === undefined && !isLinkKept(entry)) return undefined;
+  if (given !== undefined) beginOnce(pi, given);
   const engine = findOrStartEngine(pi);
   if (engine.memory.link === undefined && given !== undefined) {
     const { statusKey, contextWithinMs, isOnlyAsked } = given;
@@ -52,6 +53,18 @@ function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
       .catch((thrown: unknown) => engine.report("parts", thrown));
     return loading;
   };
+}
+
+/** What the process needs once, whatever becomes of this life of the extensions. */
+function beginOnce(pi: ExtensionAPI, { startEnvironment }: HelperConfig): void {
+  // Without a listener Node opens its inspector to all users of the machine. A pi that is not run by our Node has no flag.
+  process.on("SIGUSR1", () => {});
+  if (startEnvironment === undefined) return;
+  let isStarting = true;
+  pi.on("session_start", () => {
+    if (isStarting) endStartEnvironment(process.env, startEnvironment);
+    isStarting = false;
+  });
 }
 
 function takeConfig(): HelperConfig | undefined {

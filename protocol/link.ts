@@ -5,7 +5,7 @@
  * pi runs it at once in every state of the agent. Outward a frame is the text of `ctx.ui.setStatus(statusKey, …)`,
  * which reaches stdout in exact order with pi's own events.
  *
- * This module is loaded inside every pi: it imports nothing at run time.
+ * This module is loaded inside every pi: it holds constants and types only.
  */
 import type { Content } from "./content.ts";
 import type { HelperContext } from "./context/built.ts";
@@ -52,7 +52,12 @@ export interface HelperConfig {
   readonly isOnlyAsked?: boolean;
   /** Absent: no part is on. */
   readonly parts?: PartsConfig;
+  /** Variables of pi's environment that are for its start alone. */
+  readonly startEnvironment?: StartEnvironment;
 }
+
+/** By name: the value while pi loads its extensions, and the one to restore then. Without `before` the variable is removed. */
+export type StartEnvironment = Readonly<Record<string, { readonly value: string; readonly before?: string }>>;
 
 /** What the parts inside pi go by: optimisation, and pruning. */
 export interface PartsConfig {
@@ -217,14 +222,6 @@ export interface PingReply {
   readonly held: readonly string[];
 }
 
-/** Why a request leaves out a push of the session. */
-export type LeftOutReason = "compacted" | "session_replaced" | "removed_by_extension" | "off_branch";
-
-/** Whether no later request can have the push. Else its entry is in the session, and a later request may have it again. */
-export function isLeftOutForGood(reason: LeftOutReason): boolean {
-  return reason === "compacted" || reason === "session_replaced";
-}
-
 /** What a body of a request has, the message list or the payload, as JSON. */
 export interface BodyFacts {
   readonly bytes: number;
@@ -308,12 +305,12 @@ export type OutwardFrame =
       readonly payloadBytes?: number;
       readonly payloadSha256?: string;
     }
-  /** Pushes of the session that a request leaves out, or that a compaction has cut off. Sent again for each such request. */
+  /** Pushes that stood in the transcript and are no longer in the requests made from it. */
   | {
-      readonly kind: "leftOut";
+      readonly kind: "gone";
       readonly at: number;
       readonly deliveryIds: readonly string[];
-      readonly reason: LeftOutReason;
+      readonly reason: "compacted" | "removed_by_extension" | "session_replaced";
     }
   /** Held pushes that are given up: by an abort (`onAbort: "drop"`), or by a `release` that had to wait. */
   | {

@@ -1,4 +1,4 @@
-import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV } from "../../protocol/link.ts";
+import { CHILD_MARKER_ENV, HELPER_CONFIG_ENV, type StartEnvironment } from "../../protocol/link.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { PiProgram } from "./locate.ts";
@@ -50,6 +50,8 @@ export interface SpawnRequest {
   readonly options: PiOptions;
   readonly promptFiles?: PromptFiles;
   readonly env: NodeJS.ProcessEnv;
+  /** Replaces variables while pi loads its extensions. Default: none. */
+  readonly startEnv?: Readonly<Record<string, string>>;
 }
 
 export interface SpawnPlan {
@@ -57,10 +59,15 @@ export interface SpawnPlan {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
+  /** What the helper puts back when pi has loaded its extensions. */
+  readonly startEnvironment: StartEnvironment;
 }
 
-/** Halves of the new-space measured to save some 8 MiB in each idle child at no cost in time. */
-const nodeFlags = ["--max-semi-space-size=1"];
+/**
+ * Halves of the new-space measured to save some 8 MiB in each idle child at no cost in time. SIGUSR1 would open Node's
+ * inspector to all users of the machine.
+ */
+export const nodeFlags: readonly string[] = ["--max-semi-space-size=1", "--disable-sigusr1"];
 
 /** What each option is on pi's command line. Both supported ends of pi's versions know all of these flags. */
 const flags: Readonly<
@@ -94,7 +101,8 @@ const flags: Readonly<
 
 /** The command line and environment of a child, from a table: no client string can become an option. */
 export function planSpawn(request: SpawnRequest): SpawnPlan {
-  const { program, options, promptFiles = {} } = request;
+  const { program, options, promptFiles = {}, startEnv = {} } = request;
+  const usual = { ...inherited(request.env), ...options.env };
   const args = [
     "--mode",
     "rpc",
@@ -108,11 +116,17 @@ export function planSpawn(request: SpawnRequest): SpawnPlan {
     args: program.kind === "script" ? [...nodeFlags, program.path, ...args] : args,
     cwd: request.cwd,
     env: {
-      ...inherited(request.env),
-      ...options.env,
+      ...usual,
+      ...startEnv,
       [CHILD_MARKER_ENV]: request.childId,
       [HELPER_CONFIG_ENV]: request.helperConfig,
     },
+    startEnvironment: Object.fromEntries(
+      Object.entries(startEnv).map(([name, value]) => {
+        const before = usual[name];
+        return [name, before === undefined ? { value } : { value, before }];
+      }),
+    ),
   };
 }
 

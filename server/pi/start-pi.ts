@@ -3,6 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HelperConfig, LINK_VERSION } from "../../protocol/link.ts";
 import { Child, type ChildOptions } from "./child.ts";
+import { codeCaches } from "./code-caches.ts";
 import type { ReadyState } from "./ready-state.ts";
 import { type PromptFiles, planSpawn } from "./spawn-options.ts";
 import { spawnFailure } from "./start-failure.ts";
@@ -12,31 +13,40 @@ import { startChild } from "./stdio.ts";
 export async function startPi(options: ChildOptions): Promise<{ readonly child: Child; readonly ready: ReadyState }> {
   const id = randomUUID();
   const statusKey = `pi-rpcd:${randomBytes(16).toString("hex")}`;
-  const configFile = join(options.runDirectory, `helper-${id}.json`);
+  const caches = codeCaches(options.env);
+  if (caches.problem !== undefined) {
+    options.log.warn(
+      `pi starts slowly, because its compiled code cannot be kept in a private directory: ${caches.problem}`,
+    );
+  }
+  // The path is in pi's environment, which must not name the state directory.
+  const configFile = join(caches.directory ?? options.runDirectory, `helper-${id}.json`);
+  const prompts = promptTexts(options);
+  const plan = planSpawn({
+    program: options.program,
+    helper: options.helper,
+    helperConfig: configFile,
+    childId: id,
+    sessionFile: options.sessionFile,
+    cwd: options.cwd,
+    options: options.pi,
+    promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
+    env: options.env,
+    startEnv: caches.env,
+  });
   const { contextWithinMs, isOnlyAsked, parts } = options;
   const config: HelperConfig = {
     link: LINK_VERSION,
     statusKey,
+    startEnvironment: plan.startEnvironment,
     ...(contextWithinMs === undefined ? {} : { contextWithinMs }),
     ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
     ...(parts === undefined ? {} : { parts }),
   };
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
-  const prompts = promptTexts(options);
   const keep = { promptFiles: false };
   try {
     for (const { file, text } of prompts) await writeFile(file, text, { mode: 0o600, flag: "wx" });
-    const plan = planSpawn({
-      program: options.program,
-      helper: options.helper,
-      helperConfig: configFile,
-      childId: id,
-      sessionFile: options.sessionFile,
-      cwd: options.cwd,
-      options: options.pi,
-      promptFiles: Object.fromEntries(prompts.map(({ option, file }) => [option, file])),
-      env: options.env,
-    });
     options.book?.begin(id);
     const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
       options.book?.ended(id);

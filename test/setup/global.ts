@@ -24,6 +24,8 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
   process.env["PI_RPCD_WARM_CHILDREN"] = "0";
   // The configuration of whoever runs the tests is none of theirs.
   process.env["XDG_CONFIG_HOME"] = join(directory, "no-configuration");
+  // What pi compiles is kept from one run to the next.
+  process.env["XDG_CACHE_HOME"] = join(import.meta.dirname, "..", "..", ".cache");
   // Code from a cache makes coverage less exact.
   if (!vitest.config.coverage.enabled) {
     process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");

@@ -19,9 +19,9 @@ describe("an extension that removes the push", () => {
     {
       does: "from the context",
       words: "REMOVE FIRST",
-      end: "parked removed_by_extension",
+      end: "dropped removed_by_extension",
       attempts: [],
-      last: "parked removed_by_extension",
+      last: "dropped removed_by_extension",
       isCarried: false,
     },
     {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { takeHelperConfig } from "../../../extension/link/config.ts";
+import { endStartEnvironment, takeHelperConfig } from "../../../extension/link/config.ts";
 import { Outbound } from "../../../extension/link/outbound.ts";
 import { takeOwnedFile } from "../../../extension/link/owned-file.ts";
 
@@ -58,14 +58,28 @@ test("the configuration says how long a context is waited for", () => {
   }
 });
 
-test.for(["", "[]", "{}", '{"link":1}', '{"link":1,"statusKey":""}', '{"link":"1","statusKey":"key"}'])(
-  "the configuration %j is refused",
-  (content) => {
-    const env: NodeJS.ProcessEnv = { PI_RPCD_HELPER_CONFIG: file(content) };
-    expect(() => takeHelperConfig(env)).toThrow();
-    expect(env).toEqual({});
-  },
-);
+test("what was for pi's start alone is restored, unless it is another value by now, and jiti caches nothing", () => {
+  const startEnvironment = { A: { value: "start", before: "own" }, B: { value: "start" }, C: { value: "start" } };
+  const text = JSON.stringify({ link: 1, statusKey: "key", startEnvironment });
+  expect(takeHelperConfig({ PI_RPCD_HELPER_CONFIG: file(text) })).toEqual(JSON.parse(text));
+  const env: NodeJS.ProcessEnv = { A: "start", B: "start", C: "container's", D: "1" };
+  endStartEnvironment(env, startEnvironment);
+  expect(env).toEqual({ A: "own", C: "container's", D: "1", JITI_FS_CACHE: "false" });
+});
+
+test.for([
+  "",
+  "[]",
+  "{}",
+  '{"link":1}',
+  '{"link":1,"statusKey":""}',
+  '{"link":"1","statusKey":"key"}',
+  '{"link":1,"statusKey":"key","startEnvironment":{"A":{}}}',
+])("the configuration %j is refused", (content) => {
+  const env: NodeJS.ProcessEnv = { PI_RPCD_HELPER_CONFIG: file(content) };
+  expect(() => takeHelperConfig(env)).toThrow();
+  expect(env).toEqual({});
+});
 
 function outbound(): { readonly outbound: Outbound; readonly texts: string[] } {
   const texts: string[] = [];

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { PiProgram } from "../../../server/pi/locate.ts";
 import { type PiOptions, planSpawn } from "../../../server/pi/spawn-options.ts";
 
-function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}) {
+function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}, startEnv: Readonly<Record<string, string>> = {}) {
   return planSpawn({
     program: { kind: "executable", path: "/pi" } as PiProgram,
     helper: "/helper.ts",
@@ -13,6 +13,7 @@ function plan(options: PiOptions, env: NodeJS.ProcessEnv = {}) {
     options,
     promptFiles: { systemPrompt: "/run/system.md", appendSystemPrompt: "/run/append.md" },
     env,
+    startEnv,
   });
 }
 
@@ -86,4 +87,29 @@ test("a session's variables are added, and never take the place of the daemon's 
   expect(env).toMatchObject({ MINE: "1", KEY: "k" });
   expect(env["NODE_OPTIONS"] ?? env["npm_a"]).toBeUndefined();
   expect(Object.values(env)).toContain("child");
+});
+
+test("what is for pi's start alone replaces what daemon and session have, which the helper restores", () => {
+  const startEnv = { TMPDIR: "/private", NODE_COMPILE_CACHE: "/private/node", MINE: "start" };
+  const { env, startEnvironment } = plan({ env: { MINE: "session" } }, { TMPDIR: "/tmp", OTHER: "1" }, startEnv);
+  expect(env).toMatchObject({ ...startEnv, OTHER: "1" });
+  expect(startEnvironment).toEqual({
+    TMPDIR: { value: "/private", before: "/tmp" },
+    NODE_COMPILE_CACHE: { value: "/private/node" },
+    MINE: { value: "start", before: "session" },
+  });
+});
+
+test("a pi that our Node runs opens no inspector at SIGUSR1", () => {
+  const program = { kind: "script", path: "/pi/cli.js" } as PiProgram;
+  const { args } = planSpawn({
+    program,
+    helper: "/h",
+    helperConfig: "/c",
+    childId: "i",
+    cwd: "/",
+    options: {},
+    env: {},
+  });
+  expect(args.slice(0, args.indexOf("/pi/cli.js"))).toContain("--disable-sigusr1");
 });

@@ -1,0 +1,26 @@
+import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs";
+import { dirname } from "node:path";
+
+/**
+ * Makes a directory that only this user can write (0700) and returns its path without links. Throws if the directory
+ * belongs to another user, or if another user could replace it: a directory above it belongs to another user or can be
+ * written by others. The sticky bit (as on /tmp) protects what is in a directory.
+ */
+export function makePrivateDirectory(path: string): string {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const real = realpathSync(path);
+  const own = process.getuid?.();
+  const found = lstatSync(real);
+  if (!found.isDirectory()) throw new Error(`${real} is not a directory`);
+  if (found.uid !== own) throw new Error(`${real} belongs to another user`);
+  if ((found.mode & 0o077) !== 0) chmodSync(real, 0o700);
+  for (let above = dirname(real), below = real; above !== below; below = above, above = dirname(above)) {
+    const { uid, gid, mode } = lstatSync(above);
+    if (uid !== own && uid !== 0) throw new Error(`${above} belongs to another user`);
+    const isSticky = (mode & 0o1000) !== 0;
+    // Many systems give each user a group of the same number, which has no other member.
+    const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== own);
+    if (isWritable && !isSticky) throw new Error(`other users can write to ${above}`);
+  }
+  return real;
+}
