@@ -1,11 +1,17 @@
-import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { delimiter, dirname, join } from "node:path";
-import { promisify } from "node:util";
+import type { Readable } from "node:stream";
 import type { PiInfo } from "../../protocol/daemon.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { CHILD_MARKER_ENV } from "../../protocol/link.ts";
+import { within } from "../lib/deadline.ts";
 import { capabilitiesOf, oldestSupportedPi } from "./capabilities.ts";
+import { codeCaches } from "./code-caches.ts";
+import { endMarked, signal } from "./processes.ts";
+import { nodeFlags } from "./spawn-options.ts";
+import { startChild } from "./stdio.ts";
 import { isAtLeast, parseVersion } from "./version.ts";
 
 /** A pi that can be started. */
@@ -16,6 +22,7 @@ export interface PiProgram extends PiInfo {
 
 const packageName = "@earendil-works/pi-coding-agent";
 const versionTimeoutMs = 30_000;
+const maxSaidChars = 64 * 1024;
 
 export interface LocateOptions {
   /** `--pi`. */
@@ -147,13 +154,43 @@ async function saidVersion(kind: PiProgram["kind"], path: string, named: string)
   }
 }
 
+/** Runs a foreign program: it may leave processes, whose marker is then all that tells that they are its own. */
 async function askVersion(kind: PiProgram["kind"], path: string, named: string): Promise<string> {
-  const [file, args] = kind === "script" ? [process.execPath, [path, "--version"]] : [path, ["--version"]];
+  const id = randomUUID();
+  const flags = ["--version"];
   try {
-    const { stdout } = await promisify(execFile)(file, args, { timeout: versionTimeoutMs, maxBuffer: 64 * 1024 });
-    return stdout.trim();
+    const { pid, stdin, stdout, stderr, exited } = await startChild({
+      file: kind === "script" ? process.execPath : path,
+      args: kind === "script" ? [...nodeFlags, path, ...flags] : flags,
+      cwd: process.cwd(),
+      env: { ...process.env, ...codeCaches(process.env).env, [CHILD_MARKER_ENV]: id },
+    });
+    stdin.on("error", () => {});
+    stdin.end();
+    const [said, complaint] = [stdout, stderr].map(beginningOf) as [() => string, () => string];
+    const ended = await within(exited, versionTimeoutMs);
+    if (ended.kind === "timeout") {
+      signal(-pid, "SIGKILL");
+      throw new Error(`it did not end within ${versionTimeoutMs} ms`);
+    }
+    const { code, signal: endedBy } = ended.value;
+    if (code !== 0)
+      throw new Error(`it ended ${endedBy === null ? `with code ${code}` : `by ${endedBy}`} ${complaint()}`.trim());
+    return said().trim();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
     throw new WireError("pi_not_found", `${named} could not be asked for its version: ${why}.`, { path }, { cause });
+  } finally {
+    await endMarked([id]);
   }
+}
+
+/** Reads a stream to its end and keeps what it begins with. */
+function beginningOf(stream: Readable): () => string {
+  let text = "";
+  stream.on("error", () => {});
+  stream.on("data", (chunk: Buffer) => {
+    text = (text + chunk.toString("utf8")).slice(0, maxSaidChars);
+  });
+  return () => text;
 }

@@ -22,7 +22,7 @@ export interface ChildStdio {
 const pipesCloseWithinMs = 1_000;
 
 /** Starts the process. Rejects when the system could not (no such file, no more processes or descriptors). */
-export async function startChild(plan: SpawnPlan): Promise<ChildStdio> {
+export async function startChild(plan: Omit<SpawnPlan, "startEnvironment">): Promise<ChildStdio> {
   const child = spawn(plan.file, plan.args, {
     cwd: plan.cwd,
     env: plan.env,
