@@ -28,7 +28,7 @@ export class HeaderSplitter implements MessageReader {
     this.#broken = broken;
   }
 
-  end(): boolean {
+  get isBetweenMessages(): boolean {
     return this.#parts === undefined && this.#head.length === 0;
   }
 

@@ -24,8 +24,7 @@ export interface Creation {
 
 /** How a session begins. */
 export interface Beginning {
-  /** With a child that it starts (the default), without one, or with one that this gives it. */
-  readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>);
+  readonly how?: "awake" | "asleep";
   /** What its file was created with, where that has messages. */
   readonly content?: Uint8Array | undefined;
   /** Who began it does not want it any more. */
