@@ -2,7 +2,10 @@ import type { DaemonFile } from "../protocol/daemon-file.ts";
 import type { ErrorReport } from "./errors.ts";
 
 /** Where a daemon can be reached. The token stays in its file. */
-export type DaemonAddress = Pick<DaemonFile, "pid" | "version" | "url" | "socketPath">;
+export type DaemonAddress = Pick<
+  DaemonFile,
+  "pid" | "version" | "url" | "socketPath" | "tlsUrl" | "tlsNotBefore" | "tlsNotAfter"
+>;
 
 /** What a starting daemon tells the process that started it, by Node's channel between the two. */
 export type StartReport =

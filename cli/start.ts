@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { stateDirectory } from "../client/discovery.ts";
+import { certificateProblem } from "../protocol/daemon-file.ts";
 import { type Background, ensureDaemon } from "./background.ts";
 import type { Invocation } from "./command-spec.ts";
 import { endDaemon } from "./end-daemon.ts";
@@ -60,20 +61,23 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
     env,
     signal,
   });
-  const { pid, version, url, socketPath } =
-    background.kind === "started" ? background.address : background.running.file;
+  const address = background.kind === "started" ? background.address : background.running.file;
+  const { pid, version, url, socketPath, tlsUrl } = address;
   const log = background.kind === "started" ? background.log : defaultLogFile(stateDir);
   const started = background.kind === "started";
   if (output.json) {
-    output.document({ started, pid, version, url, socketPath, stateDir, log });
+    output.document({ started, pid, version, url, socketPath, tlsUrl, stateDir, log });
   } else {
     output.print(
       started ? `pi-rpcd ${version} is up (process ${pid}).` : `pi-rpcd ${version} runs already (process ${pid}).`,
     );
     output.print(`  ${output.paint("dim", "url    ")} ${url}`);
+    if (tlsUrl !== undefined) output.print(`  ${output.paint("dim", "https  ")} ${tlsUrl}`);
     output.print(`  ${output.paint("dim", "socket ")} ${socketPath}`);
     output.print(`  ${output.paint("dim", "log    ")} ${log}`);
   }
+  const invalid = certificateProblem(address);
+  if (invalid !== undefined) output.note("certificate_invalid", invalid);
   const kept = keptOf(background, options);
   if (kept !== undefined)
     output.note("running_daemon_keeps_its_own", `${kept} Stop it first to change that: pi-rpcd stop`);
@@ -149,10 +153,11 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     };
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
-    const { pid, version, url, socketPath } = daemon.file;
-    const address = { pid, version, url, socketPath };
+    const { token: _secret, protocol: _same, ...address } = daemon.file;
+    const { pid, version, url, socketPath, tlsUrl } = address;
+    const at = [url, ...(tlsUrl === undefined ? [] : [tlsUrl]), socketPath].join(" and ");
     if (output.json) output.document({ started: true, ...address, stateDir: daemon.stateDir, log: logFile ?? null });
-    else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${url} and ${socketPath}. Ctrl-C ends it.`);
+    else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${at}. Ctrl-C ends it.`);
     notifier.ready();
     await tellStarter({ kind: "listening", address });
     await daemon.closed;

@@ -1,4 +1,5 @@
 import { stateDirectory } from "../client/discovery.ts";
+import { certificateProblem } from "../protocol/daemon-file.ts";
 import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
@@ -16,9 +17,11 @@ export async function status({ options, output, env, signal }: Invocation<"statu
     else output.print(`${output.paint("yellow", "not running")}  ${message} Start one with: pi-rpcd start`);
     return exitCodes.noDaemon;
   }
-  const { url, socketPath } = found.file;
-  if (output.json) output.document({ running: true, ...found.info, url, socketPath });
+  const { url, socketPath, tlsUrl } = found.file;
+  if (output.json) output.document({ running: true, ...found.info, url, socketPath, tlsUrl });
   else for (const line of describe(found, output)) output.print(line);
+  const invalid = certificateProblem(found.file);
+  if (invalid !== undefined) output.note("certificate_invalid", invalid);
   const older = olderDaemon(found.info);
   if (older !== undefined) output.note("daemon_older", older);
   return exitCodes.done;
@@ -37,6 +40,7 @@ function describe({ info, file }: Extract<Standing, { kind: "running" }>, output
   const rows: readonly (readonly [label: string, text: string])[] = [
     ["pi", `${info.pi.version} (${sources[info.pi.source]}) ${info.pi.path}`],
     ["url", file.url],
+    ...(file.tlsUrl === undefined ? [] : [["https", file.tlsUrl] as const]),
     ["socket", file.socketPath],
     ["state", info.stateDir],
     ["sessions", sessions],

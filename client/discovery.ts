@@ -61,7 +61,7 @@ function parse(text: string, path: string): DaemonFile {
     throw failure("malformed", `${path} is not a daemon file (${(error as Error).message})`, error);
   }
   const file = (typeof value === "object" && value !== null ? value : {}) as { readonly [key: string]: unknown };
-  const { pid, version, protocol, url, socketPath, token } = file;
+  const { pid, version, protocol, url, socketPath, tlsUrl, tlsNotBefore, tlsNotAfter, token } = file;
   // Before anything else: a file of another version may have other fields.
   if (Number.isInteger(protocol) && typeof version === "string" && protocol !== PROTOCOL_VERSION) {
     throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol as number, daemonVersion: version });
@@ -72,11 +72,20 @@ function parse(text: string, path: string): DaemonFile {
     ["protocol", Number.isInteger(protocol)],
     ["url", typeof url === "string" && isLoopback(url)],
     ["socketPath", typeof socketPath === "string" && isAbsolute(socketPath)],
+    ["tlsUrl", tlsUrl === undefined || (typeof tlsUrl === "string" && /^https:\/\/[!-~]+$/.test(tlsUrl))],
+    ["tlsNotBefore", tlsNotBefore === undefined || isTime(tlsNotBefore)],
+    ["tlsNotAfter", tlsNotAfter === undefined || isTime(tlsNotAfter)],
     ["token", typeof token === "string" && /^[!-~]+$/.test(token)],
   ];
   const wrong = checks.find(([, good]) => !good);
   if (wrong !== undefined) throw failure("malformed", `${path} has no usable "${wrong[0]}"`);
-  return { pid, version, protocol, url, socketPath, token } as DaemonFile;
+  const tls = tlsUrl === undefined ? {} : { tlsUrl, tlsNotBefore, tlsNotAfter };
+  return { pid, version, protocol, url, socketPath, ...tls, token } as DaemonFile;
+}
+
+/** A time that a Date can have. */
+function isTime(value: unknown): boolean {
+  return Number.isInteger(value) && Math.abs(value as number) <= 8.64e15;
 }
 
 function failure(reason: NotRunningReason, detail: string, cause?: unknown): DaemonNotRunningError {

@@ -8,6 +8,9 @@ export type SystemMessage = Extract<AgentMessage, { role: "system" }>;
 /** What is read of pi's session: entries are reached from the leaf, so that no call copies the whole branch. */
 export type SessionReader = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;
 
+/** What is read of pi's session where the entries of all branches count. */
+export type TreeReader = SessionReader & Pick<ExtensionContext["sessionManager"], "getEntries">;
+
 export type SessionEntry = NonNullable<ReturnType<SessionReader["getEntry"]>>;
 
 /** Whether a value is an object whose fields can be read. */

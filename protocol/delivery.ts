@@ -70,6 +70,7 @@ const reasonCodes = [
   "session_replaced",
   "policy",
   "removed_by_extension",
+  "off_branch",
   "compacted",
   "session_lost",
   "session_closed",

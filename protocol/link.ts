@@ -5,7 +5,7 @@
  * pi runs it at once in every state of the agent. Outward a frame is the text of `ctx.ui.setStatus(statusKey, …)`,
  * which reaches stdout in exact order with pi's own events.
  *
- * This module is loaded inside every pi: it holds constants and types only.
+ * This module is loaded inside every pi: it imports nothing at run time.
  */
 import type { Content } from "./content.ts";
 import type { HelperContext } from "./context/built.ts";
@@ -222,6 +222,14 @@ export interface PingReply {
   readonly held: readonly string[];
 }
 
+/** Why a request leaves out a push of the session. */
+export type LeftOutReason = "compacted" | "session_replaced" | "removed_by_extension" | "off_branch";
+
+/** Whether no later request can have the push. Else its entry is in the session, and a later request may have it again. */
+export function isLeftOutForGood(reason: LeftOutReason): boolean {
+  return reason === "compacted" || reason === "session_replaced";
+}
+
 /** What a body of a request has, the message list or the payload, as JSON. */
 export interface BodyFacts {
   readonly bytes: number;
@@ -305,12 +313,12 @@ export type OutwardFrame =
       readonly payloadBytes?: number;
       readonly payloadSha256?: string;
     }
-  /** Pushes that stood in the transcript and are no longer in the requests made from it. */
+  /** Pushes of the session that a request leaves out, or that a compaction has cut off. Sent again for each such request. */
   | {
-      readonly kind: "gone";
+      readonly kind: "leftOut";
       readonly at: number;
       readonly deliveryIds: readonly string[];
-      readonly reason: "compacted" | "removed_by_extension" | "session_replaced";
+      readonly reason: LeftOutReason;
     }
   /** Held pushes that are given up: by an abort (`onAbort: "drop"`), or by a `release` that had to wait. */
   | {

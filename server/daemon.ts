@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import type { DaemonFile } from "../protocol/daemon-file.ts";
+import { certificateProblem, type DaemonFile } from "../protocol/daemon-file.ts";
 import { createValidator } from "../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
@@ -287,12 +287,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       protocol: PROTOCOL_VERSION,
       url,
       socketPath: state.socketPath,
+      ...(tls !== undefined &&
+        tlsUrl !== undefined && { tlsUrl, tlsNotBefore: tls.notBefore, tlsNotAfter: tls.notAfter }),
       token: main,
     };
     announced.file = file;
     state.announce(file);
     void registry.resume();
     void spill.sweep();
+    const invalid = certificateProblem(file);
+    if (invalid !== undefined) log.warn({ tlsUrl }, invalid);
     log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return {
       get file() {

@@ -17,10 +17,14 @@ export interface BridgeOptions {
   readonly signal: AbortSignal;
 }
 
-/** How a bridge ended. `input`: its input ended, and all answers are out. */
+/** How a bridge ended. `input` and `framing`: its input ended or could not be read on, and the answers are out. */
 export type BridgeEnd =
   | { readonly by: "input"; readonly isWhole: boolean; readonly unanswered: boolean }
   | { readonly by: "daemon"; readonly end: SocketEnd }
+  | { readonly by: "framing"; readonly error: FramingError };
+
+type InputEnd =
+  | { readonly by: "input"; readonly isWhole: boolean }
   | { readonly by: "framing"; readonly error: FramingError };
 
 /** While so much waits for the daemon, no more is read. */
@@ -36,7 +40,9 @@ export class Bridge implements FrameListener {
   readonly #ended = Promise.withResolvers<BridgeEnd>();
   readonly #reader: MessageReader;
   #socket: WebSocket | undefined;
-  #inputEnded = false;
+  /** How the bridge will end when all answers are out; undefined while there is more to read. */
+  #inputEnd: InputEnd | undefined;
+  #isOver = false;
 
   constructor(options: BridgeOptions) {
     this.#options = options;
@@ -65,6 +71,7 @@ export class Bridge implements FrameListener {
     try {
       return await this.#ended.promise;
     } finally {
+      this.#isOver = true;
       signal.removeEventListener("abort", onAbort);
       input.off("data", onData).off("end", onEnd).off("error", onEnd).pause();
       output.off("drain", onDrain);
@@ -72,9 +79,11 @@ export class Bridge implements FrameListener {
   }
 
   onMessage(data: Buffer): void {
+    // The output may be closed.
+    if (this.#isOver) return;
     this.#calls.received(data);
     this.#write(data);
-    if (this.#inputEnded && this.#calls.isEmpty) this.#endByInput();
+    if (this.#calls.isEmpty) this.#endByInput();
   }
 
   onEnd(end: SocketEnd): void {
@@ -82,12 +91,13 @@ export class Bridge implements FrameListener {
   }
 
   #read(chunk: Buffer): void {
+    if (this.#inputEnd !== undefined) return;
     try {
       this.#reader.push(chunk);
     } catch (error) {
       if (!(error instanceof FramingError)) throw error;
       this.#refuse("parse_error", error.message);
-      this.#ended.resolve({ by: "framing", error });
+      this.#endInput({ by: "framing", error });
     }
   }
 
@@ -122,16 +132,19 @@ export class Bridge implements FrameListener {
   }
 
   #onInputEnd(): void {
-    this.#inputEnded = true;
+    if (this.#inputEnd === undefined) this.#endInput({ by: "input", isWhole: this.#reader.end() });
+  }
+
+  /** The calls that were sent before still get their answers. */
+  #endInput(end: InputEnd): void {
+    this.#inputEnd = end;
     if (this.#calls.isEmpty) this.#endByInput();
     else setTimeout(() => this.#endByInput(), this.#options.lingerMs).unref();
   }
 
   #endByInput(): void {
-    this.#ended.resolve({
-      by: "input",
-      isWhole: this.#reader.isBetweenMessages,
-      unanswered: !this.#calls.isEmpty,
-    });
+    const end = this.#inputEnd;
+    if (end?.by === "framing") this.#ended.resolve(end);
+    else if (end !== undefined) this.#ended.resolve({ ...end, unanswered: !this.#calls.isEmpty });
   }
 }

@@ -22,8 +22,8 @@ export interface Framing {
 export interface MessageReader {
   /** Throws a {@link FramingError} where the stream cannot be understood any more. */
   push(chunk: Buffer): void;
-  /** Whether the stream may end here; false inside a message. */
-  readonly isBetweenMessages: boolean;
+  /** Takes the end of the stream: a last line that lacks only its line end is a message. False inside a message. */
+  end(): boolean;
 }
 
 /** The stream is not what its framing says, and nothing tells where the next message begins. */
@@ -36,15 +36,22 @@ export const framings: Readonly<Record<FramingName, Framing>> = {
   jsonl: {
     around: () => ({ head: "", tail: "\n" }),
     reader: ({ onMessage, onOversize }, maxRecordBytes) => {
+      let isEnd = false;
+      let isCutOff = false;
       const splitter = new JsonlSplitter({
         maxRecordBytes,
-        onRecord: onMessage,
+        onRecord: (record) => {
+          isCutOff = isEnd && !isJson(record);
+          if (!isCutOff) onMessage(record);
+        },
         onOversize: (_head, bytes) => onOversize(bytes),
       });
       return {
         push: (chunk) => splitter.push(chunk),
-        get isBetweenMessages() {
-          return splitter.rest() === undefined;
+        end: () => {
+          isEnd = true;
+          splitter.push(Buffer.from("\n"));
+          return !isCutOff;
         },
       };
     },
@@ -55,3 +62,12 @@ export const framings: Readonly<Record<FramingName, Framing>> = {
       new HeaderSplitter(listener, maxMessageBytes, (detail) => new FramingError(detail)),
   },
 };
+
+function isJson(record: Buffer): boolean {
+  try {
+    JSON.parse(record.toString());
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -28,7 +28,7 @@ export class HeaderSplitter implements MessageReader {
     this.#broken = broken;
   }
 
-  get isBetweenMessages(): boolean {
+  end(): boolean {
     return this.#parts === undefined && this.#head.length === 0;
   }
 

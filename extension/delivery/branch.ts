@@ -1,24 +1,33 @@
 import type { Content } from "../../protocol/content.ts";
-import type { SessionEntry, SessionReader } from "../pi-types.ts";
+import type { LeftOutReason } from "../../protocol/link.ts";
+import type { SessionEntry, SessionReader, TreeReader } from "../pi-types.ts";
 import { deliveryIdOf } from "./marker.ts";
 
-/** A push's entry on the active branch. */
+/** The entry of a push in the session, on any branch. */
 export interface MarkedEntry {
   readonly deliveryId: string;
   readonly entryId: string;
   readonly content: Content;
 }
 
-/** The entries of these ids on the active branch. The newest entries are looked at first, since what is sought is new. */
-export function findOnBranch(session: SessionReader, wanted: ReadonlySet<string>): Map<string, MarkedEntry> {
+/**
+ * The entries of these pushes, on whichever branch: pi may go back to any of them. Of two with one id the active branch's
+ * is taken. That branch is looked at first, from its newest entry on, since most pushes are new.
+ */
+export function findEntries(session: TreeReader, wanted: ReadonlySet<string>): Map<string, MarkedEntry> {
   const found = new Map<string, MarkedEntry>();
+  const take = (entry: SessionEntry): void => {
+    const marked = markedEntry(entry);
+    if (marked !== undefined && wanted.has(marked.deliveryId) && !found.has(marked.deliveryId)) {
+      found.set(marked.deliveryId, marked);
+    }
+  };
   if (wanted.size === 0) return found;
   for (const entry of fromLeaf(session)) {
-    const marked = markedEntry(entry);
-    if (marked === undefined || !wanted.has(marked.deliveryId)) continue;
-    found.set(marked.deliveryId, marked);
-    if (found.size === wanted.size) break;
+    take(entry);
+    if (found.size === wanted.size) return found;
   }
+  for (const entry of session.getEntries()) take(entry);
   return found;
 }
 
@@ -33,11 +42,8 @@ export function findUnanswered(session: SessionReader): MarkedEntry[] {
   return found.reverse();
 }
 
-/** Why an entry that stood in the transcript is in no request any more. */
-export function whyGone(
-  session: SessionReader,
-  entryId: string,
-): "compacted" | "removed_by_extension" | "session_replaced" {
+/** Why a request leaves a push out: for good where the entry is compacted or not in the session, else until it is back. */
+export function whyLeftOut(session: SessionReader, entryId: string): LeftOutReason {
   let firstKept: string | undefined;
   let isKept = true;
   for (const entry of fromLeaf(session)) {
@@ -48,7 +54,7 @@ export function whyGone(
       isKept = firstKept !== entry.id;
     }
   }
-  return "session_replaced";
+  return session.getEntry(entryId) === undefined ? "session_replaced" : "off_branch";
 }
 
 function* fromLeaf(session: SessionReader): Generator<SessionEntry> {

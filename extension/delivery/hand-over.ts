@@ -11,7 +11,7 @@ import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";
 import type { RunWatch } from "../run-watch.ts";
 import { carrierText } from "../stages/carrier.ts";
-import { findOnBranch } from "./branch.ts";
+import { findEntries } from "./branch.ts";
 import { type HeldItem, HeldList } from "./held.ts";
 import { markedDetails } from "./marker.ts";
 import { dueAt, leftBy, type RunEnd, wantsRun } from "./moments.ts";
@@ -48,7 +48,7 @@ export class HandOver {
   /** Holds pushes, and hands over at once what can be, unless a prompt is about to follow. */
   hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" = "now"): HoldReply {
     const strangers = pushes.filter(({ deliveryId }) => !this.#held.has(deliveryId));
-    const standing = findOnBranch(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));
+    const standing = findEntries(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));
     for (const push of strangers) {
       const entry = standing.get(push.deliveryId);
       if (entry === undefined) this.#held.add(push);
@@ -73,7 +73,7 @@ export class HandOver {
       else if (how === "pending") pending.push(id);
       else unknown.add(id);
     }
-    const standing = findOnBranch(ctx.sessionManager, unknown);
+    const standing = findEntries(ctx.sessionManager, unknown);
     for (const id of unknown) if (!standing.has(id)) released.push(id);
     if (pending.length > 0) this.#options.wait();
     return { released, tooLate: [...standing.keys()], pending };
@@ -163,7 +163,7 @@ export class HandOver {
   look(ctx: ExtensionContext, ...over: readonly ("draft" | "run")[]): void {
     const offered = this.#held.offered("draft", "run");
     if (offered.size === 0) return;
-    const found = findOnBranch(ctx.sessionManager, offered);
+    const found = findEntries(ctx.sessionManager, offered);
     for (const [id, entry] of found) {
       this.#held.seen(id);
       this.#options.standing.add(entry);

@@ -5,11 +5,12 @@ import type {
   ExtensionContext,
   MessageUpdateEvent,
 } from "@earendil-works/pi-coding-agent";
+import { isLeftOutForGood } from "../../protocol/link.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";
-import type { AgentMessage, SessionReader } from "../pi-types.ts";
+import type { AgentMessage, TreeReader } from "../pi-types.ts";
 import { RequestReporter } from "../provider/reporter.ts";
-import { findOnBranch, whyGone } from "./branch.ts";
+import { findEntries, whyLeftOut } from "./branch.ts";
 import { deliveryIdOf } from "./marker.ts";
 import { checkPresence } from "./presence.ts";
 import type { StandingList } from "./standing.ts";
@@ -36,11 +37,11 @@ export class Observer {
     this.requests = new RequestReporter(options);
   }
 
-  /** A message list is complete. Mints an attempt for the pushes in it, and reports those that have left it. */
+  /** A message list is complete. Mints an attempt for the pushes in it, and reports those that are not in it. */
   offer(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
     const { standing, send } = this.#options;
     const listed = new Set(messages.map(deliveryIdOf).filter((id) => id !== undefined));
-    this.#reportGone(listed, ctx);
+    this.#reportLeftOut(listed, ctx);
     const deliveryIds = [...listed].filter((id) => standing.get(id) !== undefined);
     const requestId = randomUUID();
     this.#messages = deliveryIds.length > 0 ? messages : [];
@@ -102,31 +103,36 @@ export class Observer {
    * The session is another one: what stood in the one before is not in this one's requests, unless this one has it in its
    * past too, as a fork can. The daemon is not told of it: it goes on with the session before, in another pi.
    */
-  sessionReplaced(session: SessionReader): void {
+  sessionReplaced(session: TreeReader): void {
     const { standing } = this.#options;
     this.#see({ kind: "over", failure: { aborted: true, error: "The session was replaced." } });
     const undelivered = standing.undelivered().map(({ deliveryId }) => deliveryId);
     standing.clear();
-    const taken = findOnBranch(session, new Set(undelivered));
+    const taken = findEntries(session, new Set(undelivered));
     for (const entry of taken.values()) standing.add(entry);
   }
 
   /** The transcript was compacted: what was cut off before any request carried it reaches no model any more. */
   compacted(ctx: ExtensionContext): void {
     const { standing, send } = this.#options;
-    const gone = standing.undelivered().filter(({ entryId }) => whyGone(ctx.sessionManager, entryId) === "compacted");
+    const gone = standing
+      .undelivered()
+      .filter(({ entryId }) => whyLeftOut(ctx.sessionManager, entryId) === "compacted");
     const deliveryIds = gone.map(({ deliveryId }) => deliveryId);
-    if (deliveryIds.length > 0) send({ kind: "gone", deliveryIds, reason: "compacted" });
+    if (deliveryIds.length > 0) send({ kind: "leftOut", deliveryIds, reason: "compacted" });
     standing.done(deliveryIds);
   }
 
-  #reportGone(listed: ReadonlySet<string>, ctx: ExtensionContext): void {
+  /** A push whose entry can come back is watched for in later requests, and reported again for each that leaves it out. */
+  #reportLeftOut(listed: ReadonlySet<string>, ctx: ExtensionContext): void {
     const { standing, send } = this.#options;
     const missing = standing.undelivered().filter(({ deliveryId }) => !listed.has(deliveryId));
-    for (const { deliveryId, entryId } of missing) {
-      send({ kind: "gone", deliveryIds: [deliveryId], reason: whyGone(ctx.sessionManager, entryId) });
+    const byReason = Map.groupBy(missing, ({ entryId }) => whyLeftOut(ctx.sessionManager, entryId));
+    for (const [reason, pushes] of byReason) {
+      const deliveryIds = pushes.map(({ deliveryId }) => deliveryId);
+      send({ kind: "leftOut", deliveryIds, reason });
+      if (isLeftOutForGood(reason)) standing.done(deliveryIds);
     }
-    standing.done(missing.map(({ deliveryId }) => deliveryId));
   }
 
   #see(sighting: Sighting): void {

@@ -8,6 +8,7 @@ import type {
   WaitUntil,
 } from "../../protocol/delivery.ts";
 import { endsWait, hasReached, isTerminal } from "../../protocol/delivery-progress.ts";
+import { isLeftOutForGood, type LeftOutReason } from "../../protocol/link.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 
 /** How far a delivery has come, as this pi knows it. */
@@ -65,10 +66,8 @@ export function advance(progress: DeliveryProgress, what: Occurrence): DeliveryP
       const isIts = concerns(what, progress) && what.requestId === progress.requestId;
       return isIts && progress.state === "delivered" ? move(progress, "answered") : progress;
     }
-    case "gone":
-      return concerns(what, progress) && progress.state !== "delivered"
-        ? move(progress, "dropped", reason(what.reason))
-        : progress;
+    case "leftOut":
+      return concerns(what, progress) ? leftOut(progress, what.reason) : progress;
     case "dropped":
       if (!concerns(what, progress)) return progress;
       return what.reason === "released" ? move(progress, "cancelled") : move(progress, "dropped", reason(what.reason));
@@ -107,6 +106,12 @@ function verdict(progress: DeliveryProgress, frame: Frame<"verdict">): DeliveryP
   if (frame.outcome !== "delivered") return next;
   if (payload === "unverified") return move(next, "parked", reason("unverified"));
   return { ...move(next, "delivered"), payload, ...(evidence === undefined ? {} : { evidence }) };
+}
+
+function leftOut(progress: DeliveryProgress, code: LeftOutReason): DeliveryProgress {
+  if (progress.state === "delivered") return progress;
+  if (isLeftOutForGood(code)) return move(progress, "dropped", reason(code));
+  return progress.reason?.code === code ? progress : move(progress, "parked", reason(code));
 }
 
 function settled(progress: DeliveryProgress, { aborted, failed, held }: Frame<"settled">): DeliveryProgress {
@@ -151,7 +156,8 @@ const sentences: Partial<Readonly<Record<ReasonCode, string>>> = {
   unanswered_aborted: "The model got it; the run was aborted before the answer was complete.",
   unanswered_error: "The model got it; the run ended without a complete answer.",
   compacted: "The transcript was compacted before any request carried it.",
-  removed_by_extension: "An extension took it out of the requests.",
+  removed_by_extension: "An extension took it out of the request; a later one may have it.",
+  off_branch: "Its entry is not on the active branch; a request from that branch has it.",
   session_replaced: "The session was replaced by another.",
   session_closed: "pi has ended the session.",
 };

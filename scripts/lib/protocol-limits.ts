@@ -14,6 +14,8 @@ export interface Limit {
 const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   maxFrameBytes: "A WebSocket message to the daemon. A larger one closes the connection with 1009.",
   maxBodyBytes: "An HTTP body. A larger one is answered with 413.",
+  maxDiscardedBytes:
+    "What a peer may still send after its request was refused: it is read and thrown away, so that the peer can read the refusal. Beyond, or when nothing comes for `closeTimeoutMs`, the socket is closed.",
   maxHeaderBytes: "The head of an HTTP request. A larger one is answered with 431.",
   maxSockets: "Sockets of each transport. Further ones are closed as they come.",
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
@@ -52,7 +54,7 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   keepAliveTimeoutMs: "How long an HTTP socket may be idle between two requests. Then it is closed.",
   eventRetryMs: "How long a client waits before it asks for a stream of events again: its `retry:`.",
   pingIntervalMs:
-    "How often each connection gets a ping, and each silent stream of events a comment. One from which nothing has come since the last ping is ended.",
+    "How often each connection gets a ping, and each silent stream of events a comment. A connection from which no byte has come since the last ping is ended.",
   maxRefusedTokensPerMinute:
     "Refused tokens a minute that are answered with 401. Beyond, the socket is closed. A right token is let in all the same.",
   closeTimeoutMs: "How long a peer may take to answer a close. Then its socket is cut off.",

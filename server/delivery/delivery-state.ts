@@ -28,6 +28,8 @@ export type DeliveryInput =
     }
   /** The push will never reach the model: it left the transcript, or was given up before it was in it. */
   | { readonly kind: "dropped"; readonly at: number; readonly reason: Reason }
+  /** A request has left it out. Its entry is in the session, and a later request may have it. */
+  | { readonly kind: "leftOut"; readonly at: number; readonly reason: Reason }
   /** Somebody gave it up, which holds as long as it does not stand in the transcript. */
   | {
       readonly kind: "withdrawn";
@@ -79,6 +81,8 @@ export function transition(delivery: Delivery, input: DeliveryInput): Transition
       return delivery.state === "delivered"
         ? ignored
         : move(delivery, "dropped", { at: input.at, reason: input.reason });
+    case "leftOut":
+      return leftOut(delivery, input);
     case "withdrawn":
       return isBeforeInsertion(delivery) ? move(delivery, input.as, input) : ignored;
     case "resent":
@@ -138,6 +142,17 @@ function prepared(delivery: Delivery, input: Extract<DeliveryInput, { kind: "pre
   };
   if (delivery.state === "delivered") return { kind: "changed", delivery: next };
   return move(next, "prepared", { at: input.at, requestId: input.requestId });
+}
+
+function leftOut(delivery: Delivery, input: Extract<DeliveryInput, { kind: "leftOut" }>): Transition {
+  if (delivery.state === "delivered") return ignored;
+  if (isBeforeInsertion(delivery)) {
+    // The helper reports this of entries in the session only.
+    const inserted = move(delivery, "inserted", { at: input.at });
+    return inserted.kind === "changed" ? leftOut(inserted.delivery, input) : inserted;
+  }
+  const isKnown = delivery.state === "parked" && delivery.reason?.code === input.reason.code;
+  return isKnown ? ignored : move(delivery, "parked", input);
 }
 
 function verdict(delivery: Delivery, input: Extract<DeliveryInput, { kind: "verdict" }>): Transition {

@@ -1,11 +1,18 @@
 import type { Reason } from "../../protocol/delivery.ts";
-import type { OutwardFrame } from "../../protocol/link.ts";
+import { isLeftOutForGood, type LeftOutReason, type OutwardFrame } from "../../protocol/link.ts";
 import type { DeliveryInput } from "./delivery-state.ts";
 
-const goneBecause: Readonly<Record<"compacted" | "removed_by_extension" | "session_replaced", Reason>> = {
+const leftOutBecause: Readonly<Record<LeftOutReason, Reason>> = {
   compacted: { code: "compacted", message: "The transcript was compacted before any request carried it." },
-  removed_by_extension: { code: "removed_by_extension", message: "An extension took it out of the requests." },
-  session_replaced: { code: "session_replaced", message: "An extension replaced the session." },
+  session_replaced: { code: "session_replaced", message: "Its entry is not in the session any more." },
+  removed_by_extension: {
+    code: "removed_by_extension",
+    message: "An extension took it out of a request; a later request may carry it.",
+  },
+  off_branch: {
+    code: "off_branch",
+    message: "Its entry is not on the active branch; a request made from that branch will carry it.",
+  },
 };
 const droppedByAbort: Reason = { code: "policy", message: "The run was aborted, and the push was to be dropped then." };
 
@@ -31,10 +38,11 @@ export function* inputsOf(
     case "answered":
       for (const id of frame.deliveryIds) yield [id, { kind: "answered", at: frame.at, requestId: frame.requestId }];
       return;
-    case "gone":
-      for (const id of frame.deliveryIds)
-        yield [id, { kind: "dropped", at: frame.at, reason: goneBecause[frame.reason] }];
+    case "leftOut": {
+      const kind = isLeftOutForGood(frame.reason) ? "dropped" : "leftOut";
+      for (const id of frame.deliveryIds) yield [id, { kind, at: frame.at, reason: leftOutBecause[frame.reason] }];
       return;
+    }
     case "dropped":
       // What was released becomes what its withdrawal says.
       if (frame.reason === "released") return;

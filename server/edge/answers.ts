@@ -4,7 +4,7 @@ import { smallAnswerBytes } from "../rpc/answer-text.ts";
 import { grantOf } from "./admission.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { type Refusal, refusal, written } from "./refusal.ts";
-import { json, sendRefusal } from "./reply.ts";
+import { jsonHeaders, sendRefusal } from "./reply.ts";
 import { Shares } from "./shares.ts";
 import { whenGone } from "./when-gone.ts";
 
@@ -27,14 +27,14 @@ export class Answers {
 
   /** Sends JSON; or that it is `overloaded`, where it is not small and too much is unread. */
   write(request: IncomingMessage, response: ServerResponse, text: string, status = 200): void {
-    this.#write(request, response, text, status, { "content-type": json });
+    this.#write(request, response, text, status, jsonHeaders);
   }
 
   /**
    * The same past fastify, which would read the type again to see whether the text is to be serialised, and collect the
    * head a second time.
    */
-  send(request: FastifyRequest, reply: FastifyReply, text: string, headers: Headers = { "content-type": json }): void {
+  send(request: FastifyRequest, reply: FastifyReply, text: string, headers: Headers = jsonHeaders): void {
     reply.hijack();
     this.#write(request.raw, reply.raw, text, 200, headers);
   }

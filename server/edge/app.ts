@@ -6,9 +6,10 @@ import type { TokenSource } from "../rpc/tokens.ts";
 import { Admission, type Transport } from "./admission.ts";
 import { BufferBudget } from "./buffer-budget.ts";
 import { EventStreams } from "./event-streams.ts";
-import { createHttp, refuseRequest } from "./http.ts";
+import { createHttp, refuseBody } from "./http.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 import { listenTcp, listenUnix, type SocketFile } from "./listen.ts";
+import { refuseBeforeBody, refuseRequest } from "./refusal.ts";
 import { RequestBudget } from "./request-budget.ts";
 import { ownHosts, type TlsListener, tlsUrl } from "./tls.ts";
 import { TransportServer } from "./transport-server.ts";
@@ -82,9 +83,11 @@ export function createEdge(options: EdgeOptions): Edge {
       log,
       onRequest: (request, response, goOn) => {
         // Who asks whether the daemon lives needs no place.
-        const refused = request.url === HEALTH_PATH ? undefined : budget.take(request, response);
+        const refused =
+          refuseBody(request, limits) ?? (request.url === HEALTH_PATH ? undefined : budget.take(request, response));
         if (refused !== undefined) {
-          refuseRequest(response, refused);
+          if (goOn === undefined) refuseRequest(response, refused, limits);
+          else refuseBeforeBody(response, refused);
           return;
         }
         goOn?.();

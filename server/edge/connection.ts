@@ -37,6 +37,9 @@ const closeCodes = {
   tryLater: 1013,
 } as const;
 
+/** While so many pongs wait for the system, further pings are answered by one pong. */
+const maxUnsentPongs = 64;
+
 /** One WebSocket: texts in, answers and notifications out. */
 export class Connection implements Peer {
   readonly id = randomUUID();
@@ -45,9 +48,14 @@ export class Connection implements Peer {
   readonly #outbox: Outbox;
   readonly #inbound: Inbound;
   readonly #conversation: Conversation;
-  #alive = true;
-  /** How many bytes the system had taken at the ping before. */
+  /** How many bytes had come at the last ping. */
+  #received = 0;
+  /** How many bytes the system had taken at the last ping. */
   #taken = 0;
+  /** Pongs that the system has not taken yet. */
+  #unsentPongs = 0;
+  /** The newest ping that waits until one of these pongs is sent. */
+  #waitingPing: Buffer | undefined;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -74,9 +82,7 @@ export class Connection implements Peer {
     });
     this.#conversation = options.dispatcher.converse(this, options.grant, options.isLocal);
     webSocket.on("message", (data, isBinary) => this.#message(data, isBinary));
-    webSocket.on("pong", () => {
-      this.#alive = true;
-    });
+    webSocket.on("ping", (data) => this.#answerPing(data));
     webSocket.on("close", (code) => {
       log.debug({ code }, "a connection has ended");
       this.#end();
@@ -102,8 +108,9 @@ export class Connection implements Peer {
   }
 
   /**
-   * Called at each interval: a peer that has said nothing since the ping before, and taken nothing either, is half open. On a
-   * slow link the ping waits behind much that the peer still reads.
+   * Called at each interval: a peer from which no byte has come since the last ping, and that took none, is half open. Bytes
+   * count rather than messages: on a slow link a pong waits until the message that the peer uploads is complete, and the ping
+   * waits until the peer has read what was sent before it.
    */
   ping(): void {
     const { webSocket, socket } = this.#options;
@@ -114,12 +121,32 @@ export class Connection implements Peer {
     const taken = socket.bytesWritten - socket.writableLength;
     const hasTaken = taken > this.#taken && socket.writableLength > 0;
     this.#taken = taken;
-    if (!this.#alive && !hasTaken) {
+    // The first is the request for the upgrade.
+    const hasSent = socket.bytesRead > this.#received;
+    this.#received = socket.bytesRead;
+    if (!hasSent && !hasTaken) {
       webSocket.terminate();
       return;
     }
-    this.#alive = false;
     webSocket.ping();
+  }
+
+  /**
+   * Answers each ping while the peer reads the pongs. Where it does not, only the newest ping is kept and answered later (RFC
+   * 6455, section 5.5.3): ws itself would cut the connection without a close frame.
+   */
+  #answerPing(data: Buffer): void {
+    if (this.#unsentPongs >= maxUnsentPongs) {
+      this.#waitingPing = data;
+      return;
+    }
+    this.#unsentPongs += 1;
+    this.#options.webSocket.pong(data, false, () => {
+      this.#unsentPongs -= 1;
+      const waiting = this.#waitingPing;
+      this.#waitingPing = undefined;
+      if (waiting !== undefined) this.#answerPing(waiting);
+    });
   }
 
   shutDown(): void {
@@ -135,7 +162,6 @@ export class Connection implements Peer {
 
   #message(data: RawData, isBinary: boolean): void {
     const { webSocket } = this.#options;
-    this.#alive = true;
     // What stood behind the frame for which it was closed.
     if (webSocket.readyState !== webSocket.OPEN) return;
     if (isBinary) {

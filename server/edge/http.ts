@@ -13,8 +13,8 @@ import type { EventStreams } from "./event-streams.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { metricsContentType, metricsText } from "./metrics-text.ts";
 import { referenceHeaders, referencePage } from "./reference-page.ts";
-import { httpRefusal, pathOf, type Refusal, refusal, written } from "./refusal.ts";
-import { sendRefusal } from "./reply.ts";
+import { httpRefusal, pathOf, type Refusal, refusal, refuseRequest, unknownTransferCoding } from "./refusal.ts";
+import { jsonHeaders, sendRefusal } from "./reply.ts";
 import { addRest, errorOf, restPaths } from "./rest.ts";
 import { RpcOverHttp } from "./rpc-over-http.ts";
 
@@ -63,12 +63,14 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     app.addContentTypeParser(type, { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   }
   app.addHook("onRequest", (request, reply, done) => {
-    const refused = request.is404 ? refusePath(request) : refuseContent(request);
+    const refused = request.is404 ? refusePath(request) : (refuseContent(request) ?? refuseQuery(request));
     if (refused === undefined) done();
     else sendRefusal(reply, refused);
   });
 
-  app.get(HEALTH_PATH, () => ({ ok: true }));
+  app.get(HEALTH_PATH, (_request, reply) => {
+    void reply.headers(jsonHeaders).send('{"ok":true}');
+  });
   app.get(WEBSOCKET_PATH, (_request, reply) =>
     sendRefusal(reply, httpRefusal(426, "This path takes WebSocket upgrades.", { upgrade: "websocket" })),
   );
@@ -121,6 +123,11 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
 
   app.setErrorHandler((error: Error & { readonly statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;
+    if (status === 413) {
+      reply.hijack();
+      refuseRequest(reply.raw, tooLarge(limits.maxBodyBytes), limits);
+      return;
+    }
     if (status < 500) {
       sendRefusal(reply, httpRefusal(status, error.message));
       return;
@@ -136,10 +143,17 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
   };
 }
 
-/** Answers with a refusal outside of the routes. */
-export function refuseRequest(response: ServerResponse, refused: Refusal): void {
-  const { status, headers, body } = written(refused);
-  response.writeHead(status, headers).end(body);
+/** What speaks against a request's body, by its head alone: before the peer is told to send it. */
+export function refuseBody({ headers }: IncomingMessage, { maxBodyBytes }: EdgeLimits): Refusal | undefined {
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked") return unknownTransferCoding();
+  const length = Number(headers["content-length"] ?? 0);
+  return length > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined;
+}
+
+/** The socket ends with it: what may still come of the body is not read to its end. */
+function tooLarge(maxBodyBytes: number): Refusal {
+  return httpRefusal(413, `The body is longer than the limit of ${maxBodyBytes} bytes.`, { connection: "close" });
 }
 
 function refusePath(request: FastifyRequest): Refusal {
@@ -148,6 +162,18 @@ function refusePath(request: FastifyRequest): Refusal {
   return allowed === undefined
     ? httpRefusal(404, "There is nothing at this path.")
     : httpRefusal(405, `This path takes ${allowed}.`, { allow: allowed });
+}
+
+/** Undecodable values would go on as they came, as values that the client did not mean. */
+function refuseQuery({ raw: { url = "" } }: FastifyRequest): Refusal | undefined {
+  const at = url.indexOf("?");
+  if (at === -1 || !url.includes("%", at)) return undefined;
+  try {
+    decodeURIComponent(url.slice(at + 1));
+    return undefined;
+  } catch {
+    return httpRefusal(400, "The query cannot be decoded: its percent-encoding is not UTF-8.");
+  }
 }
 
 /** The content type makes a browser ask first, and nobody answers it. A body that is not there needs none. */

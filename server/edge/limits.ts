@@ -4,6 +4,8 @@ export interface EdgeLimits {
   readonly maxFrameBytes: number;
   /** A larger HTTP body is answered with 413. */
   readonly maxBodyBytes: number;
+  /** What a peer may send after its request was refused: it is read and thrown away, so that the peer can read the refusal. */
+  readonly maxDiscardedBytes: number;
   /** A larger head of a request is answered with 431. */
   readonly maxHeaderBytes: number;
   /** Sockets of each transport; further ones are closed as they come. */
@@ -77,6 +79,7 @@ export interface EdgeLimits {
 export const defaultEdgeLimits: EdgeLimits = {
   maxFrameBytes: 16 * 1024 * 1024,
   maxBodyBytes: 16 * 1024 * 1024,
+  maxDiscardedBytes: 16 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxSockets: 2_048,
   maxConnections: 1_024,

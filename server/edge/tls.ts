@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
@@ -18,7 +19,21 @@ export interface TlsListener {
   readonly port: number;
   readonly cert: string;
   readonly key: string;
+  /** From when until when the certificate is valid: milliseconds since 1970. */
+  readonly notBefore: number;
+  readonly notAfter: number;
 }
+
+/**
+ * All that TLS may negotiate: with forward secrecy, so that the key of the certificate opens nothing that was recorded before, and
+ * with authenticated encryption.
+ */
+export const tlsCiphers = [
+  ...["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"],
+  ...["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"],
+  ...["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305"],
+  ...["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256"],
+].join(":");
 
 /**
  * What is to listen beyond loopback; undefined: nothing. Throws a {@link StartError}: `listen_unsafe` where a
@@ -40,14 +55,18 @@ export function tlsListener({ listen, tlsCert, tlsKey }: TlsSettings): TlsListen
   }
   const [cert, key] = [textOf(tlsCert, "certificate"), textOf(tlsKey, "key")];
   try {
+    const certificate = new X509Certificate(cert);
+    // A context takes empty files, and a key of another type than the certificate's.
+    if (!certificate.checkPrivateKey(createPrivateKey(key))) throw new Error("they do not belong together");
     createSecureContext({ cert, key });
+    const { validFrom, validTo } = certificate;
+    return { ...address, cert, key, notBefore: Date.parse(validFrom), notAfter: Date.parse(validTo) };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new StartError("tls_unusable", `The certificate ${tlsCert} and the key ${tlsKey} cannot be used: ${why}.`, {
       cause,
     });
   }
-  return { ...address, cert, key };
 }
 
 /** The values of `Host` by which the listener's own address is named: none where it stands for all addresses. */

@@ -5,11 +5,18 @@ import { WireError } from "../../protocol/errors.ts";
 import { Tally } from "../lib/tally.ts";
 import type { Grant } from "../rpc/grant.ts";
 import { type Admission, grantOf, isUpgrade, type Transport } from "./admission.ts";
-import { refuseRequest } from "./http.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { createServer, createTlsServer } from "./node-http.ts";
-import { httpRefusal, type Refusal, refusal, refuseSocket } from "./refusal.ts";
-import type { TlsListener } from "./tls.ts";
+import {
+  httpRefusal,
+  type Refusal,
+  refusal,
+  refuseBeforeBody,
+  refuseRequest,
+  refuseSocket,
+  unknownTransferCoding,
+} from "./refusal.ts";
+import { type TlsListener, tlsCiphers } from "./tls.ts";
 import { whenGone } from "./when-gone.ts";
 
 export interface TransportServerOptions {
@@ -84,6 +91,7 @@ export class TransportServer {
               ...bounds,
               cert: secure.cert,
               key: secure.key,
+              ciphers: tlsCiphers,
               minVersion: "TLSv1.2",
               handshakeTimeout: limits.headersTimeoutMs,
             },
@@ -97,7 +105,7 @@ export class TransportServer {
     this.http.on("checkContinue", (request, response) => this.#request(request, response, "100-continue"));
     this.http.on("checkExpectation", (request, response) => this.#request(request, response, "other"));
     this.http.on("connect", (request, socket) => this.#refuseTunnel(request, socket as Socket));
-    this.http.on("clientError", (error: NodeJS.ErrnoException, socket) => this.#unreadable(error, socket as Socket));
+    this.http.on("clientError", (error: ParserError, socket) => this.#unreadable(error, socket as Socket));
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
     this.http.on("error", (error) => this.#lost.add("unaccepted", { err: error, why: "a socket was not accepted" }));
     this.http.on("drop", () => this.#lost.add("drop", { why: "too many sockets: one was closed" }));
@@ -194,7 +202,8 @@ export class TransportServer {
     if (grant !== undefined) use.grants.add(grant);
     if (refused === undefined) onRequest(request, response, expects && (() => this.#goOn(response)));
     else if (refused === "drop") socket.destroy();
-    else refuseRequest(response, refused);
+    else if (expects === undefined) refuseRequest(response, refused, limits);
+    else refuseBeforeBody(response, refused);
   }
 
   #goOn(response: ServerResponse): void {
@@ -236,12 +245,11 @@ export class TransportServer {
       socket.destroy();
       return;
     }
-    socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
-    refuseSocket(socket, refused);
+    refuseSocket(socket, refused, this.#options.limits);
   }
 
   /** The head of a request is not HTTP, is too large, or the request came too slowly. */
-  #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  #unreadable(error: ParserError, socket: Socket): void {
     const isSecured = this.#options.secure === undefined || this.#sockets.has(socket);
     if (!socket.writable || !isSecured || error.code === "ECONNRESET") {
       socket.destroy();
@@ -249,15 +257,24 @@ export class TransportServer {
     }
     // Behind the answers to what came before it, and never in the place of one.
     const newest = this.#sockets.get(socket)?.newest;
+    if (newest?.headersSent && !newest.req.complete) {
+      socket.destroySoon();
+      return;
+    }
     if (newest?.req.complete && !newest.closed) {
       socket.pause();
       newest.once("close", () => {
-        if (this.#stopped === undefined) this.#refuse(socket, unreadableAs(error.code));
+        if (this.#stopped === undefined) this.#refuse(socket, unreadableAs(error));
       });
       return;
     }
-    this.#refuse(socket, unreadableAs(error.code));
+    this.#refuse(socket, unreadableAs(error));
   }
+}
+
+/** Of Node's `clientError`; `reason` is the parser's own text. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly reason?: string;
 }
 
 function unused(): SocketUse {
@@ -268,15 +285,22 @@ function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-function unreadableAs(code: string | undefined): Refusal {
+function unreadableAs({ code, reason }: ParserError): Refusal {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
       return httpRefusal(431, "The head of the request is too large.");
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return httpRefusal(408, "The request did not come in time.");
+    case "HPE_INVALID_TRANSFER_ENCODING":
+      // The same code is for a length and chunks at once, which has to be 400 (RFC 9112, section 6.3).
+      return reason?.startsWith("Request has invalid") ? unknownTransferCoding() : notHttp();
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
       return httpRefusal(413, "The extensions of a chunk are too large.");
     default:
-      return httpRefusal(400, "The request is not HTTP.");
+      return notHttp();
   }
+}
+
+function notHttp(): Refusal {
+  return httpRefusal(400, "The request is not HTTP.");
 }

@@ -45,6 +45,8 @@ export class WebSockets {
       clientTracking: false,
       maxPayload: limits.maxFrameBytes,
       perMessageDeflate: false,
+      // The connection answers pings.
+      autoPong: false,
       closeTimeout: limits.closeTimeoutMs,
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
         const own: string = compatSession(request) === undefined ? WEBSOCKET_SUBPROTOCOL : COMPAT_SUBPROTOCOL;
@@ -117,14 +119,16 @@ export class WebSockets {
     if (pathOf(request.url) !== WEBSOCKET_PATH && compatSession(request) === undefined)
       return httpRefusal(404, "There is nothing to upgrade to at this path.");
     if (request.method !== "GET") return httpRefusal(405, "This path takes GET.", { allow: "GET" });
+    if (request.httpVersion !== "1.1") return httpRefusal(400, "A WebSocket is opened by a request of HTTP/1.1.");
+    // ws would take version 8 too, whose close and origin differ.
+    if (request.headers["sec-websocket-version"] !== "13")
+      return httpRefusal(400, "The version of WebSocket here is 13.", { "sec-websocket-version": "13" });
     const full = this.#shares.refusal(grantOf(request), 1);
     return full === undefined ? undefined : refusal(full);
   }
 
   #refuse(socket: Socket, refused: Refusal): void {
-    // For a peer that does not read its refusal.
-    socket.setTimeout(this.#options.limits.closeTimeoutMs, () => socket.destroy());
-    refuseSocket(socket, refused);
+    refuseSocket(socket, refused, this.#options.limits);
   }
 }
 

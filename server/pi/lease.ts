@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { link, lstat, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
+import { lstatSync, type Stats } from "node:fs";
+import { link, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
@@ -77,7 +78,7 @@ export class Lease {
   /** Throws `session_in_use` with the owner, `session_file_unusable` with the reason. */
   static async take(request: LeaseRequest): Promise<Lease> {
     const { file, generation, daemonId, stateDir } = request;
-    await checkFile(file);
+    checkFile(file);
     const holder = await thisHolder();
     const stateDirId = await directoryId(stateDir);
     const facts: LeaseFacts = {
@@ -279,11 +280,13 @@ function inUse(found: Found): WireError {
 }
 
 /** Throws `session_file_unusable` for a file that one lease could not protect, or that is not the user's own. */
-export async function checkFile(file: string): Promise<void> {
-  const found = await lstat(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
+export function checkFile(file: string): void {
+  let found: Stats | undefined;
+  try {
+    found = lstatSync(file, { throwIfNoEntry: false });
+  } catch (error) {
     throw named(error, file);
-  });
+  }
   if (found === undefined) return;
   if (found.isSymbolicLink()) throw unusable(file, "symbolic_link", "is a symbolic link");
   if (!found.isFile()) throw unusable(file, "not_a_file", "is no file");

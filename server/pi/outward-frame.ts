@@ -1,5 +1,12 @@
 import type { PayloadCheck } from "../../protocol/delivery.ts";
-import type { CarryReply, EntriesReply, HoldReply, OutwardFrame, ReleaseReply } from "../../protocol/link.ts";
+import type {
+  CarryReply,
+  EntriesReply,
+  HoldReply,
+  LeftOutReason,
+  OutwardFrame,
+  ReleaseReply,
+} from "../../protocol/link.ts";
 import {
   cut,
   type Fields,
@@ -37,7 +44,12 @@ const maxFacts = 8 * 1_024;
 const commandPattern = /^[0-9A-Za-z][0-9A-Za-z_-]{7,127}$/;
 
 const checks: Words<PayloadCheck> = { confirmed: true, unverified: true, unchecked: true };
-const whyGone: Words<Frame<"gone">["reason"]> = { compacted: true, removed_by_extension: true, session_replaced: true };
+const whyLeftOut: Words<LeftOutReason> = {
+  compacted: true,
+  session_replaced: true,
+  removed_by_extension: true,
+  off_branch: true,
+};
 
 const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> | undefined } = {
   hello: readHello,
@@ -55,9 +67,9 @@ const readers: { readonly [K in Kind]: (fields: Fields, at: number) => Frame<K> 
       : undefined,
   request: readRequest,
   requestEnd: readRequestEnd,
-  gone: ({ deliveryIds, reason }, at) =>
-    isIds(deliveryIds) && isWord(whyGone, reason)
-      ? { kind: "gone", at, deliveryIds: [...deliveryIds], reason }
+  leftOut: ({ deliveryIds, reason }, at) =>
+    isIds(deliveryIds) && isWord(whyLeftOut, reason)
+      ? { kind: "leftOut", at, deliveryIds: [...deliveryIds], reason }
       : undefined,
   dropped: ({ deliveryIds, reason }, at) =>
     isIds(deliveryIds) && (reason === "abort" || reason === "released")

@@ -1,4 +1,4 @@
-import { open } from "node:fs/promises";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { unusable } from "./lease.ts";
 import { isRecordObject } from "./records.ts";
 
@@ -15,19 +15,35 @@ const maxHeaderBytes = 64 * 1024;
 const newestVersion = 3;
 const idPattern = /^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/;
 
-/** Throws `session_file_unusable` with what is wrong with the file. */
-export async function readStoredHeader(file: string): Promise<StoredHeader> {
-  const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "ENOENT"
-      ? unusable(file, "missing", "is not there", error)
-      : unusable(file, "unreadable", `cannot be read (${error.code})`, error);
-  });
+export function isSessionId(id: unknown): id is string {
+  return typeof id === "string" && idPattern.test(id);
+}
+
+/**
+ * Throws `session_file_unusable` with what is wrong with the file. Synchronous, since a `hello` must be decided at once; a
+ * pipe in place of the file does not block it.
+ */
+export function readStoredHeader(file: string): StoredHeader {
+  const descriptor = opened(file);
   try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxHeaderBytes), 0, maxHeaderBytes, 0);
+    if (!fstatSync(descriptor).isFile()) throw unusable(file, "not_a_file", "is not a regular file");
+    const bytes = Buffer.alloc(maxHeaderBytes);
+    const bytesRead = readSync(descriptor, bytes, 0, maxHeaderBytes, 0);
     if (bytesRead === 0) throw unusable(file, "header_damaged", "is empty");
-    return headerIn(file, buffer.toString("utf8", 0, bytesRead).split("\n", 1)[0] ?? "");
+    return headerIn(file, bytes.toString("utf8", 0, bytesRead).split("\n", 1)[0] ?? "");
   } finally {
-    await handle.close();
+    closeSync(descriptor);
+  }
+}
+
+function opened(file: string): number {
+  try {
+    return openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw code === "ENOENT"
+      ? unusable(file, "missing", "is not there", error)
+      : unusable(file, "unreadable", `cannot be read (${code})`, error);
   }
 }
 
@@ -40,7 +56,7 @@ function headerIn(file: string, line: string): StoredHeader {
   if (!Number.isInteger(version) || Number(version) > newestVersion) {
     throw unusable(file, "version_unknown", `is of version ${JSON.stringify(version)}, which is not known here`);
   }
-  if (typeof id !== "string" || !idPattern.test(id)) throw unusable(file, "header_damaged", "has no id in its header");
+  if (!isSessionId(id)) throw unusable(file, "header_damaged", "has no id in its header");
   if (typeof cwd !== "string" || cwd === "") throw unusable(file, "header_damaged", "has no directory in its header");
   const createdAt = Date.parse(String(timestamp));
   return { id, cwd, createdAt: Number.isNaN(createdAt) ? 0 : createdAt };

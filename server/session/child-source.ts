@@ -8,15 +8,14 @@ import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
 import type { ChildBook } from "../pi/child-book.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
-import { unusable } from "../pi/lease.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PiCommand } from "../pi/records.ts";
 import { spawnName } from "../pi/safe-values.ts";
 import { ensureSessionFile } from "../pi/session-file.ts";
+import { requireOwnHeader } from "../pi/session-paths.ts";
 import type { PiOptions } from "../pi/spawn-options.ts";
 import { startPi } from "../pi/start-pi.ts";
-import { readStoredHeader } from "../pi/stored-header.ts";
 import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { CompactionSettings, settingsOf } from "./compaction-settings.ts";
@@ -274,10 +273,9 @@ const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic:
  * is `session_file_unusable` then.
  */
 async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdAt }: StoredSession): Promise<boolean> {
-  if (isOpened !== true || generation > 1) {
-    return await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) });
-  }
-  const { id } = await readStoredHeader(file);
-  if (id !== sessionId) throw unusable(file, "other_session", `is that of the session ${id}`);
-  return false;
+  const isNew =
+    (isOpened !== true || generation > 1) &&
+    (await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) }));
+  if (!isNew) requireOwnHeader({ sessionId, file });
+  return isNew;
 }

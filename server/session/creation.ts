@@ -24,7 +24,8 @@ export interface Creation {
 
 /** How a session begins. */
 export interface Beginning {
-  readonly how?: "awake" | "asleep";
+  /** With a child that it starts (the default), without one, or with one that this gives it. */
+  readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>);
   /** What its file was created with, where that has messages. */
   readonly content?: Uint8Array | undefined;
   /** Who began it does not want it any more. */

@@ -7,6 +7,7 @@ import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
+import { realPathOf, requireOwnFile } from "../pi/session-paths.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
@@ -112,14 +113,28 @@ export class Registry {
       ...{ created: this.#created, contexts: this.contexts },
       begin: (stored, how) => this.#begin(stored, how),
     });
-    for (const stored of options.sessions.all()) this.#add(stored);
+    for (const stored of options.sessions.all()) this.#sessions.set(stored.sessionId, this.#session(stored));
   }
 
   /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
   async recover(): Promise<void> {
     await Promise.all([this.#created, this.contexts].map((left) => left.sweep((id) => this.#sessions.has(id))));
+    await this.#separateFiles();
     await Promise.all(this.all().map((session) => session.recover()));
     await this.children.compaction.giveBack();
+  }
+
+  /** Earlier versions could store a second session over a file: of those that share one the first keeps it. */
+  async #separateFiles(): Promise<void> {
+    const owners = new Map<string, string>();
+    for (const { sessionId, file } of [...this.#sessions.values()]) {
+      const owner = owners.get(realPathOf(file));
+      if (owner === undefined) owners.set(realPathOf(file), sessionId);
+      else {
+        this.#options.log.error({ sessionId, owner, file }, "two sessions had one file; the later one is closed");
+        await this.close(sessionId);
+      }
+    }
   }
 
   /** Wakes the sessions whose pushes a former daemon had accepted, as many at a time as may start. */
@@ -235,7 +250,6 @@ export class Registry {
       find: (sessionId) => this.find(sessionId),
       get: (sessionId) => this.get(sessionId),
       all: () => this.all(),
-      add: (stored) => this.#add(stored),
       requireRoom: () => this.#refuseMore(),
       making: (sessionId) => this.#making.get(sessionId),
       begin: (stored, how) => this.#make(stored.sessionId, () => this.#begin(stored, { ...(how && { how }) })),
@@ -269,11 +283,13 @@ export class Registry {
 
   async #begin(stored: StoredSession, { how = "awake", content, signal, ...wants }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
+    if (stored.ephemeral !== true) requireOwnFile(stored, [...this.#sessions.values(), ...this.#creating]);
     const session = this.#session(stored);
     this.#creating.add(session);
     try {
       using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
+      else if (how !== "asleep") await how(session);
       await requireWanted(session, wants);
       await session.saved();
       this.#refuseWhenEnding();
@@ -289,13 +305,6 @@ export class Registry {
     } finally {
       this.#creating.delete(session);
     }
-  }
-
-  #add(stored: StoredSession): Session {
-    const session = this.#session(stored);
-    this.#sessions.set(stored.sessionId, session);
-    this.watch.note(stored, "created");
-    return session;
   }
 
   #session(stored: StoredSession): Session {

@@ -12,12 +12,13 @@ import { checkFile, unusable } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import { isRecordObject, type PiCommand } from "../pi/records.ts";
 import { sessionRoot } from "../pi/session-file.ts";
-import { isSameFile, requireOwnPath } from "../pi/session-paths.ts";
+import { isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
-import { readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
+import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { SessionConfiguration } from "./create-options.ts";
+import type { Beginning } from "./creation.ts";
 import { openedParts, tellProjectProblem } from "./part-layers.ts";
 import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
@@ -32,13 +33,12 @@ export interface SessionHouse {
   all(): readonly Session[];
   /** The session of that id that is being created or opened. */
   making(sessionId: string): Promise<Session> | undefined;
-  /** A session that is there from now on, without a child. */
-  add(stored: StoredSession): Session;
   /**
-   * A session that is there when its first child is ready, or, `asleep`, when it is stored. Throws what starting can throw,
-   * and `store_failed`; nothing is left then but a file that has messages.
+   * A session that exists when its first child is ready, or, `asleep`, when it is stored. Otherwise it exists when `how` has
+   * given it a child: `how` is called before this returns, or never. Throws what starting can throw, `store_failed`, and
+   * `session_file_unusable` where the file is not the session's own; nothing is left then but a file that has messages.
    */
-  begin(stored: StoredSession, how?: "asleep"): Promise<Session>;
+  begin(stored: StoredSession, how?: Beginning["how"]): Promise<Session>;
   /** Throws `overloaded` where there may be no further one, and `shutting_down`. */
   requireRoom(): void;
   /** Ends a session, and forgets it. */
@@ -145,7 +145,7 @@ export class SessionFiles {
     // The file may be gone already; then there is nothing to protect.
     if (existsSync(session.file)) {
       await this.#requireInside(await realpath(session.file), session.stored.options.sessionDir);
-      await checkFile(session.file);
+      checkFile(session.file);
     }
     return await this.#options.house.end(session, "delete");
   }
@@ -166,48 +166,60 @@ export class SessionFiles {
   }
 
   /**
-   * The session inside a pi is another one. The child is the other one's from this very record on. Must not wait: the
-   * records that follow are those of the other session.
+   * The session inside a pi is said to be another one. The child is the other one's from this very record on. A session that
+   * is new exists, and `from` is replaced, when pi itself has confirmed it: any extension can send a hello. Must not wait:
+   * the records that follow are those of the other session.
    */
   succeed(from: Session, child: Child, hello: Hello, file: string): void {
-    const { house, log } = this.#options;
-    const to = house.find(hello.sessionId) ?? this.#successor(from, hello.sessionId, file);
     const left = Promise.withResolvers<void>();
     from.succession.giveAway(child, left.promise);
-    if (to === undefined || !isSameFile(to.file, file) || !to.succession.canTake) {
-      log.error(
-        { from: from.sessionId, file },
-        "the session that was put into a pi has a pi already, or is none; the pi is ended",
-      );
-      child.rebind({ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} });
+    child.rebind({ onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} });
+    let taker: Session | undefined;
+    const take = async (to: Session): Promise<void> => {
+      if (!to.succession.canTake || !isSameFile(to.file, file)) {
+        throw new WireError("link_failed", `The session ${to.sessionId} has a pi already, or another file.`);
+      }
+      taker = to;
+      left.resolve(to.succession.takeOver(child));
+      await to.succession.taken;
+    };
+    const replaced = this.#replaced(from, { sessionId: hello.sessionId, file }, take).catch(async (error: unknown) => {
+      // pi may have gone on from there, before it could confirm it.
+      const next = taker?.succession.successor;
+      if (next !== undefined) return await next;
+      this.#options.log.error({ err: error, from: from.sessionId, file }, "a pi was not given to another session");
+      throw error;
+    });
+    if (taker === undefined) {
       void child.stop();
       left.resolve(child.cleaned);
-    } else left.resolve(to.succession.takeOver(child));
-    if (to !== undefined) from.succession.replacedBy(to.sessionId);
+    }
+    from.succession.replacedBy(replaced);
   }
 
-  #successor(from: Session, sessionId: string, file: string): Session | undefined {
-    const { house, log, env } = this.#options;
-    try {
-      house.requireRoom();
-      requireOwnPath(file, [sessionRoot(env), dirname(from.file), from.stored.options.sessionDir]);
-    } catch (error) {
-      log.warn({ err: error, from: from.sessionId }, "no session is made of what was put into a pi");
-      return undefined;
+  /** Has a session of that id, which may be new, `take` the child of another one. Gives the id. */
+  async #replaced(
+    from: Session,
+    { sessionId, file }: SessionFileOwner,
+    take: (to: Session) => Promise<void>,
+  ): Promise<string> {
+    const { house, env } = this.#options;
+    const known = house.find(sessionId);
+    if (known !== undefined) {
+      await take(known);
+      return sessionId;
     }
-    if (house.making(sessionId) !== undefined) return undefined;
-    if (!/^[0-9A-Za-z]([0-9A-Za-z._-]{0,126}[0-9A-Za-z])?$/.test(sessionId)) return undefined;
+    requireOwnPath(file, [sessionRoot(env), dirname(from.file), from.stored.options.sessionDir]);
+    if (house.making(sessionId) !== undefined || !isSessionId(sessionId)) {
+      throw new WireError("link_failed", "A pi was said to have a session that cannot be.", { reason: "false_hello" });
+    }
     const isOpened = existsSync(file);
-    const session = house.add({
-      ...heir(from, new Date()),
-      sessionId,
-      file,
-      generation: 0,
-      ...(isOpened ? { isOpened } : {}),
+    const stored = { ...heir(from, new Date()), sessionId, file, generation: 0, ...(isOpened ? { isOpened } : {}) };
+    await house.begin(stored, async (to) => {
+      await take(to);
+      if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has gone on to yet another session.");
     });
-    // In the list of sessions before anybody is told of it. A failed write is logged by the store, and made again.
-    void session.saved().catch(() => {});
-    return session;
+    return sessionId;
   }
 
   async #branched(from: Session, command: PiCommand): Promise<Branched> {
@@ -225,11 +237,10 @@ export class SessionFiles {
       }
       return response.data;
     });
-    const session = this.#options.house.find(from.succession.successor ?? "");
+    const session = this.#options.house.find((await from.succession.successor) ?? "");
     if (session === undefined) {
       throw new WireError("link_failed", `pi has not said what session the ${command.type} has made.`);
     }
-    await session.succession.taken;
     await this.#settleIn(session, from);
     const text = isRecordObject(data) ? data["text"] : undefined;
     return { session, ...(typeof text === "string" ? { text } : {}) };
@@ -264,8 +275,8 @@ export class SessionFiles {
   ): Promise<StoredHeader & { readonly file: string }> {
     try {
       const file = await this.#fileOf(params);
-      await checkFile(file);
-      const header = await readStoredHeader(file);
+      checkFile(file);
+      const header = readStoredHeader(file);
       if (covers === undefined) return { ...header, file };
       const same = this.#options.house.find(header.id)?.stored;
       const scope = { cwd: await workingDirectory(header.cwd), labels: same?.labels };

@@ -35,7 +35,8 @@ export interface SuccessionParts {
 /** How a child goes from one session to another, when pi itself has gone from one session to another. */
 export class Succession {
   readonly #parts: SuccessionParts;
-  #successor: string | undefined;
+  #successor: Promise<string> | undefined;
+  #isConfirmed = false;
   #taken: Promise<void> = Promise.resolve();
   /** Children that other sessions have, and when each has left this one's file. */
   readonly #given = new WeakMap<Child, Promise<void>>();
@@ -44,9 +45,14 @@ export class Succession {
     this.#parts = parts;
   }
 
-  /** The session that was the last to take this one's child over. */
-  get successor(): string | undefined {
+  /** The session that was the last to take this one's child over, once pi has confirmed it. Rejects where none has. */
+  get successor(): Promise<string> | undefined {
     return this.#successor;
+  }
+
+  /** Whether pi itself has said that this session is in a child that was taken over. */
+  get isConfirmed(): boolean {
+    return this.#isConfirmed;
   }
 
   forget(): void {
@@ -66,11 +72,16 @@ export class Succession {
     wake();
   }
 
-  /** Tells the subscribers which session has this one's child. */
-  replacedBy(to: string): void {
-    this.#successor = to;
+  /** Tells the subscribers which session has this one's child, as soon as that is known. Where it rejects, none has. */
+  replacedBy(successor: Promise<string>): void {
+    this.#successor = successor;
     const { journal, record } = this.#parts;
-    journal.say("session/replaced", { from: record.stored.sessionId, to });
+    successor.then(
+      (to) => {
+        if (!journal.isClosed) journal.say("session/replaced", { from: record.stored.sessionId, to });
+      },
+      () => {},
+    );
   }
 
   /** Whether a child of another session can be taken over. */
@@ -112,7 +123,10 @@ export class Succession {
     if (asked.status === "fulfilled" && asked.value.kind === "done") {
       const { data } = asked.value.value;
       const { sessionId: id, sessionFile } = isRecordObject(data) ? data : {};
-      if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) return;
+      if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) {
+        this.#isConfirmed = true;
+        return;
+      }
     }
     // It has gone on to another session, which asks, too.
     const given = this.#given.get(child);

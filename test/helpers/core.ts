@@ -21,7 +21,7 @@ import { DeliveryStore } from "../../server/store/deliveries.ts";
 import { DialogStore } from "../../server/store/dialogs.ts";
 import { EventStore } from "../../server/store/events.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
-import { SessionStore } from "../../server/store/sessions.ts";
+import { SessionStore, type StoredSession } from "../../server/store/sessions.ts";
 
 const fakePi = join(import.meta.dirname, "..", "fixtures", "fake-pi.mjs");
 
@@ -34,6 +34,8 @@ export interface Core extends AsyncDisposable {
   readonly dialogs: DialogDesk;
   /** Sets how children that start from now on misbehave. */
   behave(...behaviours: readonly string[]): void;
+  /** Puts a session into the store that no daemon has made; the next {@link restart} finds it. */
+  store(session: StoredSession): Promise<void>;
   /** As a daemon that was killed: its children die, and another begins on the same store. */
   restart(): Promise<void>;
   /** The same, of one that had no time to hear of its children's end. */
@@ -183,6 +185,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
     behave: (...behaviours) => {
       env["FAKE_PI"] = behaviours.join(",");
     },
+    store: (session) => new SessionStore(current.database).put(session),
     restart,
     kill: async () => {
       // What is on disk at this moment is all that the next daemon knows.

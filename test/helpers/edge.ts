@@ -21,6 +21,11 @@ export const token = "2f8c1d-the-token-of-the-tests-91ab";
 const tlsFixtures = join(import.meta.dirname, "..", "fixtures", "tls");
 /** A certificate for localhost and box.example, until 2126. */
 export const tlsFiles = { tlsCert: join(tlsFixtures, "cert.pem"), tlsKey: join(tlsFixtures, "key.pem") };
+/** A certificate for localhost with an RSA key, of the year 2020. */
+export const expiredTlsFiles = {
+  tlsCert: join(tlsFixtures, "expired-rsa-cert.pem"),
+  tlsKey: join(tlsFixtures, "expired-rsa-key.pem"),
+};
 export const deliveryId = "01920000-0000-7000-8000-000000000001";
 
 export interface EdgeTestOptions {
@@ -31,8 +36,8 @@ export interface EdgeTestOptions {
   readonly allowedOrigins?: readonly string[];
   /** Default: {@link token} alone, which allows everything. */
   readonly tokens?: TokenSource;
-  /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests. */
-  readonly tls?: boolean;
+  /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests or with these files. */
+  readonly tls?: boolean | typeof tlsFiles;
 }
 
 /** An edge on both transports, over handlers that do next to nothing. */
@@ -109,7 +114,9 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
     limits: options.dispatcherLimits,
   });
   const { limits, allowedHosts, allowedOrigins, tokens = soleToken(token) } = options;
-  const tls = options.tls === true ? tlsListener({ listen: "127.0.0.1:0", ...tlsFiles }) : undefined;
+  const tls = options.tls
+    ? tlsListener({ listen: "127.0.0.1:0", ...(options.tls === true ? tlsFiles : options.tls) })
+    : undefined;
   const edge = createEdge({ dispatcher, tokens, log, limits, allowedHosts, allowedOrigins, tls });
   const socketPath = join(directory, "s");
   const { url, tlsUrl } = await edge.listen({ socketPath, port: 0 });

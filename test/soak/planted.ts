@@ -22,8 +22,8 @@ export const plantedBugs = {
   },
   "a push is handed over again after a crash": {
     file: "extension/delivery/hand-over.ts",
-    text: "const standing = findOnBranch(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));",
-    replacement: "const standing = findOnBranch(ctx.sessionManager, new Set<string>());",
+    text: "const standing = findEntries(ctx.sessionManager, new Set(strangers.map(({ deliveryId }) => deliveryId)));",
+    replacement: "const standing = findEntries(ctx.sessionManager, new Set<string>());",
   },
   "a daemon begins with numbers that another has used": {
     file: "server/session/seq-numbers.ts",

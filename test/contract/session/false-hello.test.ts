@@ -1,5 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
-import { dirname, join } from "node:path";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { limits } from "../../../server/config.ts";
 import { leasePath } from "../../../server/pi/lease.ts";
@@ -80,3 +89,79 @@ test("no session is made of a file that is not among pi's, nor one beyond those 
   expect(ids(core)).toEqual(["two", "one"]);
   expect(readdirSync(outside)).toEqual([]);
 });
+
+test("no session is made of a file that another session has or has had, whichever path names it", async () => {
+  await using core = await startCore();
+  const victim = await core.registry.create({ cwd: core.cwd }, "victim");
+  writeFileSync(victim.file, message, { flag: "a" });
+  const unwritten = await core.registry.create({ cwd: core.cwd }, "unwritten");
+  const session = await core.registry.create({ cwd: core.cwd }, "liar");
+  for (const one of [victim, unwritten]) await one.upkeep.hibernate(true);
+  expect([existsSync(victim.file), existsSync(unwritten.file)]).toEqual([true, false]);
+  const directory = dirname(victim.file);
+  const at = (name: string): string => join(directory, name);
+  const foreign = at("foreign.jsonl");
+  writeFileSync(foreign, header("foreign", core.cwd));
+  writeFileSync(at("two-names.jsonl"), header("hard", core.cwd));
+  linkSync(at("two-names.jsonl"), at("hard.jsonl"));
+  symlinkSync(victim.file, at("soft.jsonl"));
+  symlinkSync(directory, at("around"));
+  mkdirSync(at("directory.jsonl"));
+  const text = readFileSync(victim.file, "utf8");
+  for (const [sessionId, sessionFile] of [
+    ["new", victim.file],
+    ["new", at(`around/../around/${basename(victim.file)}`)],
+    ["new", at("soft.jsonl")],
+    ["new", foreign],
+    ["hard", at("hard.jsonl")],
+    ["new", at("directory.jsonl")],
+    // The file is gone, and the path is still the session's.
+    ["new", unwritten.file],
+    ["new", at(`around/${basename(unwritten.file)}`)],
+    ["new", unwritten.file.replace("unwritten", "UNWRITTEN")],
+    // Nothing contradicts these two but pi.
+    ["foreign", foreign],
+    ["new", at("nothing.jsonl")],
+  ] as const) {
+    await lie(session, { sessionId, sessionFile });
+    await session.awake();
+    expect([sessionFile, ids(core)]).toEqual([sessionFile, ["liar", "unwritten", "victim"]]);
+  }
+  expect([readFileSync(victim.file, "utf8"), existsSync(foreign)]).toEqual([text, true]);
+  expect(readdirSync(directory).filter((name) => name.endsWith(".lease"))).toEqual([basename(leasePath(session.file))]);
+});
+
+test("a session whose file was replaced by another session's starts no pi", async () => {
+  await using core = await startCore();
+  const victim = await core.registry.create({ cwd: core.cwd }, "victim");
+  const session = await core.registry.create({ cwd: core.cwd }, "session");
+  writeFileSync(session.file, message, { flag: "a" });
+  await session.upkeep.hibernate(true);
+  writeFileSync(session.file, readFileSync(victim.file));
+  await session.reload();
+  await expect(session.awake()).rejects.toMatchObject({
+    kind: "session_file_unusable",
+    data: { reason: "other_session" },
+  });
+  rmSync(session.file);
+  mkdirSync(session.file);
+  await expect(session.awake()).rejects.toMatchObject({ data: { reason: "not_a_file" } });
+  rmSync(session.file, { recursive: true });
+});
+
+test("of two sessions that an earlier version has stored over one file, the later one is closed", async () => {
+  await using core = await startCore();
+  const victim = await core.registry.create({ cwd: core.cwd }, "victim");
+  writeFileSync(victim.file, message, { flag: "a" });
+  await core.store({ ...victim.stored, sessionId: "false", isOpened: true, createdAt: victim.stored.createdAt + 1 });
+  await core.restart();
+  expect(ids(core)).toEqual(["victim"]);
+  expect(existsSync(victim.file)).toBe(true);
+  await core.restart();
+  expect(ids(core)).toEqual(["victim"]);
+});
+
+const header = (id: string, cwd: string): string =>
+  `${JSON.stringify({ type: "session", version: 3, id, timestamp: new Date(0).toISOString(), cwd })}\n`;
+
+const message = `${JSON.stringify({ type: "message", id: "a", parentId: null, message: { role: "user", content: "Hi." } })}\n`;

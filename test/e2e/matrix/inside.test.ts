@@ -114,8 +114,8 @@ const rows: readonly Row[] = [
   { change: forkAt, place: answered, end: "answered", ...left },
   // The push stands on a branch that the conversation has left, which the next request shows.
   { change: treeBefore, place: held, end: "held", last: "answered", isCarried: true },
-  { change: treeBefore, place: inserted, end: "inserted", last: "dropped session_replaced", isCarried: false },
-  { change: treeBefore, place: refused, end: "parked run_failed", last: "dropped session_replaced", isCarried: false },
+  { change: treeBefore, place: inserted, end: "inserted", last: "parked off_branch", isCarried: false },
+  { change: treeBefore, place: refused, end: "parked run_failed", last: "parked off_branch", isCarried: false },
   { change: treeBefore, place: answered, end: "answered", last: "answered", isCarried: false },
 ];
 

@@ -38,6 +38,11 @@ export default function (pi) {
     const user = ctx.sessionManager.getBranch().find((entry) => entry.type === "message" && entry.message.role === "user");
     await ctx.fork(user.id);
   });
+  command("test-tree", async (entryId, ctx) => void (await ctx.navigateTree(entryId)));
+  let isHidden = true;
+  command("test-show", async () => { isHidden = false; });
+  const isHiding = ({ role, content }) => isHidden && role === "custom" && content === "hidden until it is shown";
+  pi.on("context", ({ messages }) => ({ messages: messages.filter((message) => !isHiding(message)) }));
 }
 `,
 };
@@ -75,6 +80,13 @@ async function entries(session: SessionHandle, deliveryId: string): Promise<numb
   const { file } = await session.get();
   const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
   return lines.filter((line) => line.includes('"custom_message"') && line.includes(`"${deliveryId}"`)).length;
+}
+
+/** The id of the newest entry of pi's session file. */
+async function leafOf(session: SessionHandle): Promise<string> {
+  const { file } = await session.get();
+  const last = readFileSync(file, "utf8").trimEnd().split("\n").at(-1) ?? "{}";
+  return (JSON.parse(last) as { readonly id: string }).id;
 }
 
 describe("a provider of Google's format, which gives no headers", () => {
@@ -145,13 +157,62 @@ describe("an extension's provider that says start before its request is answered
 });
 
 describe("another extension", () => {
-  test("that takes the push out of the context has it dropped by name", async () => {
+  test("that takes the push out of the context has it parked by name", async () => {
     await using stage = await shared.use();
     const session = await stage.session();
     const delivery = await ended(session.push({ customType: "n", content: "HIDE ME" }));
-    expect([delivery.state, delivery.reason?.code]).toEqual(["dropped", "removed_by_extension"]);
+    expect([delivery.state, delivery.reason?.code]).toEqual(["parked", "removed_by_extension"]);
+    await session.waitForIdle();
     expect(stage.provider.requests.some((request) => request.hasText("HIDE ME"))).toBe(false);
     expect(await entries(session, delivery.deliveryId)).toBe(1);
+  });
+
+  test("that takes it out of some requests has it parked until a later request delivers it, once", async () => {
+    await using stage = await shared.use();
+    const session = await stage.session();
+    const push = session.push({ customType: "n", content: "hidden until it is shown" });
+    const parked = async (): Promise<void> => {
+      await session.waitForIdle();
+      const { state, reason } = await push.get();
+      expect([state, reason?.code]).toEqual(["parked", "removed_by_extension"]);
+    };
+    await expect.poll(async () => (await push.get()).state).toBe("parked");
+    await parked();
+    await push.resend();
+    await expect.poll(() => stage.provider.requests.length).toBe(2);
+    await parked();
+    await session.prompt("/test-show");
+    await session.promptAndWait("go on");
+    expect((await push.get()).state).toBe("answered");
+    expect(await entries(session, push.id)).toBe(1);
+    expect(stage.provider.requests.map((request) => request.countText("hidden until it is shown"))).toEqual([0, 0, 1]);
+  });
+
+  test("that goes to another branch and back has it parked, and delivered once, also by another pi", async () => {
+    await using stage = await shared.use();
+    const session = await stage.freshSession();
+    await session.promptAndWait("a first prompt");
+    const before = await leafOf(session);
+    stage.provider.add(status(400));
+    const push = session.push({ customType: "n", content: "on one of two branches" });
+    await expect.poll(async () => (await push.get()).state).toBe("parked");
+    await session.waitForIdle();
+    const withPush = await leafOf(session);
+    await session.prompt(`/test-tree ${before}`);
+    await session.promptAndWait("elsewhere");
+    const state = async (): Promise<readonly unknown[]> => [(await push.get()).state, (await push.get()).reason?.code];
+    expect(await state()).toEqual(["parked", "off_branch"]);
+    process.kill((await session.get()).pid as number, "SIGKILL");
+    await expect.poll(async () => (await session.get()).state).toBe("crashed");
+    await session.promptAndWait("elsewhere still");
+    expect(await state()).toEqual(["parked", "off_branch"]);
+    await session.prompt(`/test-tree ${withPush}`);
+    await session.promptAndWait("back");
+    expect((await push.get()).state).toBe("answered");
+    expect(await entries(session, push.id)).toBe(1);
+    expect(stage.provider.requests.map((request) => request.countText("on one of two branches"))).toEqual([
+      0, 1, 0, 0, 1,
+    ]);
   });
 
   test("that takes it out of the payload behind the helper's look cannot be seen", async () => {

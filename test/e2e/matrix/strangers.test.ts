@@ -19,9 +19,9 @@ describe("an extension that removes the push", () => {
     {
       does: "from the context",
       words: "REMOVE FIRST",
-      end: "dropped removed_by_extension",
+      end: "parked removed_by_extension",
       attempts: [],
-      last: "dropped removed_by_extension",
+      last: "parked removed_by_extension",
       isCarried: false,
     },
     {

@@ -327,7 +327,7 @@ export class Pi implements AsyncDisposable {
         return payload === undefined ? [] : [words.filter((word) => word !== undefined).join(" ")];
       }
       if (!("deliveryIds" in frame) || !frame.deliveryIds.includes(deliveryId)) return [];
-      return [frame.kind === "gone" ? `gone ${frame.reason}` : frame.kind];
+      return [frame.kind === "leftOut" ? `leftOut ${frame.reason}` : frame.kind];
     });
   }
 

@@ -102,7 +102,7 @@ test("what another extension takes out after the helper has looked cannot be see
   expect(pi.story("d1")[2]).toBe("delivered headers 200 confirmed");
 });
 
-test("a push that another extension rewrites is in doubt, and one that it hides is gone", async () => {
+test("a push that another extension rewrites is in doubt, and one that it hides is left out", async () => {
   await using provider = await startProvider();
   await using pi = await startPi({ provider, after: ["edit-marked"] });
   await pi.hold(
@@ -112,7 +112,7 @@ test("a push that another extension rewrites is in doubt, and one that it hides 
   );
   await pi.settled();
   expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered headers 200 unverified"]);
-  expect(pi.story("d2")).toEqual(["inserted", "gone removed_by_extension"]);
+  expect(pi.story("d2")).toEqual(["inserted", "leftOut removed_by_extension"]);
   expect(pi.story("d3").at(-1)).toBe("answered");
 });
 

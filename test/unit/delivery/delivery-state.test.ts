@@ -33,6 +33,8 @@ const settled = (how: Partial<Extract<DeliveryInput, { kind: "settled" }>> = {})
 const withdrawn = (as: "cancelled" | "expired") =>
   ({ kind: "withdrawn", at, as, reason: { code: as, message: "" } }) as const;
 const postponed = { kind: "postponed", at, reason: { code: "not_started", message: "" } } as const;
+const leftOut = (code: "removed_by_extension" | "off_branch") =>
+  ({ kind: "leftOut", at, reason: { code, message: "" } }) as const;
 const resent = { kind: "resent", at } as const;
 const childEnded = { kind: "childEnded", at } as const;
 const sessionClosed = { kind: "sessionClosed", at } as const;
@@ -126,6 +128,36 @@ describe("a delivery", () => {
       [inserted, { kind: "dropped", at, reason: { code: "compacted", message: "" } }],
       "dropped",
       "compacted",
+    ],
+    [
+      "is parked when a request leaves it out, though the run ends well",
+      [inserted, leftOut("removed_by_extension"), settled()],
+      "parked",
+      "removed_by_extension",
+    ],
+    [
+      "is in the transcript when a request leaves it out, though its insertion was not reported",
+      [held, leftOut("off_branch"), withdrawn("cancelled")],
+      "parked",
+      "off_branch",
+    ],
+    [
+      "is delivered by a later request than those that leave it out",
+      [inserted, leftOut("removed_by_extension"), leftOut("off_branch"), prepared(), delivered()],
+      "delivered",
+      undefined,
+    ],
+    [
+      "is parked again when the request of a resend leaves it out",
+      [inserted, leftOut("off_branch"), resent, leftOut("off_branch")],
+      "parked",
+      "off_branch",
+    ],
+    [
+      "stays delivered when a request leaves it out",
+      [inserted, prepared(), delivered(), leftOut("off_branch")],
+      "delivered",
+      undefined,
     ],
     ["is cancelled while it is accepted", [withdrawn("cancelled")], "cancelled", "cancelled"],
     ["is cancelled while it is held", [held, withdrawn("cancelled")], "cancelled", "cancelled"],
@@ -227,6 +259,7 @@ describe("a delivery", () => {
       withdrawn("cancelled"),
       withdrawn("expired"),
       postponed,
+      leftOut("off_branch"),
       resent,
       childEnded,
       sessionClosed,

@@ -26,6 +26,13 @@ describe("a request with an expectation", () => {
     },
   );
 
+  it("of a body that is too long is answered with 413, and not told to go on", async () => {
+    await using edge = await startEdge();
+    using socket = rawSocket(edge, "unix");
+    socket.socket.write(post(`host: localhost\r\n${bearer}`, "100-continue", 2 ** 30));
+    expect((await socket.ended).match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 413"]);
+  });
+
   it("is told to go on where nothing speaks against it, and its socket takes further ones", async () => {
     await using edge = await startEdge();
     using socket = rawSocket(edge, "unix");
@@ -37,8 +44,8 @@ describe("a request with an expectation", () => {
     }
   });
 
-  function post(head: string, expectation: string): string {
-    const type = `content-type: application/json\r\ncontent-length: ${list.length}`;
+  function post(head: string, expectation: string, length = list.length): string {
+    const type = `content-type: application/json\r\ncontent-length: ${length}`;
     return `POST /v1/rpc HTTP/1.1\r\n${head}\r\n${type}\r\nexpect: ${expectation}\r\n\r\n`;
   }
 });

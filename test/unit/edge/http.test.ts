@@ -215,7 +215,67 @@ describe.each<Transport>(["tcp", "unix"])("HTTP over %s", (transport) => {
   it("has nothing in its headers that says what it is made of", async () => {
     await using edge = await startEdge();
     const { headers } = await http(edge, { transport, ...rpc });
-    expect(Object.keys(headers).sort()).toEqual(["connection", "content-length", "content-type", "date"]);
+    const safe = ["cache-control", "x-content-type-options"];
+    expect(Object.keys(headers).sort()).toEqual(
+      ["connection", "content-length", "content-type", "date", ...safe].sort(),
+    );
+  });
+
+  it("has headers in each answer of JSON by which no cache keeps it and no browser takes it for a page", async () => {
+    await using edge = await startEdge();
+    const safe = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+    const answers = [
+      rpc,
+      ...["/healthz", "/v1/sessions", "/openapi.json", "/openrpc.json", "/nowhere"].map((path) => ({ path })),
+    ];
+    for (const question of answers) {
+      expect((await http(edge, { transport, headers: authorization, ...question })).headers).toMatchObject(safe);
+    }
+    expect((await http(edge, { transport, path: "/v1/sessions" })).headers).toMatchObject(safe);
+  });
+
+  it.each(["cwd=%ff", "cwd=%zz", "a=b&cwd=/%e4%b8"])("refuses a query that cannot be decoded: %s", async (query) => {
+    await using edge = await startEdge();
+    const ask = (text: string) => http(edge, { transport, headers: authorization, path: `/v1/sessions?${text}` });
+    expect(await ask(query)).toMatchObject({ status: 400, body: { name: "invalid_request" } });
+    expect((await ask("cwd=%e4%b8%ad%25+a")).status).toBe(200);
+  });
+
+  it.each(["gzip, chunked", "gzip"])("refuses the transfer coding %s with 501, and closes", async (coding) => {
+    await using edge = await startEdge({ limits: { closeTimeoutMs: 100 } });
+    using socket = rawSocket(edge, transport);
+    socket.socket.write(`${head(edge.port)}transfer-encoding: ${coding}\r\n\r\n1\r\nx\r\n0\r\n\r\n`);
+    expect((await socket.ended).match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 501"]);
+  });
+
+  it.each([
+    ["body", 413, `${head(0)}content-length: 6000000\r\n\r\n`, ""],
+    ["body in chunks", 413, `${head(0)}transfer-encoding: chunked\r\n\r\n`, "5b8d80\r\n"],
+    ["head", 431, `${head(0)}x: `, ""],
+  ])("lets who writes all of a %s that is too long read the %i, and closes", async (_title, status, begin, chunk) => {
+    await using edge = await startEdge({ limits: { maxBodyBytes: 1_000 } });
+    using socket = rawSocket(edge, transport);
+    socket.socket.pause();
+    socket.socket.write(begin.replace("localhost:0", `localhost:${edge.port}`) + chunk);
+    // Larger than what the system takes by itself: the end is written only where the daemon reads.
+    const written = Promise.withResolvers<Error | null | undefined>();
+    socket.socket.write("x".repeat(6_000_000), written.resolve);
+    expect(await written.promise).toBeFalsy();
+    socket.socket.resume();
+    expect(await socket.until((text) => text.includes("too_large"))).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(await isUsable(edge)).toBe(true);
+  });
+
+  it("closes on who goes on and on with a body that was refused", async () => {
+    await using edge = await startEdge({ limits: { maxBodyBytes: 1_000, maxDiscardedBytes: 100_000 } });
+    using socket = rawSocket(edge, transport);
+    socket.socket.write(`${head(edge.port)}content-length: ${2 ** 30}\r\n\r\n`);
+    const more = (error?: Error | null): void => {
+      if (!error) socket.socket.write("x".repeat(50_000), more);
+    };
+    more();
+    expect(await socket.ended).toMatch(/^HTTP\/1\.1 413 /);
+    expect(await isUsable(edge)).toBe(true);
   });
 });
 
@@ -228,6 +288,8 @@ describe.each<Transport>(["tcp", "unix"])("upgrades over %s", (transport) => {
     ["no key", "GET /v1/ws", "upgrade: websocket\r\nsec-websocket-version: 13\r\n", 400],
     ["a key that is none", "GET /v1/ws", webSocket.replace("dGhl", "****"), 400],
     ["another version", "GET /v1/ws", webSocket.replace("13", "12"), 400],
+    ["version 8", "GET /v1/ws", webSocket.replace("13", "8"), 400],
+    ["two versions", "GET /v1/ws", `${webSocket}sec-websocket-version: 8\r\n`, 400],
     ["subprotocols that cannot be read", "GET /v1/ws", `${webSocket}sec-websocket-protocol: a,,b\r\n`, 400],
   ])("with %s are refused with a problem, and their socket is closed", async (_title, line, upgrade, status) => {
     await using edge = await startEdge();
@@ -239,6 +301,16 @@ describe.each<Transport>(["tcp", "unix"])("upgrades over %s", (transport) => {
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(answer).toMatch(/"name":"[a-z_]+"/);
     expect(edge.edge.connections).toBe(0);
+  });
+
+  it("of HTTP/1.0 are refused", async () => {
+    await using edge = await startEdge();
+    using socket = rawSocket(edge, transport);
+    const bearer = `authorization: ${authorization.authorization}`;
+    socket.socket.write(
+      `GET /v1/ws HTTP/1.0\r\nhost: localhost:${edge.port}\r\n${bearer}\r\nconnection: Upgrade\r\n${webSocket}\r\n`,
+    );
+    expect(await socket.ended).toMatch(/^HTTP\/1\.1 400 /);
   });
 });
 

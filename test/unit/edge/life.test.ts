@@ -49,6 +49,19 @@ describe("a half-open peer", () => {
     expect(edge.edge.connections).toBe(1);
   });
 
+  it("is none while it uploads one long message: its pongs wait until that is complete", async () => {
+    await using edge = await startEdge({ limits: { pingIntervalMs: 200 } });
+    using busy = await rawWebSocket(edge);
+    const pings = (text: string): number => framesOf(text).filter(({ opcode }) => opcode === opcodes.ping).length;
+    const call = frame(`{"jsonrpc":"2.0","id":7,"method":"session/list"}${" ".repeat(100)}`);
+    for (let at = 0; at < 4; at += 1) {
+      busy.socket.write(call.subarray(at * 10, at * 10 + 10));
+      await busy.until((text) => pings(text) > at);
+    }
+    busy.socket.write(call.subarray(40));
+    expect(await busy.until((text) => text.includes('"id":7'))).toContain('"sessions":[]');
+  });
+
   it("is none while it says something", async () => {
     await using edge = await startEdge({ limits: { pingIntervalMs: 200 } });
     using busy = await rawWebSocket(edge);
@@ -60,6 +73,42 @@ describe("a half-open peer", () => {
     expect(edge.edge.connections).toBe(1);
   });
 });
+
+describe("pings of a peer", () => {
+  it("are all answered while it reads, however many come at once", async () => {
+    await using edge = await startEdge();
+    using peer = await rawWebSocket(edge);
+    const sent = Array.from({ length: 500 }, (_, at) => String(at));
+    for (let at = 0; at < 500; at += 50) {
+      peer.socket.write(Buffer.concat(sent.slice(at, at + 50).map((text) => frame(text, { opcode: opcodes.ping }))));
+      await peer.until((text) => pongsOf(text).includes(String(at + 49)));
+    }
+    peer.socket.write(Buffer.concat(sent.map((text) => frame(text, { opcode: opcodes.ping }))));
+    const pongs = pongsOf(await peer.until((text) => pongsOf(text).filter((one) => one === "499").length === 2));
+    expect(pongs.slice(0, 561)).toEqual([...sent, ...sent.slice(0, 61)]);
+    peer.socket.write(frame('{"jsonrpc":"2.0","id":7,"method":"session/list"}'));
+    expect(await peer.until((text) => text.includes('"id":7'))).toContain('"sessions":[]');
+  });
+
+  it("cost no memory while it does not read: the newest is answered", async () => {
+    await using edge = await startEdge();
+    using peer = await rawWebSocket(edge, "unix");
+    peer.socket.pause();
+    const many = Buffer.concat(Array.from({ length: 10_000 }, () => frame("x".repeat(100), { opcode: opcodes.ping })));
+    peer.socket.write(many);
+    const written = Promise.withResolvers<void>();
+    peer.socket.write(frame("last", { opcode: opcodes.ping }), () => written.resolve());
+    await written.promise;
+    peer.socket.resume();
+    const pongs = pongsOf(await peer.until((text) => text.endsWith("last")));
+    expect(pongs.at(-1)).toBe("last");
+    expect(pongs.length).toBeLessThan(10_000);
+  });
+});
+
+function pongsOf(text: string): readonly string[] {
+  return framesOf(text).flatMap(({ opcode, payload }) => (opcode === opcodes.pong ? [payload.toString()] : []));
+}
 
 describe("a slow reader", () => {
   const limits = { maxBufferedBytes: 100_000, closeTimeoutMs: 300 };

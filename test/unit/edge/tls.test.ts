@@ -8,12 +8,23 @@ import { connect, type SecureVersion } from "node:tls";
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { readDaemonFile } from "../../../client/discovery.ts";
+import { certificateProblem } from "../../../protocol/daemon-file.ts";
 import { startDaemon } from "../../../server/daemon.ts";
 import { ownHosts, type TlsSettings, tlsListener } from "../../../server/edge/tls.ts";
-import { authorization, json, startEdge, type TestEdge, TestWebSocket, tlsFiles } from "../../helpers/edge.ts";
+import {
+  authorization,
+  expiredTlsFiles,
+  json,
+  startEdge,
+  type TestEdge,
+  TestWebSocket,
+  tlsFiles,
+} from "../../helpers/edge.ts";
 
 const { tlsCert, tlsKey } = tlsFiles;
 const listen = "0.0.0.0:8443";
+const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
 
 describe("an address beyond loopback", () => {
   it.each<[TlsSettings, string, RegExp]>([
@@ -28,6 +39,9 @@ describe("an address beyond loopback", () => {
       /certificate \/nowhere\.pem cannot be read \(ENOENT\)/,
     ],
     [{ listen, tlsCert, tlsKey: "/nowhere.pem" }, "tls_unusable", /key \/nowhere\.pem cannot be read/],
+    [{ listen, tlsCert: "/dev/null", tlsKey }, "tls_unusable", /certificate \/dev\/null .* cannot be used/],
+    [{ listen, tlsCert, tlsKey: "/dev/null" }, "tls_unusable", /key \/dev\/null cannot be used/],
+    [{ listen, tlsCert, tlsKey: expiredTlsFiles.tlsKey }, "tls_unusable", /cannot be used/],
     [{ listen, tlsCert: tlsKey, tlsKey: tlsCert }, "tls_unusable", /cannot be used/],
     [{ listen: "0.0.0.0", tlsCert, tlsKey }, "config_invalid", /takes an address and a port/],
     [{ listen: "0.0.0.0:70000", tlsCert, tlsKey }, "config_invalid", /takes an address and a port/],
@@ -47,6 +61,27 @@ describe("an address beyond loopback", () => {
     const started = startDaemon({ stateDir: join(root, "s"), config, env: {}, log: pino({ level: "silent" }) });
     await expect(started).rejects.toMatchObject({ name: "StartError", kind: "listen_unsafe" });
     rmSync(root, { recursive: true });
+  });
+
+  it("has a certificate whose time is told in daemon.json, and warned of where it is over", async () => {
+    const root = mkdtempSync(join(tmpdir(), "tls-"));
+    const config = join(root, "config.json");
+    writeFileSync(config, JSON.stringify({ listen: "127.0.0.1:0", ...expiredTlsFiles }));
+    const logged: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line) => logged.push(line) });
+    const daemon = await startDaemon({ stateDir: join(root, "s"), config, pi: fakePi, env: process.env, log });
+    const { tlsUrl, tlsNotBefore, tlsNotAfter } = await readDaemonFile(daemon.stateDir);
+    await daemon.stop();
+    rmSync(root, { recursive: true });
+    expect(tlsUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+    expect([tlsNotBefore, tlsNotAfter]).toEqual([Date.UTC(2020, 0), Date.UTC(2021, 0)]);
+    expect(logged.join("")).toContain(`The certificate of ${tlsUrl} expired on 2021-01-01T00:00:00.000Z.`);
+    const early = { tlsUrl: "https://a:1", tlsNotBefore: 2, tlsNotAfter: 3 };
+    expect([1, 2, 3].map((now) => certificateProblem(early, now))).toEqual([
+      "The certificate of https://a:1 is not valid before 1970-01-01T00:00:00.002Z.",
+      undefined,
+      undefined,
+    ]);
   });
 
   it("is not needed: without any of the settings there is none", () => {
@@ -107,6 +142,16 @@ describe("TLS", () => {
     expect(heard).not.toContain("HTTP/");
   });
 
+  it("is negotiated with forward secrecy alone", async () => {
+    await using edge = await startEdge({ tls: expiredTlsFiles });
+    const tls12 = (ciphers: string) => handshake(edge, "TLSv1.2", `${ciphers}:@SECLEVEL=0`);
+    expect(await tls12("AES128-GCM-SHA256:AES256-GCM-SHA384:AES128-SHA:AES256-SHA256")).toBe("refused");
+    expect(await tls12("DHE-RSA-AES128-GCM-SHA256")).toBe("refused");
+    expect(await tls12("ECDHE-RSA-AES128-SHA")).toBe("refused");
+    expect(await tls12("ECDHE-RSA-AES128-GCM-SHA256")).toBe("TLSv1.2");
+    expect(await handshake(edge, "TLSv1.3")).toBe("TLSv1.3");
+  });
+
   it("ends a handshake that does not go on, and those under way when the daemon ends", async () => {
     await using slow = await startEdge({ tls: true, limits: { headersTimeoutMs: 50 } });
     await closed(connectPlain({ host: "127.0.0.1", port: slow.tlsPort }));
@@ -135,12 +180,11 @@ async function ask(edge: TestEdge, headers: OutgoingHttpHeaders): Promise<number
   });
 }
 
-async function handshake(edge: TestEdge, version: SecureVersion): Promise<string> {
-  const ciphers = "DEFAULT@SECLEVEL=0";
+async function handshake(edge: TestEdge, version: SecureVersion, ciphers = "DEFAULT@SECLEVEL=0"): Promise<string> {
   const options = {
     host: "localhost",
     port: edge.tlsPort,
-    ca: ca(),
+    rejectUnauthorized: false,
     minVersion: version,
     maxVersion: version,
     ciphers,

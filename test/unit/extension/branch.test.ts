@@ -1,14 +1,16 @@
 import { expect, test } from "vitest";
-import { findOnBranch, findUnanswered, whyGone } from "../../../extension/delivery/branch.ts";
+import { findEntries, findUnanswered, whyLeftOut } from "../../../extension/delivery/branch.ts";
 import { assistant, compaction, pushed, session, user } from "./session.ts";
 
-test("finds the entries of the active branch only", () => {
+test("finds the entries of every branch, that of the active one where there are two", () => {
   const reader = session(user("u1"), pushed("e1", "d1"), assistant("a1"), pushed("e2", "d2"));
   reader.add({ ...pushed("e3", "d3"), parentId: "u1" });
+  reader.add({ ...pushed("e4", "d1"), parentId: "u1" });
   reader.leaf = "e2";
-  expect([...findOnBranch(reader, new Set(["d1", "d2", "d3"])).values()]).toMatchObject([
+  expect([...findEntries(reader, new Set(["d1", "d2", "d3", "d4"])).values()]).toMatchObject([
     { deliveryId: "d2", entryId: "e2" },
     { deliveryId: "d1", entryId: "e1" },
+    { deliveryId: "d3", entryId: "e3" },
   ]);
 });
 
@@ -21,9 +23,10 @@ test("does not look further than it has to", () => {
       seen.push(id);
       return reader.getEntry(id);
     },
+    getEntries: () => expect.unreachable(),
   };
-  findOnBranch(watched, new Set(["d1"]));
-  findOnBranch(watched, new Set());
+  findEntries(watched, new Set(["d1"]));
+  findEntries(watched, new Set());
   expect(seen).toEqual([]);
 });
 
@@ -43,6 +46,12 @@ test.for([
   ["compacted", [pushed("e1", "d1"), compaction("c1", "c1")]],
   ["compacted", [pushed("e1", "d1"), user("u1"), compaction("c1", "e1"), compaction("c2", "u1")]],
   ["session_replaced", [user("u1")]],
-] as const)("says %s of a push that is in no request", ([why, entries]) => {
-  expect(whyGone(session(...entries), "e1")).toBe(why);
+] as const)("says %s of a push that a request leaves out", ([why, entries]) => {
+  expect(whyLeftOut(session(...entries), "e1")).toBe(why);
+});
+
+test("says that a push which is on another branch is off the branch", () => {
+  const reader = session(user("u1"), pushed("e1", "d1"));
+  reader.add({ ...user("u2"), parentId: "u1" });
+  expect(whyLeftOut(reader, "e1")).toBe("off_branch");
 });

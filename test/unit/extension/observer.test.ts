@@ -5,7 +5,7 @@ import { StandingList } from "../../../extension/delivery/standing.ts";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
-import { pushed, session, user } from "./session.ts";
+import { compaction, pushed, session, user } from "./session.ts";
 
 const decision: CacheWarmingDecisionEvent = {
   type: "cache_warming_decision",
@@ -28,7 +28,7 @@ function observed(...ids: readonly string[]) {
   const ctx = { sessionManager: reader, signal: undefined } as unknown as ExtensionContext;
   const frames: OutwardBody[] = [];
   const observer = new Observer({ memory, standing, send: (frame) => frames.push(frame) });
-  return { observer, ctx, frames, standing, kinds: () => frames.map(({ kind }) => kind) };
+  return { observer, ctx, frames, reader, standing, kinds: () => frames.map(({ kind }) => kind) };
 }
 
 test("cache warming is kept away from an open attempt and from no other time", () => {
@@ -72,7 +72,7 @@ test("a push in two messages of a list is one push", () => {
   expect(frames).toMatchObject([{ kind: "prepared", deliveryIds: ["d1"] }]);
 });
 
-test("what has left the list is gone once, unless it was delivered", () => {
+test("what a request leaves out is reported for each such request, unless it was delivered", () => {
   const { observer, ctx, frames } = observed("d1", "d2");
   observer.offer([custom("d1"), custom("d2")], ctx);
   observer.payload({ messages: [...payload.messages, ...payload.messages] });
@@ -80,11 +80,22 @@ test("what has left the list is gone once, unless it was delivered", () => {
   observer.messageStart(assistant("pending"), ctx);
   observer.messageEnd(assistant("error", "terminated"), ctx);
   observer.offer([], ctx);
-  expect(frames.filter(({ kind }) => kind === "gone")).toEqual([]);
+  expect(frames.filter(({ kind }) => kind === "leftOut")).toEqual([]);
   const late = observed("d1");
   late.observer.offer([], late.ctx);
   late.observer.offer([], late.ctx);
-  expect(late.frames).toEqual([{ kind: "gone", deliveryIds: ["d1"], reason: "removed_by_extension" }]);
+  const removed = { kind: "leftOut", deliveryIds: ["d1"], reason: "removed_by_extension" };
+  expect(late.frames).toEqual([removed, removed]);
+  late.observer.offer([custom("d1")], late.ctx);
+  expect(late.frames.at(-1)).toMatchObject({ kind: "prepared", deliveryIds: ["d1"] });
+});
+
+test("what no request can have again is left out once", () => {
+  const { observer, ctx, frames, reader } = observed("d1");
+  reader.add(compaction("c1", "c1"));
+  observer.offer([], ctx);
+  observer.offer([], ctx);
+  expect(frames).toEqual([{ kind: "leftOut", deliveryIds: ["d1"], reason: "compacted" }]);
 });
 
 test.for([

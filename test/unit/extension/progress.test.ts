@@ -23,7 +23,8 @@ const settled = (how: "completed" | "failed" | "aborted", held: readonly string[
   failed: how === "failed",
   held,
 });
-const gone: Occurrence = { kind: "gone", deliveryIds: ids, reason: "compacted" };
+const gone: Occurrence = { kind: "leftOut", deliveryIds: ids, reason: "compacted" };
+const removed: Occurrence = { kind: "leftOut", deliveryIds: ids, reason: "removed_by_extension" };
 const cancelled: Occurrence = { kind: "cancelled", deliveryIds: ids };
 const replaced: Occurrence = { kind: "over", code: "session_replaced" };
 
@@ -71,6 +72,13 @@ test.for<[string, readonly Occurrence[], string, string | undefined]>([
   ["the answer to another request", [...straight, answered("r2")], "delivered", undefined],
   ["a compaction before any request", [inserted, gone], "dropped", "compacted"],
   ["a compaction behind the delivery", [...straight, gone], "delivered", undefined],
+  ["a request that leaves it out", [inserted, removed, settled("completed")], "parked", "removed_by_extension"],
+  [
+    "a later request that has it",
+    [inserted, removed, prepared("r2"), verdict("r2", "delivered")],
+    "delivered",
+    undefined,
+  ],
   ["a cancel while it is held", [cancelled], "cancelled", undefined],
   ["a cancel that comes too late", [inserted, cancelled], "inserted", undefined],
   ["a release that had to wait", [{ kind: "dropped", deliveryIds: ids, reason: "released" }], "cancelled", undefined],

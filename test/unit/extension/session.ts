@@ -1,4 +1,4 @@
-import type { SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
+import type { SessionEntry, TreeReader } from "../../../extension/pi-types.ts";
 
 type Draft = {
   readonly type: string;
@@ -8,7 +8,7 @@ type Draft = {
 };
 
 /** A session of a few entries, each behind the one before. */
-export interface FakeSession extends SessionReader {
+export interface FakeSession extends TreeReader {
   leaf: string | undefined;
   add(entry: Draft): void;
   readonly entries: readonly SessionEntry[];
@@ -27,6 +27,7 @@ export function session(...drafts: readonly Draft[]): FakeSession {
     },
     getLeafEntry: () => (fake.leaf === undefined ? undefined : entries.get(fake.leaf)),
     getEntry: (id) => entries.get(id),
+    getEntries: () => [...entries.values()],
   };
   for (const draft of drafts) fake.add(draft);
   return fake;

@@ -28,7 +28,7 @@ const frames: readonly OutwardFrame[] = [
   { ...verdict, evidence: "headers", status: 200, payload: { d: "unverified", build: "unchecked" } },
   { kind: "verdict", at, requestId: "r", outcome: "failed", status: 529, error: "overloaded", payload: {} },
   { kind: "answered", at, requestId: "r", deliveryIds: [] },
-  { kind: "gone", at, deliveryIds: ["d"], reason: "session_replaced" },
+  { kind: "leftOut", at, deliveryIds: ["d"], reason: "off_branch" },
   { kind: "dropped", at, deliveryIds: ["d"], reason: "abort" },
   { kind: "settled", at: 0, aborted: true, failed: false, held: ["d"] },
   { kind: "fault", at, where: "observer", error: "x" },
@@ -132,7 +132,7 @@ describe("parseOutwardFrame", () => {
     for (const word of ["", "constructor", "Headers", "unknown", null, 1, ["headers"], ["failed"]]) {
       expect(mutant(verdict, "evidence", word)).toBeUndefined();
       expect(mutant(verdict, "outcome", word)).toBeUndefined();
-      expect(mutant({ kind: "gone", at, deliveryIds: [] }, "reason", word)).toBeUndefined();
+      expect(mutant({ kind: "leftOut", at, deliveryIds: [] }, "reason", word)).toBeUndefined();
       expect(mutant({ kind: "dropped", at, deliveryIds: [] }, "reason", word)).toBeUndefined();
     }
     for (const status of [1.5, "200", null, 1e300]) expect(mutant(verdict, "status", status)).toBeUndefined();

@@ -5,6 +5,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { expiredTlsFiles } from "../../../helpers/edge.ts";
 import { errorName, Scene } from "../scene.ts";
 
 /** A process that has nothing to do with the daemon. */
@@ -34,6 +35,20 @@ function writeDaemonFile(scene: Scene, pid: number): void {
   mkdirSync(scene.stateDir, { recursive: true, mode: 0o700 });
   writeFileSync(join(scene.stateDir, "daemon.json"), JSON.stringify(file), { mode: 0o600 });
 }
+
+test("a start with TLS shows its https address, as status does, and both warn of a certificate that has expired", async () => {
+  await using scene = await Scene.open();
+  const { tlsCert, tlsKey } = expiredTlsFiles;
+  const started = await scene.run(["start", "--listen", "127.0.0.1:0", "--tls-cert", tlsCert, "--tls-key", tlsKey]);
+  const { tlsUrl = "" } = scene.daemonFile ?? {};
+  expect(tlsUrl).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+  for (const { code, stdout, stderr } of [started, await scene.run(["status"]), await scene.run(["start"])]) {
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^ {2}https +${tlsUrl}$`, "m"));
+    expect(stderr).toContain(`The certificate of ${tlsUrl} expired on 2021-01-01`);
+  }
+  expect(await scene.json(["status"])).toMatchObject({ tlsUrl });
+});
 
 describe("a second start", () => {
   test("says that one runs, and that this one keeps its port and its pi", async () => {

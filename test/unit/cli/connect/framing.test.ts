@@ -5,7 +5,7 @@ import { FramingError, type FramingName, framingNames, framings } from "../../..
 interface Read {
   readonly messages: string[];
   readonly oversize: number[];
-  readonly isBetweenMessages: boolean;
+  readonly isWhole: boolean;
 }
 
 function read(name: FramingName, chunks: readonly Buffer[], maxMessageBytes = 1_000): Read {
@@ -16,7 +16,8 @@ function read(name: FramingName, chunks: readonly Buffer[], maxMessageBytes = 1_
     maxMessageBytes,
   );
   for (const chunk of chunks) reader.push(chunk);
-  return { messages, oversize, isBetweenMessages: reader.isBetweenMessages };
+  const isWhole = reader.end();
+  return { messages, oversize, isWhole };
 }
 
 function framed(name: FramingName, text: string): Buffer {
@@ -39,7 +40,7 @@ describe.each(framingNames)("the framing %s", (name) => {
         (messages, places) => {
           const bytes = Buffer.concat(messages.map((message) => framed(name, message)));
           const found = read(name, cut(bytes, places));
-          expect(found).toEqual({ messages, oversize: [], isBetweenMessages: true });
+          expect(found).toEqual({ messages, oversize: [], isWhole: true });
         },
       ),
     );
@@ -47,15 +48,27 @@ describe.each(framingNames)("the framing %s", (name) => {
 
   test("skips a message over the limit, says how long it was, and goes on behind it", () => {
     const bytes = Buffer.concat(["1", `"${"x".repeat(1_999)}"`, "2"].map((text) => framed(name, text)));
-    expect(read(name, [bytes])).toEqual({ messages: ["1", "2"], oversize: [2_001], isBetweenMessages: true });
+    expect(read(name, [bytes])).toEqual({ messages: ["1", "2"], oversize: [2_001], isWhole: true });
     expect(read(name, cut(bytes, [40, 900, 1_500])).oversize).toEqual([2_001]);
+  });
+
+  test("takes a whole last message that lacks only what follows it", () => {
+    const bytes = Buffer.concat([framed(name, "1"), framed(name, "[2]")]);
+    const end = bytes.lastIndexOf("]") + 1;
+    expect(read(name, [bytes.subarray(0, end)])).toEqual({ messages: ["1", "[2]"], oversize: [], isWhole: true });
+    const long = framed(name, `"${"x".repeat(1_999)}"`);
+    expect(read(name, [long.subarray(0, long.lastIndexOf('"') + 1)])).toMatchObject({
+      oversize: [2_001],
+      isWhole: true,
+    });
   });
 
   test("knows that a stream ends within a message", () => {
     const bytes = framed(name, '{"id":1}');
-    expect(read(name, [bytes.subarray(0, 5)]).isBetweenMessages).toBe(false);
-    expect(read(name, [bytes.subarray(0, -1)]).isBetweenMessages).toBe(false);
-    expect(read(name, [bytes]).isBetweenMessages).toBe(true);
+    expect(read(name, [bytes.subarray(0, 5)])).toMatchObject({ messages: [], isWhole: false });
+    const short = bytes.subarray(0, bytes.lastIndexOf("}"));
+    expect(read(name, [short])).toMatchObject({ messages: [], isWhole: false });
+    expect(read(name, [bytes]).isWhole).toBe(true);
   });
 });
 
