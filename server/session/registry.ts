@@ -8,6 +8,7 @@ import { unlessAborted } from "../lib/deadline.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { agentDirectoryOf, removeIfEmpty } from "../pi/session-file.ts";
 import { realPathOf, requireOwnFile } from "../pi/session-paths.ts";
+import { findSessionFile } from "../pi/session-search.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
@@ -72,6 +73,8 @@ export class Registry {
   readonly #creating = new Set<Session>();
   /** The same, by their ids, from the first step of their creation on. */
   readonly #making = new Map<string, Promise<Session>>();
+  /** Sessions that are being closed, until nothing is kept of them. */
+  readonly #ending = new Map<string, Promise<unknown>>();
   /** Creations and closings that have not ended. */
   readonly #underWay = new Set<Promise<unknown>>();
   #shuttingDown: Promise<void> | undefined;
@@ -153,8 +156,13 @@ export class Registry {
     admit: (scope: SessionScope) => void = () => {},
     caller: ContextCaller = nobody,
   ): Promise<Session> {
+    const isEnding = this.#ending.has(sessionId);
+    await this.#ended(sessionId);
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
+    // A second file of the same id would be a copy.
+    if (isEnding && findSessionFile(sessionId, this.#options.env) !== undefined)
+      return await this.files.open({ sessionId });
     return await this.#make(sessionId, () => this.#creator.create({ params, sessionId, admit, caller }));
   }
 
@@ -254,12 +262,35 @@ export class Registry {
       making: (sessionId) => this.#making.get(sessionId),
       begin: (stored, how) => this.#make(stored.sessionId, () => this.#begin(stored, { ...(how && { how }) })),
       end: (session, how) => this.#track(this.#close(session, how)),
+      ended: (sessionId) => this.#ended(sessionId),
+      closed: (sessionId) => this.#options.sessions.closed.get(sessionId),
     };
   }
 
-  async #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
+  /** Resolves when no session of that id is being closed. */
+  async #ended(sessionId: string): Promise<void> {
+    for (let ending = this.#ending.get(sessionId); ending !== undefined; ending = this.#ending.get(sessionId)) {
+      await ending;
+    }
+  }
+
+  #close(session: Session, how: "close" | "delete" = "close"): Promise<ChildExit | undefined> {
+    const { sessionId } = session;
+    const closed = this.#end(session, how);
+    const ending = Promise.allSettled([closed, this.#ending.get(sessionId)]).then(() => {
+      if (this.#ending.get(sessionId) === ending) this.#ending.delete(sessionId);
+    });
+    this.#ending.set(sessionId, ending);
+    return closed;
+  }
+
+  async #end(session: Session, how: "close" | "delete"): Promise<ChildExit | undefined> {
+    const { closed } = this.#options.sessions;
+    const { sessionId } = session;
     const exit = await session.close(how);
-    if (this.#sessions.delete(session.sessionId)) this.watch.note(session.stored, "closed");
+    // A write that fails is made again, and what it keeps can be read meanwhile.
+    void (how === "delete" ? closed.delete(sessionId) : closed.put(session.stored)).catch(() => {});
+    if (this.#sessions.delete(sessionId)) this.watch.note(session.stored, "closed");
     await this.#forget(session);
     if (how === "delete") this.#options.spill?.wanted();
     await this.children.compaction.giveBack();

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, realpath, unlink, writeFile } from "node:fs/promises";
 import { dirname, isAbsolute, sep } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
@@ -16,6 +17,7 @@ import { isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session
 import { findSessionFile } from "../pi/session-search.ts";
 import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
+import { type ClosedSession, closedSession } from "../store/closed-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { SessionConfiguration } from "./create-options.ts";
 import type { Beginning } from "./creation.ts";
@@ -43,6 +45,10 @@ export interface SessionHouse {
   requireRoom(): void;
   /** Ends a session, and forgets it. */
   end(session: Session, how: "close" | "delete"): Promise<ChildExit | undefined>;
+  /** Resolves when no session of that id is being closed. */
+  ended(sessionId: string): Promise<void>;
+  /** What a closed session is opened with again. */
+  closed(sessionId: string): ClosedSession | undefined;
 }
 
 export interface SessionFilesOptions {
@@ -79,11 +85,12 @@ export class SessionFiles {
   }
 
   /**
-   * What `covers` does not know is not there. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what
-   * starting a pi can throw.
+   * What `covers` does not know is not there. A session that is being closed is waited for, and opened again with what it was
+   * created with. Throws `session_not_found`, `session_file_unusable`, `session_in_use`, and what starting a pi can throw.
    */
   async open(params: Params<"session/open">, covers?: Covers): Promise<Session> {
     const { house } = this.#options;
+    if (params.sessionId !== undefined) await house.ended(params.sessionId);
     const known = params.sessionId === undefined ? undefined : house.find(params.sessionId);
     if (known !== undefined && params.file === undefined) {
       if (covers?.(known.stored) === false) throw noSession(known.sessionId);
@@ -95,12 +102,16 @@ export class SessionFiles {
     }
     // One that cannot be made leaves the file to this call.
     await house.making(id)?.catch(() => {});
+    await house.ended(id);
     const same = house.find(id);
     if (same !== undefined) return await requireSameFile(same, file);
     const { approve, onForeignWrite, dialogPolicy } = params;
     const { configuration } = this.#options;
-    const { projectProblem, ...parts } = await openedParts(cwd, approve === true, configuration);
+    const closed = house.closed(id);
+    const { projectProblem, ...parts } =
+      closed === undefined ? await openedParts(cwd, approve === true, configuration) : { projectProblem: undefined };
     const stored: StoredSession = {
+      ...closed,
       sessionId: id,
       cwd: await workingDirectory(cwd),
       file,
@@ -108,6 +119,7 @@ export class SessionFiles {
       generation: 0,
       reservedSeq: 0,
       options: {
+        ...closed?.options,
         ...(approve === undefined ? {} : { approve }),
         ...parts,
       },
@@ -179,6 +191,12 @@ export class SessionFiles {
       if (!to.succession.canTake || !isSameFile(to.file, file)) {
         throw new WireError("link_failed", `The session ${to.sessionId} has a pi already, or another file.`);
       }
+      if (!isDeepStrictEqual(rightsOf(from.stored), rightsOf(to.stored))) {
+        throw new WireError(
+          "link_failed",
+          `The session ${to.sessionId} was created with other options than this pi's.`,
+        );
+      }
       taker = to;
       left.resolve(to.succession.takeOver(child));
       await to.succession.taken;
@@ -214,7 +232,12 @@ export class SessionFiles {
       throw new WireError("link_failed", "A pi was said to have a session that cannot be.", { reason: "false_hello" });
     }
     const isOpened = existsSync(file);
-    const stored = { ...heir(from, new Date()), sessionId, file, generation: 0, ...(isOpened ? { isOpened } : {}) };
+    const stored = {
+      ...heir(from, new Date()),
+      ...house.closed(sessionId),
+      ...{ sessionId, file, generation: 0 },
+      ...(isOpened ? { isOpened } : {}),
+    };
     await house.begin(stored, async (to) => {
       await take(to);
       if (!to.succession.isConfirmed) throw new WireError("link_failed", "pi has gone on to yet another session.");
@@ -278,9 +301,9 @@ export class SessionFiles {
       checkFile(file);
       const header = readStoredHeader(file);
       if (covers === undefined) return { ...header, file };
-      const same = this.#options.house.find(header.id)?.stored;
+      const same = this.#options.house.find(header.id)?.stored ?? this.#options.house.closed(header.id);
       const scope = { cwd: await workingDirectory(header.cwd), labels: same?.labels };
-      if (covers(scope) && (same === undefined || covers(same))) return { ...header, file };
+      if (covers(scope) && (same === undefined || covers({ ...scope, ...same }))) return { ...header, file };
     } catch (error) {
       if (covers === undefined || (error instanceof WireError && error.kind === "invalid_params")) throw error;
     }
@@ -330,27 +353,24 @@ function noSession(sessionId: string): WireError {
   return new WireError("session_not_found", `pi has no session "${sessionId}".`, { sessionId });
 }
 
+/** What only a start of pi can give a session: all options but those that its pi is told later. */
+function rightsOf(stored: StoredSession): object {
+  const {
+    optimisation: _optimisation,
+    pruning: _pruning,
+    sessionDir: _directory,
+    ...options
+  } = closedSession(stored).options;
+  return options;
+}
+
 /** What a session hands down to one that comes of it. */
 function heir(from: Session, now: Date): Omit<StoredSession, "sessionId" | "file" | "generation"> {
-  const { cwd, options, onForeignWrite, dialogPolicy, idleAfterMs, control, profile, labels } = from.stored;
-  const { delegatedBy, ownPruning } = from.stored;
-  const { name: _name, ...rest } = options;
+  const { name: _name, ...options } = from.stored.options;
   const at = now.getTime();
   return {
-    cwd,
-    reservedSeq: 0,
-    options: rest,
-    ...(labels === undefined ? {} : { labels }),
-    ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
-    ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
-    ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
-    ...(control === undefined ? {} : { control }),
-    ...(profile === undefined ? {} : { profile }),
-    ...(labels === undefined ? {} : { labels }),
-    ...(delegatedBy === undefined ? {} : { delegatedBy }),
-    ...(ownPruning === undefined ? {} : { ownPruning }),
-    createdAt: at,
-    updatedAt: at,
+    ...closedSession(from.stored),
+    ...{ cwd: from.cwd, options, reservedSeq: 0, createdAt: at, updatedAt: at },
   };
 }
 

@@ -84,6 +84,13 @@ const steps: readonly string[] = [
    ) STRICT;
    CREATE INDEX dialogs_by_session ON dialogs (session_id);
    CREATE INDEX dialogs_by_age ON dialogs (open, opened_at, dialog_id);`,
+  `CREATE TABLE closed_sessions (
+     session_id TEXT PRIMARY KEY,
+     record TEXT NOT NULL,
+     record_sum INTEGER NOT NULL,
+     closed_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE INDEX closed_sessions_by_age ON closed_sessions (closed_at);`,
 ];
 
 /** The newest shape. */

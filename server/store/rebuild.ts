@@ -74,6 +74,7 @@ function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOption
     insert(database, "deliveries", inTranscript.has(row["delivery_id"]) ? parked(row, options.now) : row);
   }
   for (const row of salvaged.results) insert(database, "idempotency", row);
+  for (const row of salvaged.closed) insert(database, "closed_sessions", row);
   return {
     kept: {
       sessions: restored.fromRows,

@@ -6,6 +6,8 @@ import { type Row, rowsSql, type Table, tables } from "./rows.ts";
 export interface Salvaged {
   readonly rows: Readonly<Record<Table["name"], readonly Row[]>>;
   readonly results: readonly Readonly<Record<string, unknown>>[];
+  /** Of `closed_sessions`. */
+  readonly closed: readonly Readonly<Record<string, unknown>>[];
   /** Ids that an index still names, of rows that cannot be read. */
   readonly lostIds: Readonly<Record<Table["name"], readonly string[]>>;
 }
@@ -16,6 +18,7 @@ const maxGuesses = 10_000;
 const nothing: Salvaged = {
   rows: { sessions: [], prompts: [], deliveries: [] },
   results: [],
+  closed: [],
   lostIds: { sessions: [], prompts: [], deliveries: [] },
 };
 
@@ -66,6 +69,7 @@ function read(path: string, readOnly: boolean): Salvaged | undefined {
     return {
       rows,
       results: resultsOf(open),
+      closed: tryEach(open, "SELECT session_id, record, record_sum, closed_at FROM closed_sessions").rows,
       lostIds: byName((table) => {
         const known = new Set(rows[table.name].map((row) => row[table.id]));
         return idsByIndex(open, table).filter((id) => !known.has(id));

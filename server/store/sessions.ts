@@ -4,6 +4,7 @@ import type { OnForeignWrite } from "../../protocol/custody.ts";
 import type { DialogPolicy } from "../../protocol/dialog.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
+import { ClosedSessions } from "./closed-sessions.ts";
 import type { Database } from "./database.ts";
 import { forgetLife, forgetStrangers } from "./former-lives.ts";
 import { isClosed, type ListedSessions, type SessionList } from "./session-list.ts";
@@ -70,6 +71,8 @@ export interface StoredSession {
 }
 
 export class SessionStore {
+  /** What closed sessions are opened with again. */
+  readonly closed: ClosedSessions;
   readonly #database: Database;
   readonly #put;
   readonly #delete;
@@ -86,6 +89,7 @@ export class SessionStore {
    */
   constructor(database: Database, list?: SessionList, listed?: Pick<ListedSessions, "ahead" | "closed">) {
     this.#database = database;
+    this.closed = new ClosedSessions(database);
     this.#list = list;
     this.#put = database.prepare(
       `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum)
@@ -99,6 +103,8 @@ export class SessionStore {
     const { ahead, closed } = listed ?? { ahead: [], closed: new Map<string, never>() };
     const stored = this.#rows();
     const rows = stored.filter((session) => !isClosed(closed, session));
+    // Closed by a daemon whose store could not be written.
+    for (const session of stored) if (isClosed(closed, session)) void this.closed.put(session).catch(() => {});
     const known = new Set(rows.map(({ sessionId }) => sessionId));
     // Of the others nothing is left that is not a stranger's.
     const mayHave = new Set([...stored, ...ahead].map(({ sessionId }) => sessionId));

@@ -34,10 +34,11 @@ test("pi knows every flag that a session's options are made into", () => {
 });
 
 /** Files that options name, in a place of their own. */
-function materialsIn(root: string) {
+function materialsIn({ root, agentDir: { path: agentDir } }: Stage) {
   const skill = join(root, "skills", "sing");
   const template = join(root, "templates", "greet.md");
-  const sessionDir = join(root, "sessions");
+  // One that pi looks for sessions in: else they cannot be opened again.
+  const sessionDir = join(agentDir, "sessions", "chosen");
   for (const directory of [skill, dirname(template), sessionDir]) mkdirSync(directory, { recursive: true });
   writeFileSync(join(skill, "SKILL.md"), "---\nname: sing\ndescription: How to sing.\n---\nLoudly.\n");
   writeFileSync(template, "Greet $1.");
@@ -55,13 +56,13 @@ async function heldTo(stage: Stage, sessionId: string): Promise<void> {
   expect(await stage.client.call("session/bash", { sessionId, command })).toMatchObject({ output: "mine profile's" });
 }
 
-test("a session has what it was created with, and so has each later child of it", async () => {
+test("a session has what it was created with, and so has each later child of it, also when it was closed and opened", async () => {
   const config = JSON.stringify({
     profiles: { lean: { env: { FROM_PROFILE: "profile's" }, tools: ["read"], labels: { kind: "lean" } } },
     sessionEnv: ["FROM_*"],
   });
   await using stage = await startStage({ config });
-  const { skill, template, sessionDir } = materialsIn(stage.root);
+  const { skill, template, sessionDir } = materialsIn(stage);
   const session = await stage.client.createSession({
     ...{ cwd: stage.cwd, profile: "lean", provider: "scripted", model: "model-1", name: "a name", sessionDir },
     ...{ extensions: [extension], skills: [skill], promptTemplates: [template], noExtensions: true },
@@ -78,6 +79,21 @@ test("a session has what it was created with, and so has each later child of it"
   await heldTo(stage, session.id);
   expect(await stage.client.session(session.id).get()).toMatchObject({ generation: 2, labels: { team: "a" } });
   await stage.client.session(session.id).close();
+  const opened = await stage.client.openSession({ sessionId: session.id });
+  expect(opened.info).toMatchObject({
+    ...{ profile: "lean", labels: { kind: "lean", team: "a" }, name: "a name", projectTrust: "not_approved" },
+    model: { provider: "scripted", id: "model-1" },
+  });
+  await heldTo(stage, session.id);
+  await opened.close();
+  await stage.restart();
+  // The answer to a close that has got lost is no reason to lose the session.
+  const again = stage.client.session(session.id);
+  await stage.client.openSession({ sessionId: session.id });
+  const [, reopened] = await Promise.all([again.close(), stage.client.openSession({ sessionId: session.id })]);
+  expect(reopened.info?.state).toBe("idle");
+  await heldTo(stage, session.id);
+  await again.close();
   // Nothing of the texts stays behind.
   expect(readdirSync(join(stage.stateDir, "run"))).toEqual([]);
 });

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { limits } from "../../../server/config.ts";
 import { findSessionFile } from "../../../server/pi/session-search.ts";
+import type { Covers } from "../../../server/session/session-scope.ts";
+import { closedSession } from "../../../server/store/closed-sessions.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 
 const prompt = { text: "hello", ifRunning: "refuse" } as const;
@@ -83,4 +85,69 @@ test("a session whose file goes, or becomes another's, while it is opened is ref
     expect(readdirSync(directory)).toEqual(left === undefined ? [] : ["1_one.jsonl"]);
     if (left !== undefined) expect(readFileSync(file, "utf8")).toBe(left);
   }
+});
+
+const message = `${JSON.stringify({ type: "message", id: "a", parentId: null, message: { role: "user", content: "Hi." } })}\n`;
+
+test("a session that is being closed is waited for by whoever opens or creates it again", async () => {
+  await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 100 } } });
+  const { registry, cwd } = core;
+  core.behave("ignore-eof");
+  const { file } = await registry.create({ cwd }, "one");
+  writeFileSync(file, message, { flag: "a" });
+  for (const again of [
+    () => registry.files.open({ sessionId: "one" }),
+    () => registry.files.open({ file }),
+    () => registry.create({ cwd }, "one"),
+  ]) {
+    const closing = registry.close("one");
+    const session = await again();
+    await closing;
+    expect([registry.get("one") === session, session.state.kind, session.file]).toEqual([true, "idle", file]);
+  }
+  const closing = registry.close("one");
+  await expect(registry.files.fork("one", "entry")).rejects.toMatchObject({ kind: "session_closed" });
+  const deleting = registry.files.delete("one");
+  await expect(registry.files.open({ sessionId: "one" })).rejects.toMatchObject({ kind: "session_not_found" });
+  await Promise.all([closing, deleting]);
+});
+
+test("a closed session is opened with all that it was created with, also by a later daemon and after a failed opening", async () => {
+  await using core = await startCore({ profiles: { strict: { tools: ["read"] } } });
+  const path = join(core.root, "given");
+  mkdirSync(path);
+  const session = await core.registry.create(
+    {
+      ...{ cwd: core.cwd, profile: "strict", excludeTools: ["write"], noTools: "builtin", approve: false, name: "n" },
+      ...{ extensions: [path], skills: [path], promptTemplates: [path], model: "scripted/model", thinking: "off" },
+      ...{ noExtensions: true, noSkills: true, noPromptTemplates: true, noContextFiles: true },
+      ...{ systemPrompt: "Be strict.", appendSystemPrompt: "Very.", labels: { team: "a" }, delegatedBy: "other" },
+      ...{ dialogPolicy: { kind: "cancel" }, onForeignWrite: "refuse", idleAfterMs: 0 },
+      ...{ optimisation: { cost: { enabled: true } }, pruning: { enabled: true } },
+    },
+    "one",
+  );
+  writeFileSync(session.file, message, { flag: "a" });
+  const opened = async (covers?: Covers): Promise<object> =>
+    closedSession((await core.registry.files.open({ sessionId: "one" }, covers)).stored);
+  const rights = closedSession(session.stored);
+  expect(Object.keys(rights.options).length).toBeGreaterThan(14);
+  await core.registry.close("one");
+  await expect(opened(({ labels }) => labels?.["team"] === "b")).rejects.toMatchObject({ kind: "session_not_found" });
+  expect(await opened(({ labels }) => labels?.["team"] === "a")).toEqual(rights);
+  await core.registry.close("one");
+  await core.restart();
+  core.behave("exit-at-start");
+  await expect(opened()).rejects.toMatchObject({ kind: "start_failed" });
+  core.behave();
+  expect(await opened()).toEqual(rights);
+  // What the caller says now goes before.
+  await core.registry.close("one");
+  const approved = await core.registry.files.open({ sessionId: "one", approve: true, onForeignWrite: "allow" });
+  expect(closedSession(approved.stored)).toEqual({
+    ...rights,
+    ...{ options: { ...rights.options, approve: true }, onForeignWrite: "allow" },
+  });
+  await core.registry.files.delete("one");
+  await expect(opened()).rejects.toMatchObject({ kind: "session_not_found" });
 });
