@@ -28,7 +28,7 @@ const layers: Readonly<Record<string, Layer>> = {
     files: ["cli/doctor.ts", "cli/doctor/"],
     imports: ["cli", "client", "protocol", "provider", "server/config", "server/pi"],
   },
-  "cli/main": { files: ["cli/main.ts"], imports: ["cli", "server/lib"] },
+  "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
   cli: { files: ["cli/"], imports: ["client", "protocol", "cli/start", "cli/demo", "cli/doctor"] },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": { files: ["server/config.ts", "server/log.ts", "server/configuration/"], imports: base },
