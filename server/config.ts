@@ -5,6 +5,8 @@ import { isAbsolute, join, resolve } from "node:path";
 export const limits = {
   /** Sessions that are not closed, children or not. */
   maxSessions: 1_000,
+  /** How often a daemon looks whether its state directory is still there. */
+  lookAtStateDirectoryEveryMs: 1_000,
   /** Named tokens. */
   maxTokens: 256,
   /** Calls that wait for their turn at one session. */

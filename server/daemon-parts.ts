@@ -17,9 +17,16 @@ import { type OpenStore, openStore } from "./store/open-store.ts";
 // What the composition root makes beside what it puts together.
 
 /** Throws a {@link StartError} `store_too_new` or `store_unusable`. */
-export function storeOf(path: string, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
+export function storeOf(state: StateDirectory, env: NodeJS.ProcessEnv, log: Logger): OpenStore {
+  const { store: path } = state;
   try {
-    return openStore({ path, log, findSession: (sessionId) => findSessionFile(sessionId, env), textsIn });
+    return openStore({
+      path,
+      isHeld: () => state.isHeld,
+      log,
+      findSession: (sessionId) => findSessionFile(sessionId, env),
+      textsIn,
+    });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     const kind = cause instanceof NewerStoreError ? "store_too_new" : "store_unusable";

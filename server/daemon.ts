@@ -105,7 +105,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const state = resources.add(StateDirectory.acquire(stateDirectory(options.stateDir, inherited)), (held) =>
       held.release(),
     );
-    const book = resources.add(await ChildBook.open(state.path, log), (open) => open.close());
+    const book = resources.add(await ChildBook.open(state.path, log, () => state.isHeld), (open) => open.close());
     const validator = createValidator();
     const { values: configured, origins } = configure(
       { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },
@@ -118,7 +118,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const inFile = origins.pi.kind === "file" ? configured.pi : undefined;
     const locate = () => locatePi({ option: options.pi, configured: inFile, env });
     const pi = await locate();
-    const store = resources.add(storeOf(state.store, env, log), (open) => open.close());
+    const store = resources.add(storeOf(state, env, log), (open) => open.close());
     const { database } = store;
     const sessions: { registry?: Registry } = {};
     const deliveries = new DeliveryStore(database, limits.settled);
@@ -293,6 +293,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     announced.file = file;
     state.announce(file);
+    const watch = setInterval(() => {
+      if (state.isHeld) return;
+      clearInterval(watch);
+      log.error({ stateDir: state.path }, "the state directory was removed or replaced by another; the daemon ends");
+      void resources.release().catch(() => {});
+    }, limits.lookAtStateDirectoryEveryMs).unref();
+    resources.defer(() => clearInterval(watch));
     void registry.resume();
     void spill.sweep();
     const invalid = certificateProblem(file);

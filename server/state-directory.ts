@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -27,10 +28,13 @@ const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
 export class StateDirectory {
   readonly path: string;
   readonly #lock: DatabaseSync;
+  /** Device and inode of the locked file. */
+  readonly #lockId: string | undefined;
 
   private constructor(path: string, lock: DatabaseSync) {
     this.path = path;
     this.#lock = lock;
+    this.#lockId = fileId(lockFile(path));
   }
 
   /** Throws a {@link StartError}: `state_dir_unusable`, `socket_path_too_long`, `daemon_already_running`. */
@@ -49,6 +53,14 @@ export class StateDirectory {
     mkdirSync(directory.runDirectory, { mode: 0o700 });
     rmSync(directory.daemonFile, { force: true });
     return directory;
+  }
+
+  /**
+   * Whether this directory is still the one that is locked. It may have been deleted or moved away, and another daemon may
+   * have begun at its path: nothing there is this daemon's then.
+   */
+  get isHeld(): boolean {
+    return fileId(lockFile(this.path)) === this.#lockId;
   }
 
   get socketPath(): string {
@@ -113,8 +125,10 @@ export class StateDirectory {
   }
 
   release(): void {
-    rmSync(this.daemonFile, { force: true });
-    rmSync(this.runDirectory, { recursive: true, force: true });
+    if (this.isHeld) {
+      rmSync(this.daemonFile, { force: true });
+      rmSync(this.runDirectory, { recursive: true, force: true });
+    }
     this.#lock.close();
   }
 }
@@ -142,6 +156,19 @@ function makePrivate(path: string): void {
   }
 }
 
+function lockFile(path: string): string {
+  return join(path, "lock.db");
+}
+
+function fileId(file: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(file, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Makes the file with mode 0600 if it is not there. */
 function createPrivate(file: string): void {
   closeSync(openSync(file, "a", 0o600));
@@ -151,8 +178,8 @@ function createPrivate(file: string): void {
 function takeLock(path: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
   try {
-    createPrivate(join(path, "lock.db"));
-    lock = new DatabaseSync(join(path, "lock.db"));
+    createPrivate(lockFile(path));
+    lock = new DatabaseSync(lockFile(path));
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
     return lock;
   } catch (cause) {

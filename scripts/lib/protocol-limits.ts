@@ -98,6 +98,8 @@ const daemon: Readonly<
   >
 > = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  lookAtStateDirectoryEveryMs:
+    "How often a daemon looks whether its state directory is still the one that it has locked. One that was removed, moved or replaced ends the daemon in order; until then nothing is stored (`store_failed`).",
   maxTokens: "Named tokens; beyond: `overloaded`.",
   maxWaitingCalls: "Prompts, steers and pushes that wait for their turn at one session. Further ones are `overloaded`.",
   maxParallelStarts: "How many pi start at a time. Further ones wait for their turn.",

@@ -27,21 +27,26 @@ const pollMs = 20;
 export class ChildBook {
   readonly #file: string;
   readonly #log: Logger;
+  readonly #isHeld: () => boolean;
   readonly #living = new Map<string, Entry>();
   #lines = 0;
 
-  private constructor(file: string, log: Logger) {
+  private constructor(file: string, log: Logger, isHeld: () => boolean) {
     this.#file = file;
     this.#log = log;
+    this.#isHeld = isHeld;
   }
 
-  /** Ends what a former daemon has left, and begins a new book. The directory must be held by this daemon alone. */
-  static async open(stateDir: string, log: Logger): Promise<ChildBook> {
+  /**
+   * Ends what a former daemon has left, and begins a new book. The directory must be held by this daemon alone; once it
+   * is not, nothing is written there.
+   */
+  static async open(stateDir: string, log: Logger, isHeld: () => boolean = () => true): Promise<ChildBook> {
     const file = join(stateDir, "children.jsonl");
     const ended = await endLeftovers(entriesIn(file));
     if (ended > 0) log.warn({ ended }, "ended what a former daemon's children had left behind");
     rmSync(file, { force: true });
-    return new ChildBook(file, log);
+    return new ChildBook(file, log, isHeld);
   }
 
   /** A child is about to be started. Throws what writing can throw: an unnoted child could outlive a killed daemon. */
@@ -68,15 +73,17 @@ export class ChildBook {
 
   /** The daemon ends, in order: where nothing is left of any child the next one has nothing to look for. */
   close(): void {
-    if (this.#living.size === 0) rmSync(this.#file, { force: true });
+    if (this.#living.size === 0 && this.#isHeld()) rmSync(this.#file, { force: true });
   }
 
   #append(line: object): void {
+    if (!this.#isHeld()) throw new Error("The state directory was removed or replaced.");
     appendFileSync(this.#file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
     this.#lines += 1;
   }
 
   #writeAnew(): void {
+    if (!this.#isHeld()) return;
     const temporary = `${this.#file}.${process.pid}`;
     writeFileSync(temporary, [...this.#living.values()].map((entry) => `${JSON.stringify(entry)}\n`).join(""), {
       mode: 0o600,

@@ -1,3 +1,4 @@
+import { WireError } from "../../protocol/errors.ts";
 import { limits } from "../config.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { Histogram } from "../lib/histogram.ts";
@@ -15,6 +16,8 @@ export interface DatabaseOptions {
   readonly mark?: CommitMark;
   /** The store can be written again. */
   readonly onRecovered?: () => void;
+  /** Whether the file is still at its path. Otherwise nothing is stored: no later daemon could find it. Default: always. */
+  readonly isHeld?: (() => boolean) | undefined;
   /** A thread of its own writes as soon as writing has taken so much of 5 s of this one. Default: 100. */
   readonly maxLocalMs?: number;
   /** That thread ends when nothing was written for so long. Default: 60,000. */
@@ -51,6 +54,7 @@ const commitBounds = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5
 export class Database {
   readonly #onFailure: (error: unknown) => void;
   readonly #onRecovered: () => void;
+  readonly #isHeld: () => boolean;
   readonly #writers: Writers;
   readonly #queued: WriteQueue;
   /** How long transactions take, from being sent to being on disk. */
@@ -76,7 +80,8 @@ export class Database {
 
   /** `path` is a file or `:memory:`. `onFailure` hears of every transaction that failed. */
   constructor(path: string, onFailure: (error: unknown) => void, options: DatabaseOptions = {}) {
-    const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000 } = options;
+    const { mark, onRecovered = () => {}, maxLocalMs = 100, maxIdleThreadMs = 60_000, isHeld = () => true } = options;
+    this.#isHeld = isHeld;
     const bounds = options.limits ?? limits.store;
     this.#queued = new WriteQueue(bounds);
     this.#unwritten = new Unwritten(bounds, () => {
@@ -215,6 +220,10 @@ export class Database {
     const bytes = sizeOf(parameters);
     // Whoever does not look at the outcome shall not end the daemon: such a promise is handled from the beginning.
     const write = { sql, parameters, bytes, done: deferred<void>(), ...of };
+    if (!this.#isHeld()) {
+      write.done.reject(new WireError("store_failed", "The state directory was removed or replaced; the daemon ends."));
+      return write.done.promise;
+    }
     if (!this.#queued.hasRoom(bytes)) this.#due();
     if (!this.#hasRoom(write)) this.#refuse(write);
     else if (this.#queued.hasRoom(bytes)) this.#queued.add(write);

@@ -15,6 +15,8 @@ import { backUpOlder } from "./upgrade.ts";
 export interface OpenStoreOptions extends Pick<RebuildOptions, "findSession" | "textsIn"> {
   /** The database's file; what belongs to it lies beside it. */
   readonly path: string;
+  /** Whether the directory is still this daemon's. */
+  readonly isHeld?: () => boolean;
   readonly log: Logger;
 }
 
@@ -52,6 +54,7 @@ export function openStore(options: OpenStoreOptions): OpenStore {
     createPrivate(path);
     const database = new Database(path, (error) => log.error({ err: error }, "a transaction of the store failed"), {
       mark,
+      isHeld: options.isHeld,
       onRecovered: () => log.info("the store can be written again"),
     });
     const ahead = listed.ahead.map((session) => aboveAll(session, Date.now()));
