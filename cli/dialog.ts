@@ -1,3 +1,4 @@
+import { answerWhenOpen } from "../client/dialogs.ts";
 import { stateDirectory } from "../client/discovery.ts";
 import { httpCall } from "../client/http-client.ts";
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
@@ -32,7 +33,7 @@ export async function dialog({
     return exitCodes.done;
   }
   try {
-    const ended = await httpCall("dialog/respond", { dialogId, answer }, where);
+    const ended = await answerWhenOpen(() => httpCall("dialog/respond", { dialogId, answer }, where), { signal });
     if (output.json) output.document(ended);
     else output.print(`${dialogId} is ${ended.resolution.how}.`);
     return exitCodes.done;

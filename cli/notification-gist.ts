@@ -34,6 +34,10 @@ export function gist(notification: LogNotification): string {
       return `${params.outcome}${params.error === undefined ? "" : `: ${params.error}`}`;
     case "dialog/opened":
       return `${params.dialog.method}: ${params.dialog.title}`;
+    case "dialog/updated":
+      return `${params.dialogId} is open to all clients`;
+    case "dialog/unsupported":
+      return `an extension has called ctx.ui.${params.method}(), which needs a terminal`;
     case "dialog/resolved":
       return `${params.how} by ${params.client?.name ?? params.by}`;
     case "delivery/updated":

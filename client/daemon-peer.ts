@@ -50,6 +50,8 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "run/started",
   "run/ended",
   "dialog/opened",
+  "dialog/updated",
+  "dialog/unsupported",
   "dialog/resolved",
   "delivery/updated",
   "provider/requestPrepared",
@@ -265,6 +267,9 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return typeof params.runId === "string" && Array.isArray(params.promptIds);
     case "dialog/opened":
       return isObject(params.dialog) && typeof params.dialog.dialogId === "string";
+    case "dialog/unsupported":
+      return typeof params.reason === "string";
+    case "dialog/updated":
     case "dialog/resolved":
       return typeof params.dialogId === "string";
     case "delivery/updated":

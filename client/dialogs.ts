@@ -1,6 +1,7 @@
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
+import { pause } from "./pause.ts";
 import type { FeedEnd, FeedListener } from "./session-feed.ts";
 import type { SessionNotification } from "./session-notification.ts";
 
@@ -19,6 +20,30 @@ export type DialogHandler = (
   call: DialogCall,
 ) => Promise<DialogAnswer | undefined> | DialogAnswer | undefined;
 
+/**
+ * Makes a call that answers a dialog. Where the dialog is for another client first, makes it again when others may answer:
+ * at the time that the refusal names, or as soon as `open` is aborted.
+ */
+export async function answerWhenOpen<T>(
+  answer: () => Promise<T>,
+  { signal, open }: { readonly signal?: AbortSignal | undefined; readonly open?: AbortSignal } = {},
+): Promise<T> {
+  let ends = [signal, open].filter((end) => end !== undefined);
+  for (;;) {
+    try {
+      return await answer();
+    } catch (error) {
+      if (!(error instanceof WireError) || error.kind !== "dialog_reserved") throw error;
+      const { retryAfterMs } = error.data;
+      if (typeof retryAfterMs !== "number") throw error;
+      await pause(retryAfterMs, AbortSignal.any(ends)).catch(() => {});
+      signal?.throwIfAborted();
+      // The refusal may be older than that news, so it is heeded once.
+      if (open?.aborted === true) ends = ends.filter((end) => end !== open);
+    }
+  }
+}
+
 export interface DialogResponderOptions {
   /** Stops it. */
   readonly signal?: AbortSignal;
@@ -33,8 +58,8 @@ export class DialogResponder {
   readonly #signal: AbortSignal | undefined;
   readonly #ready = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
-  /** Those that the handler has got and that have not ended. */
-  readonly #open = new Map<string, AbortController>();
+  /** Those that the handler has got and that have not ended. `toOthers` is aborted when all clients may answer. */
+  readonly #open = new Map<string, { readonly ended: AbortController; readonly toOthers: AbortController }>();
   /** Those that have ended since the daemon was last asked which are open. */
   #ended: Set<string> | undefined;
   #isStopped = false;
@@ -85,6 +110,7 @@ export class DialogResponder {
 
   #receive({ name, params }: SessionNotification): void {
     if (name === "dialog/opened") this.#take(params.dialog);
+    if (name === "dialog/updated") this.#open.get(params.dialogId)?.toOthers.abort();
     if (name === "dialog/resolved") this.#over(params.dialogId);
   }
 
@@ -112,17 +138,17 @@ export class DialogResponder {
   #take(dialog: Dialog): void {
     const { dialogId } = dialog;
     if (this.#isStopped || this.#open.has(dialogId) || this.#ended?.has(dialogId) === true) return;
-    const controller = new AbortController();
-    this.#open.set(dialogId, controller);
-    void this.#answer(dialog, controller.signal);
+    const [ended, toOthers] = [new AbortController(), new AbortController()];
+    this.#open.set(dialogId, { ended, toOthers });
+    void this.#answer(dialog, ended.signal, toOthers.signal);
   }
 
-  async #answer(dialog: Dialog, signal: AbortSignal): Promise<void> {
+  async #answer(dialog: Dialog, signal: AbortSignal, open: AbortSignal): Promise<void> {
     const { dialogId } = dialog;
     try {
       const answer = await this.#handler(dialog, { signal });
       if (answer === undefined || signal.aborted) return;
-      await this.#peer.call("dialog/respond", { dialogId, answer });
+      await answerWhenOpen(() => this.#peer.call("dialog/respond", { dialogId, answer }), { signal, open });
     } catch (error) {
       // Another client was faster, or it has ended.
       if (signal.aborted || (error instanceof WireError && error.kind === "stale")) return;
@@ -132,7 +158,7 @@ export class DialogResponder {
 
   #over(dialogId: string): void {
     this.#ended?.add(dialogId);
-    this.#open.get(dialogId)?.abort(new Error("The dialog has ended."));
+    this.#open.get(dialogId)?.ended.abort(new Error("The dialog has ended."));
     this.#open.delete(dialogId);
   }
 
@@ -145,7 +171,7 @@ export class DialogResponder {
     this.#isStopped = true;
     this.#signal?.removeEventListener("abort", this.#abort);
     this.#peer.leaveFeed(this.#sessionId, this.#listener);
-    for (const controller of this.#open.values()) controller.abort(reason);
+    for (const { ended } of this.#open.values()) ended.abort(reason);
     this.#open.clear();
     this.#ready.reject(reason);
     this.#closed.resolve();

@@ -7,7 +7,7 @@ import type { SessionInfo } from "../protocol/session.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
 import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";
-import { type DialogHandler, DialogResponder, type DialogResponderOptions } from "./dialogs.ts";
+import { answerWhenOpen, type DialogHandler, DialogResponder, type DialogResponderOptions } from "./dialogs.ts";
 import { EventStream, type EventsOptions } from "./event-stream.ts";
 import { RunFailedError, RunInterruptedError } from "./local-errors.ts";
 import { NotificationStream, type NotificationsOptions } from "./notification-stream.ts";
@@ -180,14 +180,17 @@ export class SessionHandle {
     return (await this.#peer.call("dialog/list", { sessionId: this.id, limit: 500 }, options)).dialogs;
   }
 
-  /** Answers a dialog. Rejects with `stale` when it has ended already, with `invalid_params` when this is no answer to it. */
+  /**
+   * Answers a dialog. One that is for another client first is answered as soon as others may. Rejects with `stale` when it
+   * has ended already, with `invalid_params` when this is not an answer to it.
+   */
   respond(dialogId: string, answer: DialogAnswer, options: CallOptions = {}): Promise<Result<"dialog/respond">> {
-    return this.#peer.call("dialog/respond", { dialogId, answer }, options);
+    return answerWhenOpen(() => this.#peer.call("dialog/respond", { dialogId, answer }, options), options);
   }
 
   /**
    * Answers the questions of the session's extensions by `handler`, from those that are open now on, and also after the
-   * connection was lost. While it goes on, the daemon knows that somebody is there who can answer.
+   * connection was lost. An answer to one that is for another client first waits until others may answer. While it goes on, the daemon knows that somebody is there who can answer.
    */
   onDialog(handler: DialogHandler, options: DialogResponderOptions = {}): DialogResponder {
     return new DialogResponder(this.#peer, this.id, handler, options);

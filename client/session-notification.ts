@@ -12,6 +12,8 @@ export type SessionNotification =
   | { readonly name: "run/started"; readonly params: NotificationParams<"run/started"> }
   | { readonly name: "run/ended"; readonly params: NotificationParams<"run/ended"> }
   | { readonly name: "dialog/opened"; readonly params: NotificationParams<"dialog/opened"> }
+  | { readonly name: "dialog/updated"; readonly params: NotificationParams<"dialog/updated"> }
+  | { readonly name: "dialog/unsupported"; readonly params: NotificationParams<"dialog/unsupported"> }
   | { readonly name: "dialog/resolved"; readonly params: NotificationParams<"dialog/resolved"> }
   | { readonly name: "delivery/updated"; readonly params: NotificationParams<"delivery/updated"> }
   | { readonly name: "pending/updated"; readonly params: NotificationParams<"pending/updated"> }

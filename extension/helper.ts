@@ -1,5 +1,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { LINK_VERSION } from "../protocol/link.ts";
+import { DialogNews } from "./dialog-news.ts";
 import type { Engine } from "./engine-port.ts";
 import { Inbound } from "./link/inbound.ts";
 import { Outbound } from "./link/outbound.ts";
@@ -13,12 +14,16 @@ export function linkToDaemon(
   configured: () => Promise<void> | undefined,
 ): void {
   const outbound = new Outbound(link.statusKey);
-  const inbound = new Inbound(engine, outbound);
+  const dialogs = new DialogNews(pi, outbound, engine.memory.customUi);
+  const inbound = new Inbound(engine, outbound, dialogs);
   engine.listen({
     send: (frame) => outbound.send(frame),
     fault: (where, thrown, part) => outbound.fault(where, thrown, part),
     configured,
-    bind: (ctx) => outbound.bind(ctx),
+    bind: (ctx) => {
+      outbound.bind(ctx);
+      dialogs.bind(ctx);
+    },
     sessionStarted: ({ reason }, ctx) => {
       const sessionFile = ctx.sessionManager.getSessionFile();
       outbound.send({

@@ -22,6 +22,7 @@ export {
   type RefusedDetails,
 } from "./background/runner.ts";
 export type { DeliveryProgress } from "./delivery/progress.ts";
+export type { DialogEvent } from "./dialog-news.ts";
 
 /** The helper extension. In a pi that no daemon has started it does nothing. */
 export default function helper(pi: ExtensionAPI): Promise<void> | undefined {

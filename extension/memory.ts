@@ -1,5 +1,5 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import type { PartsConfig } from "../protocol/link.ts";
+import type { HelperConfig, PartsConfig } from "../protocol/link.ts";
 import type { AuditMemory } from "./context/cache/auditor.ts";
 import type { GivenIds } from "./context/pruning/ids-registry.ts";
 import type { PendingCuts } from "./context/recall/pending-cuts.ts";
@@ -60,6 +60,8 @@ export interface Memory {
   contextDueBy: number | undefined;
   /** This pi is to make no request at all. */
   isOnlyAsked: boolean;
+  /** What becomes of `ctx.ui.custom()`. `undefined`: as pi has it. */
+  customUi: HelperConfig["customUi"];
   /** What the parts go by. `undefined`: none is on. */
   parts: PartsConfig | undefined;
   /** What is known of the session's requests and of the provider's cache. */
@@ -87,6 +89,7 @@ export function emptyMemory(): Memory {
     context: undefined,
     contextDueBy: undefined,
     isOnlyAsked: false,
+    customUi: undefined,
     parts: undefined,
     audit: undefined,
     takenTools: undefined,

@@ -29,6 +29,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
     engine.memory.link = { owner: entry, statusKey, command: `pi-rpcd-${randomBytes(16).toString("hex")}` };
     if (contextWithinMs !== undefined) engine.memory.contextDueBy = performance.now() + contextWithinMs;
     engine.memory.isOnlyAsked = isOnlyAsked === true;
+    engine.memory.customUi = given.customUi;
     engine.memory.parts = given.parts;
   }
   const { link } = engine.memory;

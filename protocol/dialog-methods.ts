@@ -34,6 +34,6 @@ export const dialogMethods = {
     http: { verb: "POST", path: "/v1/dialogs/{dialogId}/answer" },
     capability: "prompt",
     since: "0.1.0",
-    errors: ["dialog_not_found", "stale", "conflict", "outcome_unknown", "not_controller"],
+    errors: ["dialog_not_found", "stale", "dialog_reserved", "conflict", "outcome_unknown", "not_controller"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -72,6 +72,12 @@ const resolution = {
 export const DialogResolution = Type.Object({ ...resolution, at: Timestamp }, { additionalProperties: false });
 export type DialogResolution = Static<typeof DialogResolution>;
 
+const openToOthersAt = {
+  ...Timestamp,
+  description:
+    "When clients other than `owner` may answer: until then they get `dialog_reserved`. Absent: all may, from the start.",
+};
+
 const about = {
   dialogId: DialogId,
   requestId: Type.String({ description: "pi's own id of it: the `id` of its `extension_ui_request`." }),
@@ -89,6 +95,12 @@ export const Dialog = Type.Object(
     options: Type.Optional(Type.Array(Type.String(), { description: "Of a `select`." })),
     placeholder: Type.Optional(Type.String({ description: "Of an `input`." })),
     prefill: Type.Optional(Type.String({ description: "Of an `editor`." })),
+    owner: Type.Optional({
+      ...By,
+      description:
+        "The client whose prompt or push has led to the question: it started the run, or its prompt is not taken yet. Absent: not known.",
+    }),
+    openToOthersAt: Type.Optional(openToOthersAt),
     openedAt: Timestamp,
     deadline: {
       ...Timestamp,
@@ -111,6 +123,19 @@ export const DialogSummary = Type.Object(
   { additionalProperties: false },
 );
 export type DialogSummary = Static<typeof DialogSummary>;
+
+/** What `dialog/updated` says in addition to its place in the log. */
+export const DialogUpdate = {
+  dialogId: DialogId,
+  requestId: about.requestId,
+  openToOthersAt: { ...openToOthersAt, description: "When all clients may answer: now." },
+};
+
+/** What an extension has asked for that needs a terminal, and so cannot be shown to clients. */
+export const DialogUnsupported = Type.Object(
+  { method: Type.Literal("custom"), reason: Type.Literal("custom_ui_unsupported") },
+  { additionalProperties: false },
+);
 
 /** What `dialog/resolved` says beside where it stands. */
 export const DialogEnd = { ...about, title: DialogSummary.properties.title, ...resolution };

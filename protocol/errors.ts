@@ -82,6 +82,12 @@ export const errorCatalogue = {
   token_not_found: row(-32080, 404, false, "No token has this name."),
   dialog_not_found: row(-32060, 404, false, "No dialog has this id, or it was forgotten."),
   stale: row(-32061, 409, false, "The dialog has ended already; data.resolution says how, and who has answered."),
+  dialog_reserved: row(
+    -32063,
+    409,
+    true,
+    "The dialog belongs to another client first; data.owner names it, data.openToOthersAt and data.retryAfterMs say when others may answer.",
+  ),
   overloaded: row(-32040, 503, true, "A bound was reached; data.retryAfterMs says when to try again."),
   store_failed: row(-32042, 503, true, "The store could not be written; nothing was accepted."),
   not_ready: row(

@@ -10,6 +10,7 @@
 import type { Content } from "./content.ts";
 import type { HelperContext } from "./context/built.ts";
 import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
+import type { DialogMethod } from "./dialog.ts";
 import type { OptimisationConfig } from "./optimisation/config.ts";
 import type { NoticeData, NoticeName } from "./optimisation/notices.ts";
 import type { PendingItem } from "./pending.ts";
@@ -50,6 +51,8 @@ export interface HelperConfig {
   readonly contextWithinMs?: number;
   /** This pi is only asked something: a run that an extension starts is aborted before it makes a request. */
   readonly isOnlyAsked?: boolean;
+  /** `ctx.ui.custom()` rejects. Absent: it resolves with `undefined`, as pi documents for RPC mode. */
+  readonly customUi?: "throw";
   /** Absent: no part is on. */
   readonly parts?: PartsConfig;
   /** Variables of pi's environment that are for its start alone. */
@@ -141,6 +144,18 @@ type InwardBody =
    * Which entries does this pi know behind `since`, or in all if it does not know that one? Reply: {@link EntriesReply}.
    */
   | { readonly kind: "entries"; readonly rid: string; readonly since?: string }
+  /**
+   * Tell the extensions that no client can answer this dialog: it is dismissed after the reply. `title`: its first 200
+   * characters. Reply: an empty object.
+   */
+  | {
+      readonly kind: "dialog";
+      readonly rid: string;
+      readonly requestId: string;
+      readonly method: DialogMethod;
+      readonly title: string;
+      readonly reason: "no_responder";
+    }
   /** Tell the user of an error, of at most 2,000 characters. Reply: an empty object. */
   | { readonly kind: "notify"; readonly rid: string; readonly text: string }
   /**

@@ -4,7 +4,7 @@ import { ContextError } from "./context-option.ts";
 import { Control, ControlChange } from "./control.ts";
 import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
-import { Dialog, DialogEnd } from "./dialog.ts";
+import { Dialog, DialogEnd, DialogUnsupported, DialogUpdate } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
@@ -156,10 +156,27 @@ export const notifications = {
     ),
     since: "0.1.0",
   },
+  "dialog/updated": {
+    summary: "A dialog's owner has left before `openToOthersAt`: all clients may answer it now.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogUpdate },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
   "dialog/resolved": {
     summary: "A dialog has ended. One that could not be offered to anybody has no `dialog/opened` before it.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogEnd },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "dialog/unsupported": {
+    summary:
+      "An extension has called `ctx.ui.custom()`, which needs a terminal: it got `undefined`, or an error where `customUi` is `throw`.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, ...DialogUnsupported.properties },
       { additionalProperties: false },
     ),
     since: "0.1.0",

@@ -19,6 +19,11 @@ export const Labels = Type.Record(Type.String(), Type.String({ maxLength: 256 })
 });
 export type Labels = Static<typeof Labels>;
 
+export const CustomUi = Type.Enum(["undefined", "throw"], {
+  description:
+    "What becomes of an extension's `ctx.ui.custom()`, which needs a terminal: `undefined`: it resolves with `undefined`, as in each pi in RPC mode. `throw`: it rejects with a `CustomUiUnsupportedError`. Default: as the daemon's configuration has it.",
+});
+
 /** What pi's command line offers to whoever starts it for others, and what the daemon keeps with a session. */
 export const sessionOptions = {
   model: Type.Optional(
@@ -71,6 +76,7 @@ export const sessionOptions = {
     }),
   ),
   labels: Type.Optional(Labels),
+  customUi: Type.Optional(CustomUi),
   optimisation: Type.Optional({
     ...OptimisationOptions,
     description: "How the session spends fewer tokens, and knows what it costs. A part that is not named is off.",

@@ -153,6 +153,10 @@ export const limits = {
     maxDialogMs: 24 * 60 * 60 * 1_000,
     /** How long the last one who can answer may be away. */
     maxAwayMs: 30_000,
+    /** How long a dialog is open to its owner alone, where the owner can answer. */
+    dialogDelayMs: 5_000,
+    /** How long pi waits for its answer until the extensions have been told that no client can answer. */
+    announceMs: 1_000,
   },
   store: {
     /** Writes that wait for the disk, and their bytes. The bytes do not count for changes of what exists already. */

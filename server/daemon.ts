@@ -148,7 +148,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
-    const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
+    const dialogs = new DialogDesk(new DialogStore(database), {
+      ...limits.dialogs,
+      dialogDelayMs: configured.dialogDelayMs,
+    });
     const spill = resources.add(
       spillOf(state, env, () => sessions.registry, log),
       (open) => open.close(),

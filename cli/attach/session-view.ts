@@ -101,6 +101,9 @@ export class SessionView {
       case "dialog/opened":
         if (!this.#asks) this.#note(`? ${params.dialog.title}`, "magenta");
         break;
+      case "dialog/unsupported":
+        this.#note(`an extension has called ctx.ui.${params.method}(), which needs a terminal`, "yellow");
+        break;
       case "dialog/resolved":
         this.#resolved(params);
         break;

@@ -6,6 +6,16 @@ export abstract class ExtensionApiError extends Error {
   abstract readonly kind: string;
 }
 
+/** `ctx.ui.custom()` was called in a session whose `customUi` is `throw`: in RPC mode pi has no terminal to draw on. */
+export class CustomUiUnsupportedError extends ExtensionApiError {
+  override readonly name = "CustomUiUnsupportedError";
+  readonly kind = "customUiUnsupported";
+
+  constructor() {
+    super("ctx.ui.custom() needs a terminal, and this pi runs in RPC mode. Use select, confirm, input or editor.");
+  }
+}
+
 /** What is wrong with the arguments of a call. Nothing was done. */
 export type WrongInput =
   | "customType"

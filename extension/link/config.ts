@@ -35,7 +35,7 @@ export function endStartEnvironment(env: NodeJS.ProcessEnv, startEnvironment: St
 
 function helperConfig(value: unknown): HelperConfig {
   if (!isObject(value)) throw new Error("The helper's configuration is no object.");
-  const { link, statusKey, contextWithinMs, isOnlyAsked, parts, startEnvironment } = value;
+  const { link, statusKey, contextWithinMs, isOnlyAsked, customUi, parts, startEnvironment } = value;
   if (typeof link !== "number") throw new Error("The helper's configuration does not say which link it is for.");
   if (typeof statusKey !== "string" || statusKey === "")
     throw new Error("The helper's configuration has no status key.");
@@ -47,6 +47,7 @@ function helperConfig(value: unknown): HelperConfig {
     link,
     statusKey,
     ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
+    ...(customUi === "throw" ? ({ customUi } as const) : {}),
     ...(parts === undefined ? {} : { parts: parts as PartsConfig }),
     ...(startEnvironment === undefined ? {} : { startEnvironment }),
   };

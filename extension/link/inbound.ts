@@ -11,6 +11,7 @@ import type {
   ReleaseReply,
 } from "../../protocol/link.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
+import type { DialogNews } from "../dialog-news.ts";
 import { messageOf } from "../pi-types.ts";
 import { entriesBehind } from "./entries.ts";
 import { FrameError, parseInwardFrame, whatIsWrongWith } from "./inward-frame.ts";
@@ -37,10 +38,12 @@ export interface FrameHandlers {
 export class Inbound {
   readonly #handlers: FrameHandlers;
   readonly #outbound: Outbound;
+  readonly #dialogs: Pick<DialogNews, "announce">;
 
-  constructor(handlers: FrameHandlers, outbound: Outbound) {
+  constructor(handlers: FrameHandlers, outbound: Outbound, dialogs: Pick<DialogNews, "announce">) {
     this.#handlers = handlers;
     this.#outbound = outbound;
+    this.#dialogs = dialogs;
   }
 
   /** Never throws. */
@@ -88,6 +91,11 @@ export class Inbound {
         return {};
       case "entries":
         return entriesBehind(ctx.sessionManager, frame.since);
+      case "dialog": {
+        const { requestId, method, title, reason } = frame;
+        this.#dialogs.announce({ requestId, method, title, reason });
+        return {};
+      }
       case "notify":
         ctx.ui.notify(frame.text, "error");
         return {};

@@ -74,6 +74,13 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
   },
   entries: ({ since }) =>
     since === undefined || isName(since, maxIdLength) ? undefined : "An entries frame has a wrong since.",
+  dialog: ({ requestId, method, title, reason }) =>
+    typeof requestId === "string" &&
+    typeof method === "string" &&
+    typeof title === "string" &&
+    reason === "no_responder"
+      ? undefined
+      : "A dialog frame needs requestId, method, title and reason.",
   notify: ({ text }) =>
     typeof text === "string" && text.length <= maxNoticeLength ? undefined : "A notify frame needs its text.",
   configure: ({ parts, isForNext }) => {

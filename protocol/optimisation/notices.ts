@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { DialogUnsupported } from "../dialog.ts";
 import { Type } from "../json-schema.ts";
 import { pruningNotices } from "../pruning/notices.ts";
 
@@ -116,6 +117,7 @@ export type CostCheckpointed = Static<typeof CostCheckpointed>;
 
 /** What parts inside pi tell subscribers, by the notification's name. */
 export const notices = {
+  "dialog/unsupported": DialogUnsupported,
   "cache/broken": CacheBroken,
   "cost/checkpointed": CostCheckpointed,
   "cost/budgetReached": BudgetReached,

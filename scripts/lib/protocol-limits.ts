@@ -194,6 +194,9 @@ const dialogs: Readonly<Record<keyof typeof daemonLimits.dialogs, string>> = {
   maxEndedDialogsInMemory: "Ended dialogs in memory. Others are read from the store; nothing is lost.",
   beforePiTimeoutMs: "A dialog ends so long before pi's own timeout: an answer behind that would reach nobody.",
   maxDialogMs: "How long a dialog is open, unless the session's `dialogPolicy` or pi's timeout says otherwise.",
+  dialogDelayMs:
+    "How long only its owner may answer a dialog. A setting; at most a third of the time until `deadline`.",
+  announceMs: "How long pi waits for its answer until extensions have been told that no client can answer.",
   maxAwayMs: "Under the policy `cancel`: how long the last one who can answer may be away from an open dialog.",
 };
 

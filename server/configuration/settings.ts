@@ -4,7 +4,7 @@ import { defaultContextLimits, hardContextLimits } from "../../protocol/context/
 import { Type } from "../../protocol/json-schema.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { PruningOptions } from "../../protocol/pruning/options.ts";
-import { Profile } from "../../protocol/session-options.ts";
+import { CustomUi, Profile } from "../../protocol/session-options.ts";
 import { limits } from "../config.ts";
 
 interface SettingRow<S extends TSchema = TSchema> {
@@ -113,6 +113,16 @@ export const settings = {
     limits.idleAfterMs,
     { env: "PI_RPCD_IDLE_AFTER_MS" },
   ),
+  dialogDelayMs: row(
+    Type.Integer({
+      minimum: 0,
+      maximum: 86_400_000,
+      description:
+        "How long only the client whose prompt led to a question of an extension may answer it, where it can. 0: all may at once.",
+    }),
+    limits.dialogs.dialogDelayMs,
+    { env: "PI_RPCD_DIALOG_DELAY_MS" },
+  ),
   drainMs: row(
     Type.Integer({
       minimum: 0,
@@ -190,6 +200,15 @@ export const settings = {
       description: "Sets of options for sessions, by name.",
     }),
     {},
+  ),
+  customUi: row(
+    {
+      ...CustomUi,
+      description:
+        "What becomes of an extension's `ctx.ui.custom()`, where a session says nothing of it: `undefined`: it resolves with `undefined`. `throw`: it rejects with a `CustomUiUnsupportedError`.",
+    },
+    "undefined",
+    { env: "PI_RPCD_CUSTOM_UI" },
   ),
   optimisation: row(
     {

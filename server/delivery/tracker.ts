@@ -168,6 +168,18 @@ export class DeliveryTracker {
     );
   }
 
+  /**
+   * Whose push a run that begins now is for, if it is for a push: of those that want a run and were in no request, the
+   * last one starts it.
+   */
+  starter(sessionId: string): By | undefined {
+    const waiting = this.#of(sessionId).filter(
+      ({ delivery: { state, deliverAs, triggerTurn, attempts } }) =>
+        (state === "held" || state === "inserted") && deliverAs !== "nextTurn" && triggerTurn && attempts.length === 0,
+    );
+    return waiting.at(-1)?.delivery.history[0]?.by;
+  }
+
   /** One page of deliveries of these sessions, the newest first. Throws `delivery_not_found` for an `after` that is none. */
   async list(params: Params<"delivery/list">, of?: readonly string[]): Promise<Result<"delivery/list">> {
     const { sessionId, states, limit = 100, after } = params;

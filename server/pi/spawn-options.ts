@@ -26,6 +26,8 @@ export interface PiOptions {
   readonly approve?: boolean;
   /** Beside what is inherited, of names that are allowed. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Goes to the helper, as all that follow. */
+  readonly customUi?: "undefined" | "throw";
   /** Goes to the helper, which has it before the session begins. */
   readonly optimisation?: OptimisationOptions;
   /** The same. */
@@ -72,7 +74,7 @@ export const nodeFlags: readonly string[] = ["--max-semi-space-size=1", "--disab
 /** What each option is on pi's command line. Both supported ends of pi's versions know all of these flags. */
 const flags: Readonly<
   Record<
-    Exclude<keyof PiOptions, "env" | "optimisation" | "pruning">,
+    Exclude<keyof PiOptions, "env" | "customUi" | "optimisation" | "pruning">,
     (options: PiOptions, files: PromptFiles) => string[]
   >
 > = {

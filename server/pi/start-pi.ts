@@ -35,12 +35,14 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     startEnv: caches.env,
   });
   const { contextWithinMs, isOnlyAsked, parts } = options;
+  const { customUi } = options.pi;
   const config: HelperConfig = {
     link: LINK_VERSION,
     statusKey,
     startEnvironment: plan.startEnvironment,
     ...(contextWithinMs === undefined ? {} : { contextWithinMs }),
     ...(isOnlyAsked === true ? { isOnlyAsked } : {}),
+    ...(customUi === "throw" ? { customUi } : {}),
     ...(parts === undefined ? {} : { parts }),
   };
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });

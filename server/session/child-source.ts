@@ -38,7 +38,7 @@ export interface ChildSourceOptions {
   /** Who removes them. Default: nobody. */
   readonly spill?: Pick<Spill, "note" | "wanted">;
   readonly env: NodeJS.ProcessEnv;
-  readonly configuration?: Pick<SessionConfiguration, "agentDirectory">;
+  readonly configuration?: Pick<SessionConfiguration, "agentDirectory" | "customUi">;
   /** Where sessions may have their working directories. Default: anywhere. */
   readonly roots?: Roots;
   readonly book?: ChildBook | undefined;
@@ -174,7 +174,12 @@ export class ChildSource {
     await this.compaction.write(stored.options.optimisation);
     const parts = partsOf(stored, this.#options.spillDirectory);
     if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
-    const options = { ...spawnOptions(stored.options, parts), ...(name === undefined ? {} : { name }) };
+    const { customUi } = this.#options.configuration ?? {};
+    const options = {
+      ...(customUi === undefined ? {} : { customUi }),
+      ...spawnOptions(stored.options, parts),
+      ...(name === undefined ? {} : { name }),
+    };
     const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
     const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
     // One that waits already has read pi's settings.

@@ -50,9 +50,14 @@ export class Control {
     return { policy: this.#policy, controller: lease.controller, expiresAt };
   }
 
+  /** Whether a call of this client may change something. */
+  allows(clientId: string): boolean {
+    return this.#policy === "shared" || this.#isControlledBy({ clientId });
+  }
+
   /** Throws `not_controller` when a call of this client may not change anything. */
   check(by: By | undefined): void {
-    if (this.#policy === "shared" || (by !== undefined && this.#isControlledBy(by))) return;
+    if (this.#policy === "shared" || (by !== undefined && this.allows(by.clientId))) return;
     throw this.#refusal("The session's policy is exclusive");
   }
 
@@ -104,7 +109,7 @@ export class Control {
     this.#drop();
   }
 
-  #isControlledBy({ clientId }: By): boolean {
+  #isControlledBy({ clientId }: Pick<By, "clientId">): boolean {
     const lease = this.#lease;
     return lease !== undefined && lease.controller.clientId === clientId && performance.now() < lease.endsAt;
   }

@@ -5,6 +5,7 @@ import type { OptimisationOptions } from "../../protocol/optimisation/options.ts
 import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Labels, Profile } from "../../protocol/session-options.ts";
+import type { PiOptions } from "../pi/spawn-options.ts";
 import type { StoredOptions } from "../store/sessions.ts";
 import { layered, projectOf, shippedProfiles } from "./part-layers.ts";
 import { liesUnder, type Roots, requireRoot } from "./roots.ts";
@@ -19,6 +20,8 @@ export interface SessionConfiguration {
   /** Below what profiles and calls say. */
   readonly optimisation?: OptimisationOptions;
   readonly pruning?: PruningOptions;
+  /** For sessions that say nothing of it. */
+  readonly customUi?: PiOptions["customUi"];
   /** pi's configuration directory that only this daemon's sessions have. */
   readonly agentDirectory?: string | undefined;
 }

@@ -20,6 +20,8 @@ export interface DialogLimits extends DialogTimes {
   /** Dialogs that have ended, in the store and in memory. */
   readonly maxEndedDialogs: number;
   readonly maxEndedDialogsInMemory: number;
+  /** How long pi waits for its answer until the extensions have been told that no client can answer. */
+  readonly announceMs: number;
 }
 
 /** Who has asked: the dialogs of one session. */

@@ -8,6 +8,13 @@ export interface DialogTimes {
   readonly maxDialogMs: number;
   /** Under `cancel`: how long the last one who can answer may be away from a dialog that was shown. */
   readonly maxAwayMs: number;
+  /** How long only its owner may answer, where the owner can. */
+  readonly dialogDelayMs: number;
+}
+
+/** How long only its owner may answer a dialog that stays open for `openMs`: others need time to answer, too. */
+export function reservedFor(openMs: number, { dialogDelayMs }: DialogTimes): number {
+  return Math.min(dialogDelayMs, Math.floor(openMs / 3));
 }
 
 /**

@@ -9,12 +9,13 @@ import type {
   DialogResolution,
   DialogSummary,
 } from "../../protocol/dialog.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { MonotonicClock } from "../lib/monotonic-clock.ts";
 import type { Child } from "../pi/child.ts";
 import type { PiEvent } from "../pi/records.ts";
 import { checkAnswer, replyTo } from "./dialog-answer.ts";
 import type { DialogDesk, DialogOwner } from "./dialog-desk.ts";
-import { openFor, unattendedFor } from "./dialog-policy.ts";
+import { openFor, reservedFor, unattendedFor } from "./dialog-policy.ts";
 import { type AskedQuestion, questionOf } from "./dialog-question.ts";
 
 /** A pi that reads its stdin, as long as it lives. */
@@ -26,9 +27,18 @@ export interface DialogsOptions {
   readonly policy: DialogPolicy;
   readonly clock: MonotonicClock;
   /** Tells all who are subscribed. */
-  readonly say: (method: "dialog/opened" | "dialog/resolved", params: Readonly<Record<string, unknown>>) => void;
+  readonly say: (
+    method: "dialog/opened" | "dialog/updated" | "dialog/resolved",
+    params: Readonly<Record<string, unknown>>,
+  ) => void;
   /** How many are subscribed who can answer. */
   readonly responders: () => number;
+  /** The client whose prompt or push has led to what an extension asks now. */
+  readonly owner: () => By | undefined;
+  /** Whether this client may answer, and is subscribed so that it can. */
+  readonly isResponder: (clientId: string) => boolean;
+  /** Tells the extensions inside the child that no client can answer. Never rejects. Undefined: they cannot be told. */
+  readonly announce: (child: Reader, dialog: DialogAnnouncement) => Promise<void> | undefined;
   readonly runId: () => string | undefined;
   readonly generation: () => number;
   /** The child, if there is one that reads. */
@@ -38,8 +48,13 @@ export interface DialogsOptions {
   readonly log: Logger;
 }
 
+/** What the extensions inside pi are told of a dialog that no client can answer. */
+export type DialogAnnouncement = Pick<Dialog, "requestId" | "method" | "title">;
+
 interface OpenDialog {
   dialog: Dialog;
+  /** Until when only the owner may answer, on the monotonic clock. Undefined: all may. */
+  reservedUntil: number | undefined;
   /** On the monotonic clock. */
   readonly endsAt: number;
   readonly endsBy: "pi" | "deadline";
@@ -79,6 +94,8 @@ export class Dialogs implements DialogOwner {
   #early: Asked[] = [];
   /** Aborts that are under way. */
   #aborts = 0;
+  /** Dialogs that have ended, and of which the extensions are being told. */
+  #announcing = 0;
 
   constructor(options: DialogsOptions) {
     this.#options = options;
@@ -127,10 +144,11 @@ export class Dialogs implements DialogOwner {
     for (const asked of early) this.#ask(asked);
   }
 
-  /** Throws `invalid_params` and leaves the dialog open. */
+  /** Throws `dialog_reserved` and `invalid_params`, and leaves the dialog open. */
   respond(dialogId: string, answer: DialogAnswer, client: By | undefined): DialogResolution | undefined {
     const entry = this.#open.get(dialogId);
     if (entry === undefined) return undefined;
+    this.#refuseOthers(entry, client);
     checkAnswer(entry.dialog, answer, this.#options.desk.limits.maxAnswerBytes);
     const how = "cancelled" in answer ? "cancelled" : "answered";
     return this.#end(entry, { how, by: "client", client, answer });
@@ -141,6 +159,19 @@ export class Dialogs implements DialogOwner {
     const isAttended = this.#options.responders() > 0;
     const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.desk.limits);
     for (const entry of this.#open.values()) this.#leave(entry, ms);
+    this.ownersChanged();
+  }
+
+  /** A client can answer no longer, or may not: its dialogs are open to others at once. */
+  ownersChanged(): void {
+    for (const entry of this.#open.values()) {
+      const { owner, dialogId, requestId } = entry.dialog;
+      if (!this.#isReserved(entry) || owner === undefined || this.#options.isResponder(owner.clientId)) continue;
+      const openToOthersAt = Date.now();
+      entry.reservedUntil = undefined;
+      entry.dialog = { ...entry.dialog, openToOthersAt };
+      this.#options.say("dialog/updated", { dialogId, requestId, openToOthersAt });
+    }
   }
 
   /** A run has settled: pi waits for none of its questions, or shall not do so any more. */
@@ -200,6 +231,10 @@ export class Dialogs implements DialogOwner {
     const { sessionId, runId: runIdOf, generation } = this.#options;
     const runId = runIdOf();
     const openedAt = Date.now();
+    const owner = this.#options.owner();
+    const openMs = endsAt - clock.now();
+    const reservedMs =
+      owner !== undefined && this.#options.isResponder(owner.clientId) ? reservedFor(openMs, limits) : 0;
     const dialog: Dialog = {
       // Of letters and digits alone: on a command line none is taken for an option.
       dialogId: randomBytes(16).toString("hex"),
@@ -207,8 +242,10 @@ export class Dialogs implements DialogOwner {
       generation: generation(),
       ...(runId === undefined ? {} : { runId }),
       ...question,
+      ...(owner === undefined ? {} : { owner }),
+      ...(reservedMs > 0 ? { openToOthersAt: openedAt + reservedMs } : {}),
       openedAt,
-      deadline: Math.max(openedAt, Math.round(openedAt + endsAt - clock.now())),
+      deadline: Math.max(openedAt, Math.round(openedAt + openMs)),
       state: "open",
     };
     const refusal = this.#refusal(dialog, bytes, endsAt);
@@ -216,7 +253,14 @@ export class Dialogs implements DialogOwner {
       this.#tell(dialog, refusal, false);
       return;
     }
-    const entry: OpenDialog = { dialog, endsAt, endsBy, unattendedAt: undefined, stopTimer: () => {} };
+    const entry: OpenDialog = {
+      dialog,
+      reservedUntil: reservedMs > 0 ? clock.now() + reservedMs : undefined,
+      endsAt,
+      endsBy,
+      unattendedAt: undefined,
+      stopTimer: () => {},
+    };
     this.#open.set(dialog.dialogId, entry);
     const isAttended = this.#options.responders() > 0;
     this.#leave(entry, isAttended ? undefined : unattendedFor(policy, "opened", limits));
@@ -235,9 +279,29 @@ export class Dialogs implements DialogOwner {
     if (this.#aborts > 0) return cancelled("abort");
     if (bytes > limits.maxDialogBytes || options.length > limits.maxDialogOptions || requestId.length > maxRequestId)
       return cancelled("too_large");
-    if (this.#open.size >= limits.maxDialogsPerSession || !desk.hasRoom(bytes)) return cancelled("too_many");
+    // What is announced counts too: an extension that asks without end must not make frames without end.
+    if (this.#open.size + this.#announcing >= limits.maxDialogsPerSession || !desk.hasRoom(bytes))
+      return cancelled("too_many");
     if (responders() === 0 && unattendedFor(policy, "opened", limits) === 0) return cancelled("no_responder");
     return undefined;
+  }
+
+  #isReserved({ reservedUntil }: OpenDialog): boolean {
+    return reservedUntil !== undefined && this.#options.clock.now() < reservedUntil;
+  }
+
+  /** Throws `dialog_reserved` where only the dialog's owner may answer now, and this is another client. */
+  #refuseOthers(entry: OpenDialog, client: By | undefined): void {
+    const { owner, title, openToOthersAt, dialogId } = entry.dialog;
+    const { reservedUntil = 0 } = entry;
+    if (owner === undefined || owner.clientId === client?.clientId || !this.#isReserved(entry)) return;
+    const retryAfterMs = Math.max(1, Math.ceil(reservedUntil - this.#options.clock.now()));
+    const whose = owner.name === undefined ? owner.clientId : `${owner.name} (${owner.clientId})`;
+    throw new WireError(
+      "dialog_reserved",
+      `The dialog "${title.slice(0, maxSummaryTitle)}" is for ${whose} first, whose prompt led to it. Answer it again in ${retryAfterMs} ms.`,
+      { dialogId, owner, openToOthersAt, retryAfterMs },
+    );
   }
 
   /** Counts from now how long nobody has been there; undefined: that ends nothing. */
@@ -282,7 +346,7 @@ export class Dialogs implements DialogOwner {
     wasOpen: boolean,
   ): DialogResolution {
     const resolution: DialogResolution = { how, by, ...(client === undefined ? {} : { client }), at: Date.now() };
-    if (answer !== undefined) child?.post(replyTo(dialog, answer));
+    if (answer !== undefined && child !== undefined) this.#reply(child, dialog, answer, by);
     this.#options.desk.ended({ ...dialog, state: "resolved", resolution }, wasOpen);
     const { dialogId, requestId, method, title } = dialog;
     const { at: _at, ...end } = resolution;
@@ -294,6 +358,32 @@ export class Dialogs implements DialogOwner {
       ...end,
     });
     return resolution;
+  }
+
+  /** Gives pi its answer. Where no client could answer, the extensions are told before, so that they know it when pi goes on. */
+  #reply(child: Reader, dialog: Dialog, answer: DialogAnswer, by: DialogEnder): void {
+    const reply = replyTo(dialog, answer);
+    const { requestId, method, title } = dialog;
+    const announced =
+      by === "no_responder"
+        ? this.#options.announce(child, { requestId, method, title: title.slice(0, maxSummaryTitle) })
+        : undefined;
+    if (announced === undefined) {
+      child.post(reply);
+      return;
+    }
+    const { clock, desk } = this.#options;
+    let isOver = false;
+    const answerNow = (): void => {
+      if (isOver) return;
+      isOver = true;
+      stopTimer();
+      this.#announcing -= 1;
+      child.post(reply);
+    };
+    this.#announcing += 1;
+    const stopTimer = clock.after(desk.limits.announceMs, answerNow);
+    void announced.then(answerNow);
   }
 
   #all(): readonly OpenDialog[] {

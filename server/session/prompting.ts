@@ -45,6 +45,8 @@ export class Prompting {
   readonly #known = new Map<string, UnderWay>();
   /** Prompts that pi has got and not taken yet. */
   #gated = 0;
+  /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
+  readonly #asking = new Map<string, By | undefined>();
 
   constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
     this.#core = core;
@@ -72,6 +74,12 @@ export class Prompting {
     } catch (error) {
       throw withPromptId(error, promptId);
     }
+  }
+
+  /** The client of the prompts that pi has not answered yet, unless they are of several. */
+  get asking(): By | undefined {
+    const [first, ...others] = this.#asking.values();
+    return others.every((by) => by?.clientId === first?.clientId) ? first : undefined;
   }
 
   /**
@@ -207,7 +215,7 @@ export class Prompting {
     return { outcome };
   }
 
-  async #write(child: Child, promptId: string, { text, images, ifRunning }: NewRequest): Promise<PromptResult> {
+  async #write(child: Child, promptId: string, { text, images, ifRunning, by }: NewRequest): Promise<PromptResult> {
     // Set in the very place of the response: a short run may start and end within the same chunk of records.
     let outcome: Promise<PromptResult> | undefined;
     const onResponse = (response: PiResponse): void => {
@@ -216,6 +224,7 @@ export class Prompting {
       outcome.catch(() => {});
     };
     let response: PiResponse;
+    this.#asking.set(promptId, by);
     try {
       response = await child.send(
         {
@@ -232,6 +241,8 @@ export class Prompting {
       // The look at what the child has left may have been before this prompt.
       else await this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
       throw error;
+    } finally {
+      this.#asking.delete(promptId);
     }
     if (outcome !== undefined) return await outcome;
     this.#ledger.refused(promptId);

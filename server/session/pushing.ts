@@ -59,6 +59,11 @@ export class Pushing implements GivenPushes {
     return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
   }
 
+  /** The client of the push for which a run begins now, where none begins for a prompt. */
+  starter(): By | undefined {
+    return this.#tracker.starter(this.#core.sessionId);
+  }
+
   /** Brings what is new, and has it handed over. Never rejects: the outcome is in the deliveries. */
   handOver(): Promise<void> {
     this.#waiting ??= this.#handOver();
@@ -132,9 +137,8 @@ export class Pushing implements GivenPushes {
       await this.#bring(child, "now");
       if (!isParked()) return;
       const { sessionId } = this.#core;
-      await this.#sendCarrier(child, () =>
-        this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now(), by }),
-      );
+      const onSent = (): void => this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now(), by });
+      await this.#sendCarrier(child, onSent, by);
     }, signal);
   }
 
@@ -251,11 +255,11 @@ export class Pushing implements GivenPushes {
     await this.#sendCarrier(child);
   }
 
-  async #sendCarrier(child: Child, onSent?: () => void): Promise<void> {
+  async #sendCarrier(child: Child, onSent?: () => void, by?: By): Promise<void> {
     const onReply = (reply: CarryReply): void => {
       if (!isCarryReply(reply)) throw new WireError("link_failed", "The helper's reply to a carry is none.");
       onSent?.();
-      if (reply.started) this.#core.runStarted();
+      if (reply.started) this.#core.runStarted(undefined, by);
     };
     await this.#send<CarryReply>(child, { kind: "carry" }, { onReply });
   }

@@ -15,9 +15,10 @@ export interface RunEnd extends OpenRun {
   readonly textTruncated?: boolean;
 }
 
-/** Who has brought a run about. */
+/** The prompt, or the push, that has brought a run about, and whose it was. */
 export interface RunStarter {
-  readonly promptId: string;
+  /** Absent: it was a push. */
+  readonly promptId?: string;
   readonly by?: By;
 }
 
@@ -71,6 +72,11 @@ export class Runs {
     return this.#run?.settled.promise ?? Promise.resolve();
   }
 
+  /** Whose prompt or push has started the run that is on, where that is known. */
+  get startedBy(): By | undefined {
+    return this.#run?.facts.by;
+  }
+
   /** Whether pi's agent is in the middle of its work, so that it cannot have settled. */
   get isActive(): boolean {
     return this.#run?.isActive ?? false;
@@ -78,7 +84,7 @@ export class Runs {
 
   begin(runId: string, starter?: RunStarter): void {
     const { sessionId, store, onStarted } = this.#options;
-    const promptIds = starter === undefined ? [] : [starter.promptId];
+    const promptIds = starter?.promptId === undefined ? [] : [starter.promptId];
     const by = starter?.by;
     const facts: OpenRun = { runId, startedAt: Date.now(), promptIds, ...(by === undefined ? {} : { by }) };
     this.#started += 1;

@@ -24,8 +24,11 @@ export interface SessionCore {
   awake(purpose?: StartPurpose): Promise<Child>;
   /** Resolves when no start is under way, whatever came of it. */
   startOver(): Promise<void>;
-  /** Notes that a run is on, with the prompt that began it, and gives its id. One that is noted already stays. */
-  runStarted(promptId?: string): string;
+  /**
+   * Notes that a run is on, with the prompt that began it, or the client whose call did so without one, and returns its id.
+   * One that is noted already stays.
+   */
+  runStarted(promptId?: string, by?: By): string;
   /** Notes that an abort is being written to pi. */
   abortSent(by?: By): void;
   /** Resolves when the next run begins. */

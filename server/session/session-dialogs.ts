@@ -1,5 +1,7 @@
+import type { By } from "../../protocol/client-identity.ts";
 import { systemClock } from "../lib/monotonic-clock.ts";
 import type { ChildLife } from "./child-life.ts";
+import type { Control } from "./control.ts";
 import { defaultPolicy } from "./dialog-policy.ts";
 import { Dialogs } from "./dialogs.ts";
 import type { Journal } from "./journal.ts";
@@ -11,11 +13,15 @@ export interface SessionDialogsParts {
   readonly record: SessionRecord;
   readonly journal: Journal;
   readonly life: ChildLife;
+  readonly control: Pick<Control, "allows">;
+  /** The client whose prompt or push has led to what extensions do now. */
+  readonly owner: () => By | undefined;
   readonly onPending: () => void;
 }
 
 /** The dialogs of a session, among its other parts. */
-export function dialogsOf({ options, record, journal, life, onPending }: SessionDialogsParts): Dialogs {
+export function dialogsOf(parts: SessionDialogsParts): Dialogs {
+  const { options, record, journal, life, control, owner, onPending } = parts;
   const { subscriptions } = journal;
   const dialogs = new Dialogs({
     sessionId: options.stored.sessionId,
@@ -24,6 +30,16 @@ export function dialogsOf({ options, record, journal, life, onPending }: Session
     clock: systemClock,
     say: (method, params) => journal.say(method, params),
     responders: () => subscriptions.answerers,
+    owner,
+    isResponder: (clientId) => subscriptions.isAnswerer(clientId) && control.allows(clientId),
+    announce: (child, dialog) => {
+      // A child that has gone to another session has other extensions by now.
+      if (life.child !== child) return undefined;
+      return life.child.link.send({ kind: "dialog", ...dialog, reason: "no_responder" }).then(
+        () => {},
+        (err: unknown) => options.log.warn({ err }, "extensions were not told that no client can answer a dialog"),
+      );
+    },
     runId: () => life.runId,
     generation: () => record.stored.generation,
     child: () => life.child,

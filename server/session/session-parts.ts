@@ -29,12 +29,15 @@ interface Made {
 }
 
 /** Who may act in the session. */
-export function controlOf({ options: { stored }, record, journal }: Made): Control {
+export function controlOf({ options: { stored }, record, journal }: Made, onChange: () => void): Control {
   return new Control({
     sessionId: stored.sessionId,
     policy: stored.control ?? "shared",
     onPolicy: (policy) => record.governedBy(policy),
-    say: (control, change, by) => journal.say("session/controlChanged", { ...signed(by), control, change }),
+    say: (control, change, by) => {
+      journal.say("session/controlChanged", { ...signed(by), control, change });
+      onChange();
+    },
     graceMs: limits.controlGraceMs,
   });
 }

@@ -1,3 +1,4 @@
+import type { By } from "../../protocol/client-identity.ts";
 import type { WireError } from "../../protocol/errors.ts";
 import type { LostPrompt } from "../../protocol/session.ts";
 import { limits } from "../config.ts";
@@ -33,11 +34,13 @@ export class SessionPrompts {
   readonly prompting: Prompting;
   readonly idleness: Idleness;
   readonly #core: SessionCore;
+  readonly #pushing: Pushing;
   readonly #receipts = new Receipts();
   #isCompacting = false;
 
   constructor({ core, journal, store, pushing, costs, onLost }: SessionPromptsOptions) {
     this.#core = core;
+    this.#pushing = pushing;
     const { sessionId } = core;
     const receipts = this.#receipts;
     this.idleness = new Idleness(() => this.#isIdle(pushing));
@@ -71,11 +74,16 @@ export class SessionPrompts {
     });
   }
 
-  /** The prompt for which a run begins now, and whose it is. */
+  /** The prompt or the push for which a run begins now, and whose it is. One may begin before pi has answered its prompt. */
   starter(promptId: string | undefined): RunStarter | undefined {
     const prompt = promptId === undefined ? this.ledger.presumed : this.ledger.find(promptId);
-    if (prompt === undefined) return undefined;
-    return { promptId: prompt.promptId, ...(prompt.by === undefined ? {} : { by: prompt.by }) };
+    if (prompt === undefined) return signed(this.#pushing.starter() ?? this.prompting.asking);
+    return { promptId: prompt.promptId, ...signed(prompt.by) };
+  }
+
+  /** The client whose prompt or push has led to what extensions do now. During a run that is who started it. */
+  get owner(): By | undefined {
+    return this.#core.runId === undefined ? this.prompting.asking : this.runs.startedBy;
   }
 
   messageEnded(event: PiEvent): void {

@@ -86,7 +86,7 @@ export class Session implements SessionCore {
     this.context = contextOf(made, () => this.#publish({ restored: true }), contextLost);
     this.#custody = custodyOf({ ...made, branchOff: (leafId) => options.branchOff(this, leafId) });
     this.scope = queueOf(options, () => this.prompts.idleness.changed());
-    this.control = controlOf(made);
+    this.control = controlOf(made, () => this.dialogs.ownersChanged());
     this.upkeep = upkeepOf(made, this, {
       life: () => this.#life,
       onChange: () => this.#publish(),
@@ -126,7 +126,13 @@ export class Session implements SessionCore {
       log,
     });
     const own = { record: this.#record, journal: this.#journal, life: this.#life, custody: this.#custody };
-    this.dialogs = dialogsOf({ options, ...own, onPending: () => this.#publish() });
+    this.dialogs = dialogsOf({
+      options,
+      ...own,
+      control: this.control,
+      owner: () => this.prompts.owner,
+      onPending: () => this.#publish(),
+    });
     const { prompts, dialogs, control, upkeep, scope } = this;
     const parts = { ...own, prompts, dialogs, control, upkeep, scope, tracker: options.tracker, log };
     this.#reports = new ChildReports({
@@ -252,8 +258,8 @@ export class Session implements SessionCore {
     return this.#life.startOver();
   }
 
-  runStarted(promptId?: string): string {
-    const starter = this.prompts.starter(promptId);
+  runStarted(promptId?: string, by?: By): string {
+    const starter = by === undefined ? this.prompts.starter(promptId) : { by };
     const runId = this.attribution.during(starter?.by, () => this.#life.runStarted(starter));
     if (promptId !== undefined) this.prompts.runs.took(promptId);
     return runId;

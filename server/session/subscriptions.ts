@@ -9,6 +9,8 @@ export interface Orders extends Wishes {
   readonly provider?: ProviderLevel | undefined;
   /** Whether it can answer dialogs. */
   readonly dialogs?: boolean | undefined;
+  /** The client that has subscribed. */
+  readonly clientId?: string | undefined;
 }
 
 interface Order {
@@ -16,6 +18,7 @@ interface Order {
   readonly onGone: () => void;
   readonly provider: ProviderLevel;
   readonly dialogs: boolean;
+  readonly clientId: string | undefined;
 }
 
 /** The standing orders for one session's frames. */
@@ -65,6 +68,12 @@ export class Subscriptions {
     return this.#orders.get(subscriberId)?.dialogs === true;
   }
 
+  /** Whether this client has a subscription by which it can answer dialogs. */
+  isAnswerer(clientId: string): boolean {
+    for (const order of this.#orders.values()) if (order.dialogs && order.clientId === clientId) return true;
+    return false;
+  }
+
   /** Adds a subscriber until it goes. Adding it again changes what it asks for, as far as that is given. */
   add(subscriber: Subscriber, orders: Orders = {}): Subscription | undefined {
     if (subscriber.gone.aborted) return undefined;
@@ -72,7 +81,8 @@ export class Subscriptions {
     const onGone = known?.onGone ?? ((): void => void this.remove(subscriber.id));
     const subscription = known?.subscription ?? this.#subscription(subscriber, orders);
     const { provider = known?.provider ?? "off", dialogs = known?.dialogs ?? false } = orders;
-    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs });
+    const { clientId = known?.clientId } = orders;
+    this.#orders.set(subscriber.id, { subscription, onGone, provider, dialogs, clientId });
     if (known === undefined) subscriber.gone.addEventListener("abort", onGone, { once: true });
     else subscription.wish({ types: orders.types, deltas: orders.deltas, coalesceMs: orders.coalesceMs });
     this.#note();

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Dialog, DialogAnswer, SessionHandle } from "../../client/index.ts";
+import { connect, type Dialog, type DialogAnswer, type SessionHandle } from "../../client/index.ts";
 import { answer, call } from "../../provider/reply.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
@@ -9,7 +9,8 @@ import { type Watcher, watch } from "../helpers/watcher.ts";
 const extension = join(import.meta.dirname, "..", "fixtures", "extension", "asking.ts");
 
 const agent = { settings: { extensions: [extension] } };
-const shared = shareStage({ agent });
+// So long that nothing but what the tests do opens a question to others.
+const shared = shareStage({ agent, config: JSON.stringify({ dialogDelayMs: 86_400_000 }) });
 
 /** One where the extension asks while pi starts. */
 function stageAsking(atStart: object): Promise<Stage> {
@@ -152,6 +153,138 @@ test("a client that dies holding a question finds it again under its id, and its
   await asked;
   expect(seen).toEqual([dialogId]);
   responder.stop();
+});
+
+test("a question belongs first to the client whose prompt led to it; others' answers wait until it leaves", async () => {
+  await using stage = await shared.use();
+  const { stateDir, provider } = stage;
+  await using ada = await connect({ stateDir, name: "Ada", validateResults: true });
+  await using bob = await connect({ stateDir, validateResults: true });
+  const his = await stage.session();
+  const session = bob.session(his.id);
+  await using watcher = await watch(stage.daemon.file, his.id, { dialogs: true });
+  const owner = { clientId: ada.id, name: "Ada" };
+  const command = "echo ask-first";
+
+  // Bob's answers are automatic, and come before Ada has decided.
+  const bobs: Dialog[] = [];
+  const responder = session.onDialog((dialog) => {
+    bobs.push(dialog);
+    return { confirmed: true };
+  });
+  await responder.ready;
+  let decide = Promise.withResolvers<DialogAnswer>();
+  const adas = ada.session(his.id).onDialog(() => decide.promise);
+  await adas.ready;
+
+  const asking = (text: string, toolCallId: string): void =>
+    provider.add(answer(call("bash", { command: `${command} ${text}` }, toolCallId)), answer(`After ${text}.`));
+  const opens = async (text: string): Promise<Dialog> => {
+    const { params } = await watcher.until(({ params }) => params.dialog?.message === `${command} ${text}`);
+    return params.dialog;
+  };
+  const refusedOther = async ({ dialogId }: Dialog): Promise<void> => {
+    const params = { dialogId, answer: { confirmed: true } };
+    const { error } = await watcher.call("dialog/respond", params);
+    expect(error?.data).toMatchObject({ name: "dialog_reserved", owner, retryable: true });
+  };
+  const end = ({ dialogId }: Dialog) =>
+    watcher.until(({ method, params }) => method === "dialog/resolved" && params.dialogId === dialogId);
+
+  asking("prompted", "call-1");
+  const run = ada.session(his.id).promptAndWait("Go.");
+  const first = await opens("prompted");
+  expect(first.owner).toEqual(owner);
+  expect(first.openToOthersAt).toBeGreaterThan(first.openedAt);
+  expect((await session.dialogs())[0]).toMatchObject({ dialogId: first.dialogId, owner });
+  await refusedOther(first);
+  decide.resolve({ confirmed: false });
+  expect((await end(first)).params.client).toEqual(owner);
+  expect(await run).toBe("After prompted.");
+  await session.waitForIdle();
+
+  // So does one that a push has led to, and one of a command, which starts no run.
+  for (const how of ["pushed", "commanded"]) {
+    decide = Promise.withResolvers<DialogAnswer>();
+    if (how === "pushed") asking(how, "call-2");
+    const done =
+      how === "pushed"
+        ? ada.session(his.id).push({ customType: "note", content: "Go on." }).answered
+        : ask(ada.session(his.id), { method: "confirm", title: how, text: `${command} ${how}` });
+    const dialog = await opens(how);
+    expect(dialog.owner).toEqual(owner);
+    await refusedOther(dialog);
+    decide.resolve({ cancelled: true });
+    expect((await end(dialog)).params.client).toEqual(owner);
+    await done;
+    await session.waitForIdle();
+  }
+
+  // In a session with a controller the controller alone answers, at once.
+  decide = Promise.withResolvers<DialogAnswer>();
+  asking("controlled", "call-3");
+  await ada.session(his.id).prompt("And go.");
+  const controlled = await opens("controlled");
+  await refusedOther(controlled);
+  await session.acquireControl({ policy: "exclusive" });
+  await watcher.until(({ method, params }) => method === "dialog/updated" && params.dialogId === controlled.dialogId);
+  expect((await end(controlled)).params.client).toEqual({ clientId: bob.id });
+  await session.acquireControl({ policy: "shared" });
+  await session.releaseControl();
+  await session.waitForIdle();
+
+  // When she has gone, all may answer at once, and are told.
+  asking("left", "call-4");
+  await ada.session(his.id).prompt("Go again.");
+  const left = await opens("left");
+  await refusedOther(left);
+  await ada.close();
+  await watcher.until(({ method, params }) => method === "dialog/updated" && params.dialogId === left.dialogId);
+  expect((await end(left)).params.client).toEqual({ clientId: bob.id });
+  await session.waitForIdle();
+  expect(bobs.map(({ dialogId }) => dialogId)).toContain(first.dialogId);
+  responder.stop();
+});
+
+test("extensions are told on pi.events of a question that no client can answer, before they have its default", async () => {
+  await using stage = await shared.use();
+  const session = await stage.session();
+  await using watcher = await watch(stage.daemon.file, session.id);
+  await ask(session, { method: "confirm", title: "Anybody there" });
+  const resolved = await watcher.until(({ params }) => params.title === "Anybody there" && params.by !== undefined);
+  const { requestId, method, title } = resolved.params;
+  await watcher.until(isNotify("[false]"));
+  const notes = watcher.heard.flatMap(({ params }) =>
+    params.event?.method === "notify" ? [params.event.message] : [],
+  );
+  expect(notes).toEqual([`told: ${JSON.stringify({ requestId, method, title, reason: "no_responder" })}`, "[false]"]);
+});
+
+test("ctx.ui.custom() resolves with undefined or rejects by name, as the session says, and that is told", async () => {
+  await using stage = await shared.use();
+  const throwing = await stage.client.createSession({
+    cwd: stage.cwd,
+    model: "scripted/model-1",
+    customUi: "throw",
+  });
+  const error = { name: "CustomUiUnsupportedError", kind: "customUiUnsupported" };
+  for (const [session, got] of [
+    [await stage.session(), undefined],
+    [throwing, error],
+  ] as const) {
+    await using watcher = await watch(stage.daemon.file, session.id);
+    const told = { method: "custom", reason: "custom_ui_unsupported" };
+    // Also behind a reload, which makes the helper's modules anew.
+    for (const times of [1, 2]) {
+      await session.prompt("/draw");
+      await watcher.until(() => watcher.heard.filter(isNotify(`drawn: ${JSON.stringify(got)}`)).length === times);
+      expect(watcher.heard.filter(({ method }) => method === "dialog/unsupported").map(({ params }) => params)).toEqual(
+        Array.from({ length: times }, () => expect.objectContaining(told)),
+      );
+      expect(watcher.heard.filter(isNotify(`told: ${JSON.stringify(told)}`))).toHaveLength(times);
+      if (times === 1) await session.prompt("/again");
+    }
+  }
 });
 
 test("a question while pi starts, which nobody can answer, ends the start by name", async () => {

@@ -5,11 +5,11 @@ import { limits } from "../../server/config.ts";
 import type { ChildState } from "../../server/pi/child-state.ts";
 import type { PiCommand, PiEvent } from "../../server/pi/records.ts";
 import { DialogDesk, type DialogLimits } from "../../server/session/dialog-desk.ts";
-import { Dialogs, type Reader } from "../../server/session/dialogs.ts";
+import { type DialogAnnouncement, Dialogs, type Reader } from "../../server/session/dialogs.ts";
 import { type FakeClock, fakeClock } from "./fake-clock.ts";
 
 export interface Said {
-  readonly method: "dialog/opened" | "dialog/resolved";
+  readonly method: "dialog/opened" | "dialog/updated" | "dialog/resolved";
   // biome-ignore lint/suspicious/noExplicitAny: tests look into notifications of every shape
   readonly params: any;
 }
@@ -25,6 +25,13 @@ export class DialogRoom {
   /** What the child has come to. */
   childState: ChildState = { kind: "ready" };
   responders = 0;
+  /** The client whose prompt leads to what is asked. */
+  owner: string | undefined;
+  /** Clients that can answer. */
+  clients: ReadonlySet<string> = new Set();
+  /** Of which dialogs the extensions were told, and what holds pi's answer up until they were. */
+  readonly announced: DialogAnnouncement[] = [];
+  announcing: Promise<void> | undefined;
   isReady = true;
   runId: string | undefined;
   generation = 1;
@@ -122,6 +129,7 @@ export class DialogRoom {
   /** The daemon is killed, and another takes over its store. */
   kill(): void {
     this.responders = 0;
+    this.clients = new Set();
     this.killedTimers = this.clock.waiting;
     this.runId = undefined;
     // What a daemon that is dead would do later does not happen.
@@ -149,6 +157,12 @@ export class DialogRoom {
       clock: { now: this.clock.now, after: (ms, run) => this.clock.after(ms, () => this.dialogs === dialogs && run()) },
       say: (method, params) => void this.said.push({ method, params: structuredClone(params) }),
       responders: () => this.responders,
+      owner: () => (this.owner === undefined ? undefined : { clientId: this.owner }),
+      isResponder: (clientId) => this.clients.has(clientId),
+      announce: (_child, dialog) => {
+        this.announced.push(dialog);
+        return this.announcing;
+      },
       runId: () => this.runId,
       generation: () => this.generation,
       child: () => (this.isReady ? this.child : undefined),

@@ -6,8 +6,9 @@ import { peerOf } from "./peer.ts";
 
 export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subscriptionMethods> {
   return {
-    "session/subscribe": async ({ sessionId, snapshot, after, epoch, awake, ...orders }, call) => {
+    "session/subscribe": async ({ sessionId, snapshot, after, epoch, awake, ...wanted }, call) => {
       const peer = peerOf(call);
+      const orders = { ...wanted, clientId: call.by?.clientId };
       const session = registry.get(sessionId);
       const whenAnswered = call.whenAnswered?.bind(call);
       const { journal } = session;

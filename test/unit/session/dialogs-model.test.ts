@@ -23,8 +23,11 @@ class Expected {
   readonly accepted = new Map<string, DialogAnswer>();
   /** How much of what was posted and said has been looked at. */
   posted = 0;
+  said = 0;
   /** Each dialog that anybody has heard of. */
   readonly ids: string[] = [];
+  /** Until when each dialog is for its owner alone, and who that is. */
+  readonly reserved = new Map<string, { readonly owner: string; readonly until: number }>();
   runs = 0;
   endAbort: (() => void) | undefined;
 }
@@ -72,6 +75,13 @@ function look(model: Expected, room: DialogRoom): void {
     question.taken = record;
   }
   model.posted = room.posted.length;
+  for (const { method, params } of room.said.slice(model.said)) {
+    const { dialogId, owner, openToOthersAt, openedAt } = params.dialog ?? params;
+    if (method === "dialog/opened" && openToOthersAt !== undefined) {
+      model.reserved.set(dialogId, { owner: owner.clientId, until: now + openToOthersAt - openedAt });
+    } else if (method === "dialog/updated") model.reserved.delete(dialogId);
+  }
+  model.said = room.said.length;
   const { opened, resolved } = sorted(room.said);
   for (const ids of [opened, resolved]) expect(new Set(ids).size, "told twice").toBe(ids.length);
   for (const id of [...opened, ...resolved]) if (!model.ids.includes(id)) model.ids.push(id);
@@ -124,6 +134,11 @@ function isValid(method: DialogMethod, answer: DialogAnswer): boolean {
   return method === "input" || method === "editor" || (method === "select" && answer.value === "a");
 }
 
+function isForOthers({ reserved }: Expected, room: DialogRoom, dialogId: string, client: string): boolean {
+  const { owner = client, until = 0 } = reserved.get(dialogId) ?? {};
+  return owner !== client && room.clock.now() < until;
+}
+
 function ask(method: DialogMethod, timeout: number | undefined, size: number): Operation {
   return new Operation(`ask ${method} ${timeout ?? ""} ${size}`, (model, room) => {
     const question = { method, title: "t".repeat(size), options: ["a", "b"] };
@@ -144,6 +159,7 @@ function respond(which: number, answer: DialogAnswer, client: string): Operation
     // One that never was open is forgotten with its daemon.
     const late = sorted(room.said).opened.includes(dialogId) ? ["stale"] : ["stale", "dialog_not_found"];
     if (open === undefined) expect(late).toContain(outcome);
+    else if (isForOthers(model, room, open.dialogId, client)) expect(outcome).toBe("dialog_reserved");
     else if (!isValid(open.method, answer)) expect(outcome).toBe("invalid_params");
     else {
       expect(outcome).toBe("none");
@@ -220,6 +236,19 @@ const operations = [
   fc
     .record({ which: fc.nat(50), answer: fc.constantFrom(...answers), client: fc.constantFrom("c1", "c2", "c3") })
     .map(({ which, answer, client }) => respond(which, answer, client)),
+  fc.constantFrom("c1", "c2", undefined).map(
+    (client) =>
+      new Operation(`what is asked now is for ${client}`, (_, room) => {
+        room.owner = client;
+      }),
+  ),
+  fc.subarray(["c1", "c2", "c3"]).map(
+    (clients) =>
+      new Operation(`${clients} can answer`, (_, room) => {
+        room.clients = new Set(clients);
+        room.attend(clients.length);
+      }),
+  ),
   fc.nat(3).map((n) => new Operation(`${n} can answer`, (_, room) => room.attend(n))),
   fc
     .constantFrom(1, 400, 1_500, 5_000, 40_000)

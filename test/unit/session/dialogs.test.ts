@@ -197,6 +197,110 @@ describe("with nobody there who can answer", () => {
   });
 });
 
+describe("a question that a client's prompt has led to", () => {
+  const asked = (fields = {}): DialogRoom => {
+    const room = new DialogRoom();
+    room.owner = "ada";
+    room.clients = new Set(["ada", "bob"]);
+    room.attend(2);
+    room.ask(fields);
+    return room;
+  };
+
+  it("is for that client first: another's answer is refused until `openToOthersAt`, and may be tried again", () => {
+    const room = asked();
+    const { dialogId, openedAt, openToOthersAt = 0, owner } = room.only;
+    expect([owner, openToOthersAt - openedAt]).toEqual([{ clientId: "ada" }, 5_000]);
+    room.clock.advance(1_000);
+    expect(() => room.respond(dialogId, { confirmed: true }, "bob")).toThrow(
+      expect.objectContaining({
+        kind: "dialog_reserved",
+        data: expect.objectContaining({ owner, openToOthersAt, retryAfterMs: 4_000, retryable: true }),
+      }),
+    );
+    room.clock.advance(3_999);
+    expect(room.refusal(dialogId, { confirmed: true }, "bob")).toBe("dialog_reserved");
+    expect([room.posted, room.open]).toEqual([[], [room.only]]);
+    room.clock.advance(1);
+    expect(room.refusal(dialogId, { confirmed: true }, "bob")).toBe("none");
+  });
+
+  it("can be answered by its owner at once", () => {
+    const room = asked();
+    expect(room.refusal(room.only.dialogId, { confirmed: true }, "ada")).toBe("none");
+  });
+
+  it("is for it alone for a third of the time until its deadline at most", () => {
+    const room = asked({ timeout: 3_500 });
+    const { openedAt, openToOthersAt = 0, deadline } = room.only;
+    expect([openToOthersAt - openedAt, deadline - openedAt]).toEqual([1_000, 3_000]);
+  });
+
+  it("is open to others when its owner leaves, and stays so; all are told", () => {
+    const room = asked();
+    const { dialogId, requestId } = room.only;
+    room.clients = new Set(["bob"]);
+    room.attend(1);
+    const { openToOthersAt = Number.NaN } = room.only;
+    expect(openToOthersAt).toBeLessThanOrEqual(Date.now());
+    expect(room.said.at(-1)).toEqual({ method: "dialog/updated", params: { dialogId, requestId, openToOthersAt } });
+    room.clients = new Set(["ada", "bob"]);
+    room.attend(2);
+    expect(room.said).toHaveLength(2);
+    expect(room.refusal(dialogId, { confirmed: true }, "bob")).toBe("none");
+  });
+
+  it("is for all from the start where its owner cannot answer, or the setting is 0", () => {
+    const away = new DialogRoom();
+    away.owner = "ada";
+    away.attend(1);
+    away.ask();
+    const off = new DialogRoom({ kind: "wait" }, { dialogDelayMs: 0 });
+    off.owner = "ada";
+    off.clients = new Set(["ada"]);
+    off.ask();
+    for (const room of [away, off]) {
+      expect(room.only).toMatchObject({ owner: { clientId: "ada" } });
+      expect(room.only.openToOthersAt).toBeUndefined();
+      expect(room.refusal(room.only.dialogId, { confirmed: true }, "bob")).toBe("none");
+    }
+  });
+});
+
+describe("a question that no client can answer", () => {
+  it("is told to the extensions before pi gets its answer", async () => {
+    const room = new DialogRoom({ kind: "cancel" });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    room.announcing = promise;
+    const id = room.ask({ title: "x".repeat(300) });
+    expect(room.announced).toEqual([{ requestId: id, method: "confirm", title: "x".repeat(200) }]);
+    expect([room.endings, room.posted]).toEqual([["cancelled by no_responder"], []]);
+    resolve();
+    await promise;
+    expect(room.posted).toEqual([{ type: "extension_ui_response", id, cancelled: true }]);
+    expect(room.clock.waiting).toBe(0);
+  });
+
+  it("keeps pi waiting only so long for extensions that do not hear, and a flood of them is bounded", () => {
+    const room = new DialogRoom({ kind: "cancel" });
+    room.announcing = new Promise(() => {});
+    for (let i = 0; i < 1_000; i += 1) room.ask();
+    expect(room.announced).toHaveLength(maxDialogsPerSession);
+    expect(room.posted).toHaveLength(1_000 - maxDialogsPerSession);
+    room.clock.advance(limits.dialogs.announceMs);
+    expect(room.posted).toHaveLength(1_000);
+    room.ask();
+    expect(room.announced).toHaveLength(maxDialogsPerSession + 1);
+  });
+
+  it("is not told of where it ends for another reason", () => {
+    const room = new DialogRoom();
+    room.ask();
+    room.dialogs.cancelAll("abort");
+    expect(room.announced).toEqual([]);
+  });
+});
+
 describe("what pi ends by itself", () => {
   it("ends half a second before pi's timeout, and pi hears nothing", () => {
     const room = new DialogRoom();
