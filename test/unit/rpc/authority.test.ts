@@ -98,7 +98,7 @@ describe("a capability", () => {
       "thinking",
       "name",
       "tools",
-      "excludeTools",
+      "customUi", "excludeTools",
       "noTools",
       "promptTemplates",
       "optimisation",
