@@ -29,7 +29,7 @@ export const DeliveryState = Type.Enum(stateNames);
 /** What a `delivered` or `answered` rests on. */
 export const Evidence = Type.Enum(["headers", "start", "content", "message"], {
   description:
-    "`headers`: the provider answered 2xx. `start`: an adapter without headers opened its stream. `content`: the first content of the answer. `message`: the whole answer.",
+    "`headers`: the provider answered 2xx with the content type of its stream. `start`: the first event over a WebSocket. `content`: the first content of the answer. `message`: the whole answer.",
 });
 export type Evidence = Static<typeof Evidence>;
 

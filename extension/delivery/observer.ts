@@ -59,10 +59,10 @@ export class Observer {
   }
 
   headers({ status, headers }: AfterProviderResponseEvent): void {
-    this.#see({ kind: "headers", status });
+    this.#see({ kind: "headers", status, contentType: contentTypeIn(headers) });
     const { observation } = this.#options.memory;
     // Only those that the verdict believes to be this request's own.
-    if (observation.kind === "offered" && observation.headers !== undefined) this.requests.headers(headers);
+    if (observation.kind === "offered" && typeof observation.response === "object") this.requests.headers(headers);
   }
 
   messageStart(message: AgentMessage, ctx: ExtensionContext): void {
@@ -162,6 +162,11 @@ export class Observer {
 /** The pushes of an attempt that were in its payload, as far as can be known. */
 function gotBy({ payload }: Attempt): string[] {
   return Object.keys(payload).filter((id) => payload[id] !== "unverified");
+}
+
+function contentTypeIn(headers: AfterProviderResponseEvent["headers"]): string | undefined {
+  const value: unknown = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === "content-type")?.[1];
+  return typeof value === "string" ? value : undefined;
 }
 
 /** pi 0.87.1 calls an abort during a tool an error, so the signal is asked too. */

@@ -12,19 +12,31 @@ export type Observation =
   | { readonly kind: "none"; readonly warming: boolean }
   /**
    * The message list was made; nothing says yet that the provider has it. `warming`: a cache-warming request may be under
-   * way, so that headers prove nothing. `headers`: the provider has answered 2xx to this request.
+   * way, so that headers prove nothing. `response`: what has answered this request, as far as HTTP tells: `any`, headers
+   * that may be another request's or that are no success.
    */
   | {
       readonly kind: "offered";
       readonly attempt: Attempt;
       readonly warming: boolean;
       readonly payloadSeen: boolean;
-      readonly headers: number | undefined;
+      readonly response: "none" | "any" | Success;
     }
-  /** The answer has started by an adapter whose word proves nothing: its first content will. */
-  | { readonly kind: "started"; readonly attempt: Attempt; readonly warming: boolean }
+  /** The answer has started, of which nothing proves that it is the model's: its first content will. */
+  | {
+      readonly kind: "started";
+      readonly attempt: Attempt;
+      readonly warming: boolean;
+      readonly status: number | undefined;
+    }
   /** The provider has accepted the request; its answer is under way. */
   | { readonly kind: "accepted"; readonly attempt: Attempt; readonly warming: boolean };
+
+/** A response of status 2xx to this very request. */
+interface Success {
+  readonly status: number;
+  readonly contentType: string | undefined;
+}
 
 /** What the hooks say, in pi's order. */
 export type Sighting =
@@ -38,7 +50,7 @@ export type Sighting =
   /** `before_provider_request`, which pi may call twice for one request: the last one left. */
   | { readonly kind: "payload"; readonly checks: Readonly<Record<string, PayloadCheck>> }
   /** `after_provider_response`. */
-  | { readonly kind: "headers"; readonly status: number }
+  | { readonly kind: "headers"; readonly status: number; readonly contentType: string | undefined }
   /** The assistant's `message_start`. */
   | { readonly kind: "start"; readonly stopReason: string; readonly api: string; readonly failure: Failure }
   /** A `message_update` with content. */
@@ -82,14 +94,20 @@ export interface Step {
 export const nothingObserved: Observation = { kind: "none", warming: false };
 
 /**
- * pi's own adapters that report no response headers. Their `message_start` follows the opened stream. All others report
- * headers; an extension's own provider may do neither, and say `start` before its request is answered.
+ * pi's own adapter that also works over a WebSocket: there are no headers then, and `message_start` follows the service's
+ * first event. With Google's adapters there are none either, but theirs follows any response of status 2xx, a login page
+ * too. An extension's own provider may say `start` before its request is answered.
  */
-const adaptersWithoutHeaders: ReadonlySet<string> = new Set([
-  "google-generative-ai",
-  "google-vertex",
-  "openai-codex-responses",
-]);
+const webSocketAdapter = "openai-codex-responses";
+
+/**
+ * pi always asks for a stream, so any other type is not from the model: the login page of a network, or the page that a
+ * redirect leads to, which `fetch` follows with a GET that has no body.
+ */
+function isStream(contentType: string | undefined, api: string): boolean {
+  const type = contentType?.split(";", 1)[0]?.trim().toLowerCase();
+  return type === (api === "bedrock-converse-stream" ? "application/vnd.amazon.eventstream" : "text/event-stream");
+}
 
 /**
  * The verdict about each attempt, as a pure state machine: delivered is said only with evidence, and each attempt ends
@@ -104,7 +122,7 @@ export function observe(state: Observation, sighting: Sighting): Step {
       if (deliveryIds.length === 0 && !isWatched) return { next: { kind: "none", warming }, findings: ended.findings };
       const payload = Object.fromEntries(deliveryIds.map((id) => [id, "unchecked" as const]));
       return {
-        next: { kind: "offered", attempt: { requestId, payload }, warming, payloadSeen: false, headers: undefined },
+        next: { kind: "offered", attempt: { requestId, payload }, warming, payloadSeen: false, response: "none" },
         findings: ended.findings,
       };
     }
@@ -113,11 +131,11 @@ export function observe(state: Observation, sighting: Sighting): Step {
         ? stay({ ...withChecks(state, sighting.checks), payloadSeen: true })
         : stay(state);
     case "headers":
-      return headers(state, sighting.status);
+      return headers(state, sighting);
     case "start":
       return start(state, sighting);
     case "content":
-      return state.kind === "started" ? accept(state, "content") : stay(state);
+      return state.kind === "started" ? accept(state, "content", state.status) : stay(state);
     case "end":
       return messageEnd(state, sighting);
     case "warming":
@@ -134,20 +152,26 @@ export function isOpen(state: Observation): state is Open {
   return state.kind === "offered" || state.kind === "started";
 }
 
-function headers(state: Observation, status: number): Step {
+function headers(state: Observation, { status, contentType }: Extract<Sighting, { kind: "headers" }>): Step {
   if (state.kind !== "offered") return stay({ ...state, warming: false });
   const isOwn = state.payloadSeen && !state.warming && status >= 200 && status < 300;
-  return stay(isOwn ? { ...state, headers: status } : state);
+  if (isOwn) return stay({ ...state, response: { status, contentType } });
+  return stay(state.response === "none" ? { ...state, response: "any" } : state);
 }
 
 function start(state: Observation, { stopReason, api, failure }: Extract<Sighting, { kind: "start" }>): Step {
   if (state.kind !== "offered") return stay(state);
   if (isFailure(stopReason)) return end(state, withStop(failure, stopReason));
-  if (state.headers !== undefined && stopReason === "pending") return accept(state, "headers", state.headers);
-  // An extension's own provider may name such an api, and say start before its request is answered: pi's adapters have
-  // shown their payload by then.
-  if (adaptersWithoutHeaders.has(api) && state.payloadSeen && stopReason === "pending") return accept(state, "start");
-  return stay({ kind: "started", attempt: state.attempt, warming: state.warming });
+  const { response } = state;
+  const success = typeof response === "object" ? response : undefined;
+  if (success !== undefined && stopReason === "pending" && isStream(success.contentType, api)) {
+    return accept(state, "headers", success.status);
+  }
+  // An extension's own provider may name this api, and say start before its request is answered: pi's adapter has shown
+  // its payload by then.
+  const isByWebSocket = api === webSocketAdapter && response === "none" && state.payloadSeen;
+  if (isByWebSocket && stopReason === "pending") return accept(state, "start");
+  return stay({ kind: "started", attempt: state.attempt, warming: state.warming, status: success?.status });
 }
 
 function messageEnd(state: Observation, { stopReason, failure }: Extract<Sighting, { kind: "end" }>): Step {
@@ -155,7 +179,8 @@ function messageEnd(state: Observation, { stopReason, failure }: Extract<Sightin
   if (!isComplete(stopReason)) return end(state, withStop(failure, stopReason));
   const { attempt } = state;
   const answered: Finding = { kind: "answered", attempt };
-  const findings = state.kind === "accepted" ? [answered] : [delivered(attempt, "message"), answered];
+  const status = state.kind === "started" ? state.status : undefined;
+  const findings = state.kind === "accepted" ? [answered] : [delivered(attempt, "message", status), answered];
   return { next: none(state), findings };
 }
 

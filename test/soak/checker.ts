@@ -228,7 +228,7 @@ const evidenceOf: Readonly<Record<PushFact["api"], readonly string[]>> = {
   openai: ["headers"],
   "openai-responses": ["headers"],
   anthropic: ["headers"],
-  google: ["start"],
+  google: ["content", "message"],
   eager: ["content", "message"],
 };
 

@@ -28,9 +28,9 @@ const cases: readonly Case[] = apis.flatMap((api) =>
   agentStates.flatMap((agent) => providerActs.map((act) => ({ api, agent, act }))),
 );
 
-/** pi's adapter for Google tells of no headers: the opened stream is the evidence, and there is no status with it. */
+/** pi's adapter for Google shows no headers: the first content is the evidence, and there is no status with it. */
 function withoutHeaders(attempt: string): string {
-  return attempt.replace("headers 200", "start");
+  return attempt.replace("headers 200", "content");
 }
 
 async function runCell({ api, agent, act }: Case, { task }: Pick<TestContext, "task">): Promise<void> {

@@ -91,7 +91,7 @@ async function leafOf(session: SessionHandle): Promise<string> {
 
 describe("a provider of Google's format, which gives no headers", () => {
   test.each([
-    ["that answers", [], "answered", undefined, [["delivered", "start", "confirmed"]]],
+    ["that answers", [], "answered", undefined, [["delivered", "content", "confirmed"]]],
     [
       "that answers 529, then 200",
       [status(529)],
@@ -99,7 +99,7 @@ describe("a provider of Google's format, which gives no headers", () => {
       undefined,
       [
         ["failed", undefined, "confirmed"],
-        ["delivered", "start", "confirmed"],
+        ["delivered", "content", "confirmed"],
       ],
     ],
     [
@@ -109,7 +109,7 @@ describe("a provider of Google's format, which gives no headers", () => {
       undefined,
       [
         ["failed", undefined, "confirmed"],
-        ["delivered", "start", "confirmed"],
+        ["delivered", "content", "confirmed"],
       ],
     ],
     ["that answers 400", [status(400)], "parked", "run_failed", [["failed", undefined, "confirmed"]]],

@@ -189,12 +189,12 @@ describe.for(apis)("a request to %s", (api) => {
   });
 });
 
-test("a request to a provider without headers is believed by its start, and has none", async () => {
+test("a request to a provider without headers is believed by its first content, and has none", async () => {
   await using stage = await shared.use({ script: ["Understood."] });
   const session = await stage.session("scripted-google");
   await using watcher = await watch(stage.daemon.file, session.id, { provider: "summary" });
   await session.promptAndWait("Hello.");
-  expect(await watcher.story()).toEqual(["prepared 1", "delivered start"]);
+  expect(await watcher.story()).toEqual(["prepared 1", "delivered content"]);
   expect((await watcher.requests())[1]?.params).not.toHaveProperty("headers");
 });
 

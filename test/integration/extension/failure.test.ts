@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, errorEvent, hold, overflow, reset, status } from "../../../provider/reply.ts";
@@ -47,6 +50,50 @@ test("a connection that is reset before the headers fails the attempt, and the r
     "delivered headers 200 confirmed",
     "answered",
   ]);
+});
+
+const page = { headers: { "content-type": "text/html" }, body: "<title>Log in</title>" };
+
+test.for(
+  (["scripted", "scripted-responses", "scripted-anthropic", "scripted-google"] as const).flatMap((api) =>
+    ["a page of status 200", "a redirect to one"].map((what) => [api, what] as const),
+  ),
+)("nothing is delivered at %s by %s, and the next request delivers", async ([api, what]) => {
+  const site = createServer((_request, response) => void response.writeHead(200, page.headers).end(page.body));
+  await once(site.listen(0, "127.0.0.1"), "listening");
+  const location = `http://127.0.0.1:${(site.address() as AddressInfo).port}/login`;
+  try {
+    const first = what === "a redirect to one" ? status(303, { headers: { location } }) : status(200, page);
+    await using lent = await shared.use({ script: [first], api });
+    const { pi } = lent;
+    await pi.hold(push("d1", "Hello."));
+    const { failed } = await pi.settled();
+    if (failed) {
+      await pi.rpc({ type: "prompt", message: "Again." });
+      await pi.settled(2);
+    }
+    const evidence = api === "scripted-google" ? "content" : "headers 200";
+    expect(pi.story("d1")).toEqual([
+      "inserted",
+      "prepared",
+      expect.stringMatching(/^failed .*confirmed$/),
+      "prepared",
+      `delivered ${evidence} confirmed`,
+      "answered",
+    ]);
+  } finally {
+    site.closeAllConnections();
+    site.close();
+  }
+});
+
+test("an answer under another type than a stream's is delivered by its first content", async () => {
+  const mislabelled = { ...answer("Understood."), headers: { "content-type": "application/json" } };
+  await using lent = await shared.use({ script: [mislabelled], api: "scripted-anthropic" });
+  const { pi } = lent;
+  await pi.hold(push("d1", "Hello."));
+  await pi.settled();
+  expect(pi.story("d1")).toEqual(["inserted", "prepared", "delivered content 200 confirmed", "answered"]);
 });
 
 test.for([

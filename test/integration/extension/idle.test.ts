@@ -23,7 +23,7 @@ test("a push while idle is in one request, is delivered on the provider's header
 test.for<[ScriptedName, string]>([
   ["scripted-responses", "delivered headers 200 confirmed"],
   ["scripted-anthropic", "delivered headers 200 confirmed"],
-  ["scripted-google", "delivered start confirmed"],
+  ["scripted-google", "delivered content confirmed"],
 ])("a push is delivered at %s with the evidence that its adapter gives", async ([api, verdict]) => {
   await using lent = await shared.use({ script: ["Understood."], api });
   const { pi } = lent;

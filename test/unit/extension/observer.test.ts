@@ -76,7 +76,7 @@ test("what a request leaves out is reported for each such request, unless it was
   const { observer, ctx, frames } = observed("d1", "d2");
   observer.offer([custom("d1"), custom("d2")], ctx);
   observer.payload({ messages: [...payload.messages, ...payload.messages] });
-  observer.headers({ type: "after_provider_response", status: 200, headers: {} });
+  observer.headers({ type: "after_provider_response", status: 200, headers: { "content-type": "text/event-stream" } });
   observer.messageStart(assistant("pending"), ctx);
   observer.messageEnd(assistant("error", "terminated"), ctx);
   observer.offer([], ctx);

@@ -24,7 +24,7 @@ const assistant = (stopReason: string, errorMessage?: string): AgentMessage =>
 const accepted = {
   type: "after_provider_response",
   status: 200,
-  headers: { "x-request-id": "r", cookie: "c" },
+  headers: { "content-type": "text/event-stream", "x-request-id": "r", cookie: "c" },
 } as const;
 
 function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes?: number } = {}) {
@@ -91,7 +91,7 @@ test("a watched request has one report of its leaving and one of its end", () =>
       evidence: "headers",
       status: 200,
       latencyMs: expect.any(Number),
-      headers: { "x-request-id": "r", cookie: "[redacted]" },
+      headers: { "content-type": "text/event-stream", "x-request-id": "r", cookie: "[redacted]" },
     },
   ]);
   expect(readdirSync(directory)).toEqual([]);

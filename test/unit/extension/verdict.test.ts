@@ -11,7 +11,13 @@ const payload = (check: "confirmed" | "unverified" = "confirmed"): Sighting => (
   kind: "payload",
   checks: { d1: check },
 });
-const headers = (status = 200): Sighting => ({ kind: "headers", status });
+const eventStream = "text/event-stream";
+const headers = (status = 200, contentType: string | undefined = eventStream): Sighting => ({
+  kind: "headers",
+  status,
+  contentType,
+});
+const untyped: Sighting = { kind: "headers", status: 200, contentType: undefined };
 const start = (stopReason = "pending", api = "openai-completions"): Sighting => ({
   kind: "start",
   stopReason,
@@ -73,13 +79,61 @@ describe("the verdict", () => {
       ["r1 delivered message unchecked", "r1 answered"],
     ],
     [
-      "a start by an adapter that gives no headers is acceptance",
-      [request(), payload(), start("pending", "google-generative-ai"), end()],
+      "a start over a WebSocket is acceptance",
+      [request(), payload(), start("pending", "openai-codex-responses"), end()],
       ["r1 delivered start confirmed", "r1 answered"],
     ],
     [
+      "a start by the same adapter over HTTP waits for content unless it has opened a stream",
+      [request(), payload(), headers(200, "text/html"), start("pending", "openai-codex-responses"), end("error")],
+      ["r1 failed confirmed"],
+    ],
+    [
+      "nor is it acceptance where the headers may be a warming request's",
+      [warming, request(), payload(), headers(), start("pending", "openai-codex-responses"), end("error")],
+      ["r1 failed confirmed"],
+    ],
+    [
+      "a start by an adapter that hides its headers waits for content",
+      [request(), payload(), start("pending", "google-generative-ai"), content, end()],
+      ["r1 delivered content confirmed", "r1 answered"],
+    ],
+    ...["text/html; charset=utf-8", "application/json", "text/event-stream-not", ""].map(
+      (type): [string, readonly Sighting[], readonly string[]] => [
+        `headers of type ${JSON.stringify(type)} are none, and content then is acceptance`,
+        [request(), payload(), headers(200, type), start(), content, end()],
+        ["r1 delivered content confirmed", "r1 answered"],
+      ],
+    ),
+    [
+      "headers without a type are none, and an error then is a failure",
+      [request(), payload(), untyped, start(), end("error")],
+      ["r1 failed confirmed"],
+    ],
+    [
+      "a stream's type in other letters and with parameters is one",
+      [request(), payload(), headers(200, "Text/Event-Stream ;charset=UTF-8"), start()],
+      ["r1 delivered headers confirmed"],
+    ],
+    [
+      "the stream of Bedrock has a type of its own",
+      [
+        request("r1"),
+        payload(),
+        headers(200, "application/vnd.amazon.eventstream"),
+        start("pending", "bedrock-converse-stream"),
+        end("error"),
+        request("r2"),
+        payload(),
+        headers(),
+        start("pending", "bedrock-converse-stream"),
+        end("error"),
+      ],
+      ["r1 delivered headers confirmed", "r2 failed confirmed"],
+    ],
+    [
       "believes no start under such an api before it has shown its payload: content is waited for",
-      [request(), start("pending", "google-generative-ai"), end("error")],
+      [request(), start("pending", "openai-codex-responses"), end("error")],
       ["r1 failed unchecked"],
     ],
     [
