@@ -38,6 +38,7 @@ interface Contributor {
   readonly contributor: BoundaryContributor;
   readonly isLast: boolean;
   readonly edits: EditKind | undefined;
+  readonly mayWish: () => boolean;
 }
 
 /** A draft, and how early its edit has its entry. */
@@ -85,14 +86,23 @@ export class BoundaryWriter {
 
   /**
    * `isLast`: asked behind all others, so that what it gives away does not wait for their summaries. `edits`: what its edits
-   * are for.
+   * are for. `mayWish`: whether it has to be asked at the next boundary; default: always.
    */
   contribute(
     name: string,
     contributor: BoundaryContributor,
-    { isLast = false, edits }: { readonly isLast?: boolean; readonly edits?: EditKind } = {},
+    {
+      isLast = false,
+      edits,
+      mayWish = () => true,
+    }: { readonly isLast?: boolean; readonly edits?: EditKind; readonly mayWish?: () => boolean } = {},
   ): void {
-    this.#contributors.set(name, { name, contributor, isLast, edits });
+    this.#contributors.set(name, { name, contributor, isLast, edits, mayWish });
+  }
+
+  /** Whether any contributor has to be asked at the next boundary. */
+  get isNeeded(): boolean {
+    return [...this.#contributors.values()].some(({ mayWish }) => mayWish());
   }
 
   /** Leaves out edits of entries of which this says so, such as those that a block stands for. */

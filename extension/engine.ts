@@ -1,6 +1,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
 import { BoundaryWriter } from "./boundary.ts";
+import { BoundaryHooks } from "./boundary-hooks.ts";
 import { StructuredContext } from "./context/structured/structured-context.ts";
 import { findUnanswered } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
@@ -79,6 +80,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   const take = (pushes: readonly HeldPush[], ctx: ExtensionContext, when?: "now" | "later"): HoldReply => {
     for (const push of pushes) tracker.held(push);
     const reply = handOver.hold(pushes, ctx, when);
+    hooks.update();
     // One that stood on the branch already is in no frame.
     if (reply.inserted.length > 0) tracker.hear({ kind: "inserted", deliveryIds: reply.inserted });
     return reply;
@@ -150,7 +152,10 @@ function startEngine(pi: ExtensionAPI): Engine {
     },
     listen: (listener) => void listeners.add(listener),
     frameCame: () => run.frameCame(),
-    add: (part) => part(places),
+    add: (part) => {
+      part(places);
+      hooks.update();
+    },
     report: fault,
     push,
     cancel,
@@ -182,9 +187,16 @@ function startEngine(pi: ExtensionAPI): Engine {
   pipeline.use("after_provider_response", "verdict", (event) => observer.headers(event));
   pipeline.use("message_start", "verdict", (message, ctx) => observer.messageStart(message, ctx));
   pipeline.use("message_update", "verdict", (event) => observer.messageUpdate(event));
-  pipeline.use("message_end", "verdict", (message, ctx) => observer.messageEnd(message, ctx));
+  pipeline.use("message_end", "verdict", (message, ctx) => {
+    if (message.role === "assistant") run.answered(message.stopReason, ctx);
+    hooks.update();
+    observer.messageEnd(message, ctx);
+  });
   pipeline.use("cache_warming_decision", "verdict", (event) => observer.warming(event));
-  boundary.contribute("pushes", (at) => handOver.atBoundary(at), { isLast: true });
+  boundary.contribute("pushes", (at) => handOver.atBoundary(at), {
+    isLast: true,
+    mayWish: () => handOver.held().length > 0,
+  });
   pipeline.install(pi);
 
   /** A handler that reports what it throws: pi would only log it, and would end at a rejection. */
@@ -220,6 +232,7 @@ function startEngine(pi: ExtensionAPI): Engine {
       partsDesk.sessionStarted(ctx, event.reason);
       for (const listener of listeners) listener.sessionStarted(event, ctx);
       if (early.length > 0) take(early.splice(0), ctx, "later");
+      hooks.update();
       if (handOver.held().length > 0) timer.ask();
     }),
   );
@@ -240,38 +253,51 @@ function startEngine(pi: ExtensionAPI): Engine {
     "agent_start",
     guarded("agent_start", (_event, ctx) => run.started(ctx)),
   );
-  pi.on(
-    "turn_end",
-    guarded("turn_end", (event, ctx) => {
-      run.turnEnded(event.outcome, ctx);
-      return boundary.write({ hook: "turn_end", state: event, ctx });
-    }),
-  );
-  pi.on(
-    "agent_before_settle",
-    guarded("agent_before_settle", (event, ctx) => {
-      run.beforeSettle(event.outcome, ctx);
-      return boundary.write({ hook: "agent_before_settle", state: event, ctx });
-    }),
-  );
+  const hooks = new BoundaryHooks({
+    turn_end: {
+      isNeeded: () => boundary.isNeeded,
+      register: () =>
+        pi.on(
+          "turn_end",
+          guarded("turn_end", (event, ctx) => boundary.write({ hook: "turn_end", state: event, ctx })),
+        ),
+    },
+    agent_before_settle: {
+      isNeeded: () => boundary.isNeeded || run.asksForEnd,
+      register: () =>
+        pi.on(
+          "agent_before_settle",
+          guarded("agent_before_settle", (event, ctx) => {
+            run.beforeSettle(ctx);
+            return boundary.write({ hook: "agent_before_settle", state: event, ctx });
+          }),
+        ),
+    },
+  });
   pi.on(
     "agent_settled",
     guarded("agent_settled", (event, ctx) => {
       const end = run.settled(event);
       observer.over({ aborted: end === "aborted", error: "The run ended without an answer." });
       handOver.settled(end, ctx);
+      hooks.update();
     }),
   );
+  const compacted = (): void => {
+    run.compacted();
+    hooks.update();
+    timer.hasten();
+  };
   pi.on(
     "session_compact",
     guarded("session_compact", (_event, ctx) => {
+      compacted();
       observer.compacted(ctx);
-      timer.hasten();
     }),
   );
   pi.on(
     "session_compact_failed",
-    guarded("session_compact_failed", () => timer.hasten()),
+    guarded("session_compact_failed", () => compacted()),
   );
   pi.on(
     "session_shutdown",

@@ -35,7 +35,8 @@ export type RunPhase =
       readonly kind: "running";
       readonly signal: AbortSignal | undefined;
       readonly last: "completed" | "error" | "aborted";
-      /** pi skips `agent_before_settle` when the run was aborted. */
+      readonly isCompacted: boolean;
+      /** pi skips `agent_before_settle` when the run was aborted. Looked for only where {@link RunWatch.asksForEnd} says so. */
       readonly isBeforeSettleSeen: boolean;
     }
   /**
@@ -102,7 +103,7 @@ export function emptyMemory(): Memory {
 }
 
 /** The version of what copies of these modules share: {@link Memory} and the engine. Other versions keep apart. */
-export const SHARED_VERSION = 2;
+export const SHARED_VERSION = 3;
 
 type Api = Pick<ExtensionAPI, "events">;
 

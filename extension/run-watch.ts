@@ -1,4 +1,4 @@
-import type { AgentActivityOutcome, AgentSettledEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { AgentSettledEvent, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { RunEnd } from "./delivery/moments.ts";
 import type { Memory, RunPhase } from "./memory.ts";
 
@@ -8,6 +8,8 @@ const longestPromptMs = 2_000;
 /** Follows pi's run by its events, for what `ctx.isIdle()` does not tell. */
 export class RunWatch {
   readonly #memory: Pick<Memory, "run">;
+  /** Whether `agent_settled` says that the run was aborted, as pi does from 1.1.0 on. */
+  #isAbortSaid = false;
 
   constructor(memory: Pick<Memory, "run">) {
     this.#memory = memory;
@@ -46,16 +48,39 @@ export class RunWatch {
 
   /** `agent_start`: pi sends one for each part of a run, and again after a retry or a continuation. */
   started(ctx: ExtensionContext): void {
-    this.#memory.run = { kind: "running", signal: ctx.signal, last: "completed", isBeforeSettleSeen: false };
+    this.#memory.run = {
+      kind: "running",
+      signal: ctx.signal,
+      last: "completed",
+      isCompacted: false,
+      isBeforeSettleSeen: false,
+    };
   }
 
-  turnEnded(outcome: AgentActivityOutcome, ctx: ExtensionContext): void {
+  /** An assistant's message is complete. */
+  answered(stopReason: string, ctx: ExtensionContext): void {
     const run = this.#running(ctx);
-    this.#memory.run = { ...run, signal: ctx.signal ?? run.signal, last: outcome };
+    const last = stopReason === "aborted" || stopReason === "error" ? stopReason : "completed";
+    this.#memory.run = { ...run, signal: ctx.signal ?? run.signal, last };
   }
 
-  beforeSettle(outcome: AgentActivityOutcome, ctx: ExtensionContext): void {
-    this.#memory.run = { ...this.#running(ctx), last: outcome, isBeforeSettleSeen: true };
+  /** A compaction has ended, or failed. */
+  compacted(): void {
+    const { run } = this.#memory;
+    if (run.kind === "running") this.#memory.run = { ...run, isCompacted: true };
+  }
+
+  beforeSettle(ctx: ExtensionContext): void {
+    this.#memory.run = { ...this.#running(ctx), isBeforeSettleSeen: true };
+  }
+
+  /**
+   * Whether only `agent_before_settle` tells if the run is aborted: pi before 1.1.0 does not say it, and the signal does not
+   * while pi waits before a retry, or compacts.
+   */
+  get asksForEnd(): boolean {
+    const { run } = this.#memory;
+    return !this.#isAbortSaid && run.kind === "running" && isEndUnclear(run);
   }
 
   /** `agent_settled`: how the run ended. pi says whether it was aborted from 1.1.0 on; before, its silence does. */
@@ -63,6 +88,7 @@ export class RunWatch {
     const { run } = this.#memory;
     this.#memory.run = { kind: "settling" };
     const isSaid = "aborted" in event && typeof event.aborted === "boolean";
+    this.#isAbortSaid ||= isSaid;
     if (isSaid ? event.aborted === true : wasAborted(run)) return "aborted";
     return run.kind === "running" && run.last === "error" ? "failed" : "completed";
   }
@@ -79,10 +105,15 @@ export class RunWatch {
   #running(ctx: ExtensionContext): Extract<RunPhase, { kind: "running" }> {
     const { run } = this.#memory;
     if (run.kind === "running") return run;
-    return { kind: "running", signal: ctx.signal, last: "completed", isBeforeSettleSeen: false };
+    return { kind: "running", signal: ctx.signal, last: "completed", isCompacted: false, isBeforeSettleSeen: false };
   }
 }
 
+function isEndUnclear({ last, isCompacted }: Extract<RunPhase, { kind: "running" }>): boolean {
+  return last !== "completed" || isCompacted;
+}
+
 function wasAborted(run: RunPhase): boolean {
-  return run.kind === "running" && (run.signal?.aborted === true || !run.isBeforeSettleSeen);
+  if (run.kind !== "running") return false;
+  return run.signal?.aborted === true || (isEndUnclear(run) && !run.isBeforeSettleSeen);
 }

@@ -160,7 +160,7 @@ test("a run that fails leaves the pushes that want one, and appends those that d
 
 test.for([
   ["reaches the model after it", 400, ["prepared", "delivered headers 200 confirmed", "answered"]],
-  ["is gone when only the summary is left of it", 10, ["gone compacted"]],
+  ["is gone when only the summary is left of it", 10, ["leftOut compacted"]],
 ] as const)("a context that is too long is compacted, and the push %s", async ([, keepRecentTokens, rest]) => {
   await using provider = await startProvider({ script: ["One.", "Two.", overflow(), "A summary.", "Understood."] });
   const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens };

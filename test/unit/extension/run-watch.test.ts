@@ -13,17 +13,39 @@ type Ending = "completed" | "failed" | "aborted";
 
 test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>([
   ["as pi says", "aborted", () => {}, said(true)],
-  ["as pi says, whatever else was seen", "completed", (run) => run.turnEnded("completed", aborted), said(false)],
-  ["failed when its last turn did", "failed", (run) => run.turnEnded("error", quiet), said(false)],
-  ["failed where pi does not say", "failed", (run) => run.beforeSettle("error", quiet), silent],
-  ["completed where pi does not say", "completed", (run) => run.beforeSettle("completed", quiet), silent],
-  ["aborted where its last boundary is missing", "aborted", (run) => run.turnEnded("completed", quiet), silent],
+  ["as pi says, whatever else was seen", "completed", (run) => run.answered("stop", aborted), said(false)],
+  ["failed when its last answer did", "failed", (run) => run.answered("error", quiet), said(false)],
+  [
+    "failed where pi does not say",
+    "failed",
+    (run) => {
+      run.answered("error", quiet);
+      run.beforeSettle(quiet);
+    },
+    silent,
+  ],
+  ["completed where pi does not say", "completed", (run) => run.answered("toolUse", quiet), silent],
+  [
+    "aborted where its last boundary is missing after a failure",
+    "aborted",
+    (run) => run.answered("error", quiet),
+    silent,
+  ],
+  [
+    "aborted where its last boundary is missing after a compaction",
+    "aborted",
+    (run) => {
+      run.answered("stop", quiet);
+      run.compacted();
+    },
+    silent,
+  ],
   [
     "aborted by its signal",
     "aborted",
     (run) => {
-      run.turnEnded("error", aborted);
-      run.beforeSettle("error", quiet);
+      run.answered("error", aborted);
+      run.beforeSettle(quiet);
     },
     silent,
   ],
@@ -31,9 +53,9 @@ test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>(
     "completed behind a turn that failed and was tried again",
     "completed",
     (run) => {
-      run.turnEnded("error", quiet);
+      run.answered("error", quiet);
       run.started(quiet);
-      run.turnEnded("completed", quiet);
+      run.answered("stop", quiet);
     },
     said(false),
   ],
@@ -42,6 +64,19 @@ test.for<readonly [string, Ending, (run: RunWatch) => void, AgentSettledEvent]>(
   run.started(quiet);
   play(run);
   expect(run.settled(settled)).toBe(end);
+});
+
+test("the last boundary is asked for where nothing else tells how the run ends", () => {
+  const run = new RunWatch(emptyMemory());
+  expect(run.asksForEnd).toBe(false);
+  run.started(quiet);
+  expect(run.asksForEnd).toBe(false);
+  run.answered("error", quiet);
+  expect(run.asksForEnd).toBe(true);
+  run.settled(said(false));
+  run.started(quiet);
+  run.answered("error", quiet);
+  expect(run.asksForEnd).toBe(false);
 });
 
 test("after a run has settled, only a frame or another run proves that pi is through with it", () => {
