@@ -4,6 +4,7 @@ import type { NotificationParams } from "../protocol/notifications.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import type { ConnectionEnd } from "./channel.ts";
 import type { ConnectionEvent } from "./connection.ts";
+import { DaemonEvents, type DaemonEventsOptions } from "./daemon-events.ts";
 import { type CallOptions, DaemonPeer, type PeerOptions } from "./daemon-peer.ts";
 import { SessionHandle } from "./session-handle.ts";
 
@@ -111,7 +112,7 @@ export class Client {
     const leave = (): void => {
       left();
       sessionListeners.delete(own);
-      if (sessionListeners.size === 0) this.call("daemon/unsubscribe", {}).catch(() => {});
+      if (sessionListeners.size === 0 && !this.#peer.daemonFeed.isFollowed) this.call("daemon/unsubscribe", {}).catch(() => {});
     };
     try {
       await this.call("daemon/subscribe", {}, options);
@@ -120,6 +121,15 @@ export class Client {
       leave();
       throw error;
     }
+  }
+
+  /**
+   * What happens in all sessions, as the daemon's feed has it: sessions created, changed and closed, runs ended, deliveries
+   * settled, dialogs opened and resolved. Without `after` from now on. It goes on over lost connections and other daemon
+   * processes, with each event once and in order, or names the gap.
+   */
+  daemonEvents(options: DaemonEventsOptions = {}): DaemonEvents {
+    return new DaemonEvents(this.#peer, options);
   }
 
   /** Deliveries, the newest first: a page of them, and where the next one begins. */

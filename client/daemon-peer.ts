@@ -1,10 +1,12 @@
 import { v7 as uuidv7 } from "uuid";
 import type { ParamsFinding } from "../protocol/errors.ts";
 import type { Gap } from "../protocol/event.ts";
+import type { DaemonEvent, FeedGap } from "../protocol/feed.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import type { NotificationName, NotificationParams } from "../protocol/notifications.ts";
 import type { ConnectionEnd } from "./channel.ts";
 import { Connection, type ConnectionEvent, type Dial } from "./connection.ts";
+import { DaemonFeed } from "./daemon-feed.ts";
 import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
 import { KnownDeliveries } from "./known-delivery.ts";
 import { InvalidParamsError, ProtocolViolationError } from "./local-errors.ts";
@@ -40,6 +42,8 @@ export interface CallOptions {
 
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "daemon/sessionChanged",
+  "daemon/event",
+  "daemon/gap",
   "session/event",
   "session/gap",
   "session/updated",
@@ -69,6 +73,8 @@ export class DaemonPeer {
   readonly #checks: Checks;
   readonly #repeats: boolean;
   readonly #feeds = new Map<string, SessionFeed>();
+  /** What happens in all sessions. */
+  readonly daemonFeed = new DaemonFeed(this);
   /** Those who want to hear of all sessions. None of them may throw. */
   readonly sessionListeners = new Set<(changed: NotificationParams<"daemon/sessionChanged">) => void>();
   readonly #listeners = new Set<(event: ConnectionEvent) => void>();
@@ -156,9 +162,11 @@ export class DaemonPeer {
         onDiagnostic: this.diagnose,
         onDown: () => {
           for (const feed of this.#feeds.values()) feed.suspend();
+          this.daemonFeed.suspend();
         },
         onUp: () => {
           for (const feed of [...this.#feeds.values()]) feed.resume();
+          this.daemonFeed.resume();
         },
         onOver: (end, error) => this.#endFeeds(end, error),
         onEvent: (event) => {
@@ -203,6 +211,10 @@ export class DaemonPeer {
       for (const listener of this.sessionListeners) listener(params as NotificationParams<"daemon/sessionChanged">);
       return;
     }
+    if (method === "daemon/event" || method === "daemon/gap") {
+      this.#notifyFeed(method, params);
+      return;
+    }
     if (method === "session/gap") {
       this.#notifyGap(params);
       return;
@@ -214,6 +226,14 @@ export class DaemonPeer {
     }
     if (notification.name === "delivery/updated") this.deliveries.learn(notification.params.delivery);
     this.#feeds.get(notification.params.sessionId)?.receive(notification, frameLength);
+  }
+
+  #notifyFeed(method: "daemon/event" | "daemon/gap", params: unknown): void {
+    const given = (isObject(params) ? params : {}) as Readonly<Record<string, unknown>>;
+    const isNumbered = (names: readonly string[]): boolean => names.every((name) => typeof given[name] === "number");
+    if (method === "daemon/event" && isNumbered(["seq", "after"])) this.daemonFeed.receive(params as DaemonEvent);
+    else if (method === "daemon/gap" && isNumbered(["from", "to"])) this.daemonFeed.receiveGap(params as FeedGap);
+    else this.diagnose({ kind: "malformed_notification", method, params });
   }
 
   #notifyGap(params: unknown): void {
@@ -241,8 +261,9 @@ export class DaemonPeer {
 
   #endFeeds(end: ConnectionEnd, error: Error): void {
     const feeds = [...this.#feeds.values()];
-    for (const feed of feeds)
-      feed.end(end.kind === "closed" ? { kind: "client_closed", error } : { kind: "failed", error });
+    const how = end.kind === "closed" ? ({ kind: "client_closed", error } as const) : ({ kind: "failed", error } as const);
+    for (const feed of feeds) feed.end(how);
+    this.daemonFeed.end(how);
   }
 }
 

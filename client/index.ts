@@ -8,6 +8,7 @@ export type { Attempt, Delivery, DeliveryState, Evidence, Reason, WaitUntil } fr
 export type { Dialog, DialogAnswer, DialogMethod, DialogPolicy, DialogResolution } from "../protocol/dialog.ts";
 export { type ErrorData, type ErrorName, WireError } from "../protocol/errors.ts";
 export type { Gap } from "../protocol/event.ts";
+export type { DaemonEvent, FeedPlace } from "../protocol/feed.ts";
 export type { MethodName, Params, Result } from "../protocol/methods.ts";
 export type { Prompt, PromptResult, PromptState, RunOutcome } from "../protocol/prompt.ts";
 export type { SessionInfo } from "../protocol/session.ts";
@@ -15,6 +16,8 @@ export type { ConnectionEnd } from "./channel.ts";
 export type { Client } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { ConnectionEvent } from "./connection.ts";
+export type { DaemonEvents, DaemonEventsOptions } from "./daemon-events.ts";
+export type { DaemonFeedGap } from "./daemon-feed.ts";
 export type { CallOptions } from "./daemon-peer.ts";
 export type { DeliveryHandle } from "./delivery.ts";
 export type { DeliveryChanges, DeliveryChangesOptions } from "./delivery-changes.ts";

@@ -1,7 +1,8 @@
 import { DaemonInfo, Readiness } from "./daemon.ts";
+import { FeedEpoch, FeedSeq } from "./feed.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { empty } from "./params.ts";
+import { empty, params } from "./params.ts";
 
 /** Rows of the method table about the daemon and its protocol. */
 export const daemonMethods = {
@@ -27,9 +28,28 @@ export const daemonMethods = {
   },
   "daemon/subscribe": {
     summary:
-      "Tells this connection of every session that is created, changes or is closed, from now on. Subscribe first and list then: what lies between is told.",
-    params: empty,
-    result: Type.Object({}, { additionalProperties: false }),
+      "Tells this connection of every session that is created, changes or is closed, from now on. Subscribe first and list then: what lies between is told. With `after` it is the feed of all sessions instead: the events after the cursor, then live ones.",
+    params: params({
+      after: Type.Optional({
+        ...FeedSeq,
+        description:
+          "The last seq of the feed that the client has. Default: not the feed, but `daemon/sessionChanged` from now on.",
+      }),
+      epoch: Type.Optional({
+        ...FeedEpoch,
+        description: "The feed to which `after` belongs, as `daemon/info` or an earlier answer named it.",
+      }),
+    }),
+    result: Type.Object(
+      {
+        cursor: Type.Optional({
+          ...FeedSeq,
+          description: "With `after`: the newest seq at the moment of the call. All later ones follow.",
+        }),
+        epoch: Type.Optional({ ...FeedEpoch, description: "With `after`: the name of the feed." }),
+      },
+      { additionalProperties: false },
+    ),
     http: { verb: "GET", path: "/v1/events", stream: true },
     scope: "none",
     capability: "observe",
@@ -37,7 +57,7 @@ export const daemonMethods = {
     errors: ["invalid_request"],
   },
   "daemon/unsubscribe": {
-    summary: "Ends that. Not being subscribed is no error.",
+    summary: "Ends that, and the feed. Not being subscribed is no error.",
     params: empty,
     result: Type.Object({ wasSubscribed: Type.Boolean() }, { additionalProperties: false }),
     http: { none: "a stream is ended by closing it" },

@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { FeedPlace } from "./feed.ts";
 import { Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 
@@ -94,6 +95,10 @@ export const DaemonInfo = Type.Object(
     connections: Type.Integer(),
     residentBytes: Type.Integer({ description: "The daemon's own resident memory, without its children." }),
     store: Type.Optional(StoreInfo),
+    feed: Type.Optional({
+      ...FeedPlace,
+      description: "Where the feed of all sessions is: list then, and `daemon/subscribe` from there.",
+    }),
   },
   { additionalProperties: false },
 );

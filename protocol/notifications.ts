@@ -6,6 +6,7 @@ import { ForeignWrite, ForeignWriteAction } from "./custody.ts";
 import { Delivery } from "./delivery.ts";
 import { Dialog, DialogEnd, DialogUnsupported, DialogUpdate } from "./dialog.ts";
 import { Envelope, Gap } from "./event.ts";
+import { DaemonEvent, FeedGap } from "./feed.ts";
 import { Seq, SessionId, Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import { BudgetReached, CacheBroken, CostCheckpointed, Degraded } from "./optimisation/notices.ts";
@@ -37,6 +38,17 @@ export const notifications = {
       },
       { additionalProperties: false },
     ),
+    since: "0.1.0",
+  },
+  "daemon/event": {
+    summary:
+      "Something has happened in one of all sessions, in the order in which it was stored, after `daemon/subscribe` with `after`. A reference: what it is about is read by its id.",
+    params: DaemonEvent,
+    since: "0.1.0",
+  },
+  "daemon/gap": {
+    summary: "Numbers of the daemon's feed that cannot be replayed, in their place of the order.",
+    params: FeedGap,
     since: "0.1.0",
   },
   "session/event": {

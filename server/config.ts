@@ -87,6 +87,8 @@ export const limits = {
   },
   /** The notifications in the store, compressed: of one session, of all, and for how long: 30 days. */
   storedEvents: { maxSessionBytes: 16 * 1024 * 1024, maxTotalBytes: 128 * 1024 * 1024 },
+  /** Events of the feed of all sessions in the store, and their bytes. */
+  feed: { maxFeedEvents: 100_000, maxFeedBytes: 64 * 1024 * 1024 },
   keepEventsMs: 30 * 24 * 60 * 60 * 1_000,
   /** Texts that parts inside pi have put aside: what is looked through to find those that nobody refers to any more. */
   spill: {

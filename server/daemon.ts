@@ -46,6 +46,7 @@ import { asleepIn, authority, governance } from "./rpc/session-governance.ts";
 import { subjectMethods } from "./rpc/subject-methods.ts";
 import { Tokens } from "./rpc/tokens.ts";
 import { DialogDesk } from "./session/dialog-desk.ts";
+import { Feed } from "./session/feed.ts";
 import { Logs } from "./session/logs.ts";
 import { Registry } from "./session/registry.ts";
 import { StateDirectory } from "./state-directory.ts";
@@ -53,6 +54,7 @@ import { DeliveryStore } from "./store/deliveries.ts";
 import { DialogStore } from "./store/dialogs.ts";
 import { EventTail } from "./store/event-tail.ts";
 import { EventStore } from "./store/events.ts";
+import { FeedStore } from "./store/feed.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
 import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
@@ -148,6 +150,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       onExpired: ({ sessionId, deliveryId }) => sessions.registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
     resources.defer(() => tracker.close());
+    const feed = new Feed(new FeedStore(database, limits.feed), log);
     const dialogs = new DialogDesk(new DialogStore(database), {
       ...limits.dialogs,
       dialogDelayMs: configured.dialogDelayMs,
@@ -192,6 +195,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       pi,
       connections: () => edges.edge?.connections ?? 0,
       store: () => store.info(),
+      feed,
       lostLogLines: () => lostLines(log, ...(options.calls === undefined ? [] : [options.calls])),
     };
     const measured = { ...facts, registry, tracker, dialogs, logs, database, edge: () => edges.edge };

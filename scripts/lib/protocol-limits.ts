@@ -82,6 +82,7 @@ const daemon: Readonly<
       | "context"
       | "delivery"
       | "dialogs"
+      | "feed"
       | "log"
       | "settled"
       | "spill"
@@ -182,6 +183,11 @@ const storedEvents: Readonly<Record<keyof typeof daemonLimits.storedEvents, stri
   maxTotalBytes: "The same of all sessions.",
 };
 
+const feed: Readonly<Record<keyof typeof daemonLimits.feed, string>> = {
+  maxFeedEvents: "Events of the feed of all sessions that the store keeps. Beyond, the oldest are a gap.",
+  maxFeedBytes: "Their bytes together. As above.",
+};
+
 const dialogs: Readonly<Record<keyof typeof daemonLimits.dialogs, string>> = {
   maxDialogsPerSession: "Dialogs of one session that are open. Further ones are cancelled: `too_many`.",
   maxDialogs: "Of all sessions. As above.",
@@ -278,6 +284,7 @@ export const protocolLimits: readonly Limit[] = [
   ...described(daemonLimits.log, log),
   ...described(daemonLimits.store, store),
   ...described(daemonLimits.storedEvents, storedEvents),
+  ...described(daemonLimits.feed, feed),
   ...described(daemonLimits.settled, settled),
   ...described(daemonLimits.delivery, delivery),
   ...described(daemonLimits.dialogs, dialogs),

@@ -116,7 +116,10 @@ export class Registry {
       ...{ created: this.#created, contexts: this.contexts },
       begin: (stored, how) => this.#begin(stored, how),
     });
-    for (const stored of options.sessions.all()) this.#sessions.set(stored.sessionId, this.#session(stored));
+    for (const { isBeginning, ...stored } of options.sessions.all()) {
+      if (isBeginning === true) void options.sessions.put(stored);
+      this.#sessions.set(stored.sessionId, this.#session(stored));
+    }
   }
 
   /** After a daemon that ended without a word: its children ended with it, in the middle of what they did. */
@@ -315,14 +318,14 @@ export class Registry {
   async #begin(stored: StoredSession, { how = "awake", content, signal, ...wants }: Beginning = {}): Promise<Session> {
     const { sessionId, file } = stored;
     if (stored.ephemeral !== true) requireOwnFile(stored, [...this.#sessions.values(), ...this.#creating]);
-    const session = this.#session(stored);
+    const session = this.#session({ ...stored, isBeginning: true });
     this.#creating.add(session);
     try {
       using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
       if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
       else if (how !== "asleep") await how(session);
       await requireWanted(session, wants);
-      await session.saved();
+      await session.begun();
       this.#refuseWhenEnding();
       this.#sessions.set(sessionId, session);
       this.watch.note(stored, "created");

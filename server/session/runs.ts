@@ -168,7 +168,7 @@ export class Runs {
 
   #tell(end: RunEnd): void {
     const { sessionId, store, receipts, onEnded, sayEnded } = this.#options;
-    const stored = store.forget(sessionId, end.runId);
+    const stored = store.end(sessionId, end.runId, end.outcome);
     onEnded(end);
     receipts.tell(stored, () => sayEnded(end));
   }

@@ -85,6 +85,13 @@ export class SessionRecord {
     return this.#save(this.#stored);
   }
 
+  /** It was created: clients know it from now on. Resolves when that is on disk. */
+  begun(): Promise<void> {
+    const { isBeginning: _was, ...stored } = this.#stored;
+    this.#stored = stored;
+    return this.saved();
+  }
+
   /** Something has happened to the session. */
   touch(): void {
     this.#stored = { ...this.#stored, updatedAt: Date.now() };

@@ -301,6 +301,11 @@ export class Session implements SessionCore {
     return this.#record.saved();
   }
 
+  /** As {@link SessionRecord.begun}. */
+  begun(): Promise<void> {
+    return this.#record.begun();
+  }
+
   /**
    * Ends the child and keeps the session for a later daemon. A run that is on may come to its end within `drainMs`.
    * Resolves when nothing of the child is left.

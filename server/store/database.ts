@@ -55,6 +55,7 @@ export class Database {
   readonly #onFailure: (error: unknown) => void;
   readonly #onRecovered: () => void;
   readonly #isHeld: () => boolean;
+  #onCommitted: () => void = () => {};
   readonly #writers: Writers;
   readonly #queued: WriteQueue;
   /** How long transactions take, from being sent to being on disk. */
@@ -122,6 +123,11 @@ export class Database {
   /** Whether a thread of its own writes. */
   get isThreaded(): boolean {
     return this.#writers.isThreaded;
+  }
+
+  /** Calls `listener` after each transaction of changes, when reads find them. There is one listener. */
+  onCommitted(listener: () => void): void {
+    this.#onCommitted = listener;
   }
 
   prepare(sql: string): Statement {
@@ -292,6 +298,7 @@ export class Database {
       if (request.kind === "commit") this.commitTimes.observe((performance.now() - from) / 1_000);
       if (outcome.markError !== undefined) this.#onFailure(outcome.markError);
       take(outcome);
+      if (request.kind === "commit" && outcome.failure === undefined) this.#onCommitted();
       this.#next();
     });
   }

@@ -91,7 +91,56 @@ const steps: readonly string[] = [
      closed_at INTEGER NOT NULL
    ) STRICT;
    CREATE INDEX closed_sessions_by_age ON closed_sessions (closed_at);`,
+  feedStep(),
 ];
+
+/**
+ * The feed. Triggers write its rows, so that each is in the transaction of what it refers to, however that is written. A row
+ * has what decides who may read it, since it outlives its session. The newest row is never deleted: numbers are not reused.
+ */
+function feedStep(): string {
+  const now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+  const session = (row: "new" | "old", state: string): string =>
+    `INSERT INTO feed (at, kind, state, session_id, cwd, labels)
+     VALUES (${now}, 'session', ${state}, ${row}.session_id, ${row}.cwd, ${row}.record -> '$.labels');`;
+  const item = (kind: string, itemId: string, state: string): string =>
+    `INSERT INTO feed (at, kind, state, session_id, item_id, cwd, labels)
+     SELECT ${now}, '${kind}', ${state}, new.session_id, new.${itemId}, sessions.cwd, sessions.record -> '$.labels'
+     FROM (SELECT 1) LEFT JOIN sessions ON sessions.session_id = new.session_id;`;
+  const shown = (row: "new" | "old"): string =>
+    `json_remove(${row}.record, '$.reservedSeq', '$.fileMark', '$.updatedAt')`;
+  const isKnown = (row: "new" | "old"): string => `${row}.record ->> '$.isBeginning' IS NULL`;
+  const dialogState = "iif(new.open = 1, 'open', 'resolved')";
+  return `CREATE TABLE feed (
+     seq INTEGER PRIMARY KEY,
+     at INTEGER NOT NULL,
+     kind TEXT NOT NULL,
+     state TEXT NOT NULL,
+     session_id TEXT NOT NULL,
+     item_id TEXT,
+     cwd TEXT,
+     labels TEXT
+   ) STRICT;
+   CREATE TABLE feed_log (id INTEGER PRIMARY KEY, epoch TEXT NOT NULL) STRICT;
+   INSERT INTO feed_log VALUES (1, lower(hex(randomblob(6))));
+   CREATE TRIGGER feed_session_created AFTER INSERT ON sessions WHEN ${isKnown("new")}
+   BEGIN ${session("new", "'created'")} END;
+   CREATE TRIGGER feed_session_changed AFTER UPDATE OF record ON sessions
+   WHEN ${isKnown("new")} AND ${shown("new")} IS NOT ${shown("old")}
+   BEGIN ${session("new", `iif(${isKnown("old")}, 'changed', 'created')`)} END;
+   CREATE TRIGGER feed_session_closed AFTER DELETE ON sessions WHEN ${isKnown("old")}
+   BEGIN ${session("old", "'closed'")} END;
+   ALTER TABLE runs ADD COLUMN outcome TEXT;
+   CREATE TRIGGER feed_run_ended AFTER INSERT ON runs WHEN new.outcome IS NOT NULL
+   BEGIN ${item("run", "run_id", "new.outcome")} DELETE FROM runs WHERE run_id = new.run_id; END;
+   CREATE TRIGGER feed_delivery_settled AFTER UPDATE OF record ON deliveries
+   WHEN new.record ->> '$.settledAt' IS NOT NULL AND new.record ->> '$.state' IS NOT old.record ->> '$.state'
+   BEGIN ${item("delivery", "delivery_id", "new.record ->> '$.state'")} END;
+   CREATE TRIGGER feed_dialog_opened AFTER INSERT ON dialogs
+   BEGIN ${item("dialog", "dialog_id", dialogState)} END;
+   CREATE TRIGGER feed_dialog_resolved AFTER UPDATE OF open ON dialogs WHEN new.open IS NOT old.open
+   BEGIN ${item("dialog", "dialog_id", dialogState)} END;`;
+}
 
 /** The newest shape. */
 export const knownShape = steps.length;

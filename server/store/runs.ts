@@ -1,4 +1,5 @@
 import type { By } from "../../protocol/client-identity.ts";
+import type { RunOutcome } from "../../protocol/prompt.ts";
 import type { Database } from "./database.ts";
 import { Queued } from "./queued.ts";
 
@@ -15,13 +16,16 @@ export class RunStore {
   readonly #database: Database;
   readonly #queued = new Queued();
   readonly #put;
-  readonly #delete;
+  readonly #end;
   readonly #select;
 
   constructor(database: Database) {
     this.#database = database;
     this.#put = database.prepare("INSERT OR REPLACE INTO runs (run_id, session_id, record) VALUES (?, ?, ?)");
-    this.#delete = database.prepare("DELETE FROM runs WHERE run_id = ?");
+    // A trigger notes it in the feed, and deletes the row.
+    this.#end = database.prepare(
+      "INSERT OR REPLACE INTO runs (run_id, session_id, record, outcome) VALUES (?, ?, '', ?)",
+    );
     this.#select = database.prepare("SELECT record FROM runs WHERE session_id = ? ORDER BY rowid");
   }
 
@@ -30,9 +34,10 @@ export class RunStore {
     return this.#queued.until(written, sessionId);
   }
 
-  /** It has ended. */
-  forget(sessionId: string, runId: string): Promise<void> {
-    return this.#queued.until(this.#database.keep(`run ${runId}`, this.#delete, runId), sessionId);
+  /** It has ended: it is forgotten here, and the feed has its outcome. */
+  end(sessionId: string, runId: string, outcome: RunOutcome): Promise<void> {
+    const written = this.#database.keep(`run ${runId}`, this.#end, runId, sessionId, outcome);
+    return this.#queued.until(written, sessionId);
   }
 
   /** Throws `store_failed` where the disk does not answer. */

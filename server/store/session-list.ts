@@ -268,6 +268,7 @@ function lasting({
   generation: _generation,
   updatedAt: _at,
   fileMark: _mark,
+  isBeginning: _beginning,
   ...rest
 }: StoredSession): string {
   return JSON.stringify(rest);

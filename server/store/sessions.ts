@@ -64,6 +64,8 @@ export interface StoredSession {
   readonly control?: ControlPolicy;
   /** What becomes of a dialog that nobody can answer. Default: as `dialog-policy.ts` says. */
   readonly dialogPolicy?: DialogPolicy;
+  /** It is being created, and no client knows it. One that a killed daemon was creating is there from the next start on. */
+  readonly isBeginning?: true;
   /** How long its child may be idle; 0: for ever. Absent: as the daemon has it. */
   readonly idleAfterMs?: number;
   readonly createdAt: number;

@@ -13,6 +13,7 @@ import type { Frame } from "../../server/frames/frame.ts";
 import { locatePi } from "../../server/pi/locate.ts";
 import { noConfiguration } from "../../server/session/create-options.ts";
 import { DialogDesk } from "../../server/session/dialog-desk.ts";
+import { Feed } from "../../server/session/feed.ts";
 import { Logs } from "../../server/session/logs.ts";
 import { Registry, type RegistryOptions } from "../../server/session/registry.ts";
 import type { Connect } from "../../server/store/connection.ts";
@@ -20,6 +21,7 @@ import { Database } from "../../server/store/database.ts";
 import { DeliveryStore } from "../../server/store/deliveries.ts";
 import { DialogStore } from "../../server/store/dialogs.ts";
 import { EventStore } from "../../server/store/events.ts";
+import { type FeedLimits, FeedStore } from "../../server/store/feed.ts";
 import { PromptStore } from "../../server/store/prompts.ts";
 import { SessionStore, type StoredSession } from "../../server/store/sessions.ts";
 
@@ -32,6 +34,7 @@ export interface Core extends AsyncDisposable {
   readonly registry: Registry;
   readonly tracker: DeliveryTracker;
   readonly dialogs: DialogDesk;
+  readonly feed: Feed;
   /** Sets how children that start from now on misbehave. */
   behave(...behaviours: readonly string[]): void;
   /** Puts a session into the store that no daemon has made; the next {@link restart} finds it. */
@@ -85,6 +88,8 @@ export interface CoreOptions {
   readonly connect?: Connect;
   /** Others than those of a daemon, in which runs have no time to end by themselves. */
   readonly limits?: Partial<RegistryOptions["limits"]>;
+  /** How much of the feed is kept. Default: as a daemon keeps it. */
+  readonly feed?: Partial<FeedLimits>;
   readonly contexts?: Partial<RegistryOptions["contexts"]>;
   readonly spill?: RegistryOptions["spill"];
   /** pi's configuration directory that is the daemon's alone. */
@@ -117,6 +122,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       onChange: (delivery) => registry?.find(delivery.sessionId)?.deliveryChanged(delivery),
       onExpired: ({ sessionId, deliveryId }) => registry?.find(sessionId)?.pushing.expire(deliveryId),
     });
+    const feed = new Feed(new FeedStore(database, { ...limits.feed, ...options.feed }), log);
     const dialogs = new DialogDesk(new DialogStore(database), limits.dialogs);
     const roots = options.roots?.();
     const registry: Registry = new Registry({
@@ -148,7 +154,7 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
       limits: { ...limits, ...lifeLimits({}), drainMs: 0, ...options.limits, warm: { ...limits.warm, perKind: 0 } },
       log,
     });
-    return { database, tracker, dialogs, registry };
+    return { database, tracker, dialogs, feed, registry };
   }
 
   let current = open();
@@ -181,6 +187,9 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
     },
     get dialogs() {
       return current.dialogs;
+    },
+    get feed() {
+      return current.feed;
     },
     behave: (...behaviours) => {
       env["FAKE_PI"] = behaviours.join(",");

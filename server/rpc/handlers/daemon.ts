@@ -3,6 +3,7 @@ import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { keptFor } from "../../lib/kept-for.ts";
+import type { Feed } from "../../session/feed.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Covers } from "../../session/session-scope.ts";
 import { keepText } from "../answer-text.ts";
@@ -18,6 +19,7 @@ export interface DaemonFacts {
   readonly connections: () => number;
   readonly store: () => StoreInfo;
   readonly lostLogLines: () => number;
+  readonly feed: Feed;
 }
 
 export function daemonHandlers(facts: DaemonFacts, registry: Registry): HandlersOf<typeof daemonMethods> {
@@ -25,11 +27,20 @@ export function daemonHandlers(facts: DaemonFacts, registry: Registry): Handlers
   return {
     "daemon/info": (_params, { grant }) => daemonInfo(facts, registry, grant?.limits),
     "daemon/ready": () => readiness(facts),
-    "daemon/subscribe": (_params, call) => {
-      registry.watch.add(peerOf(call), call.grant?.limits);
+    "daemon/subscribe": ({ after, epoch }, call) => {
+      const peer = peerOf(call);
+      const covers = call.grant?.limits;
+      if (after !== undefined) {
+        return facts.feed.follow(peer, { after, epoch, covers, whenAnswered: call.whenAnswered?.bind(call) });
+      }
+      registry.watch.add(peer, covers);
       return {};
     },
-    "daemon/unsubscribe": (_params, call) => ({ wasSubscribed: registry.watch.remove(peerOf(call).id) }),
+    "daemon/unsubscribe": (_params, call) => {
+      const { id } = peerOf(call);
+      const [watched, followed] = [registry.watch.remove(id), facts.feed.unfollow(id)];
+      return { wasSubscribed: watched || followed };
+    },
     "rpc.discover": () => {
       document ??= keepText(openRpcDocument(facts.version) as { openrpc: string });
       return document;
@@ -61,5 +72,6 @@ function daemonInfo(facts: DaemonFacts, registry: Registry, covers: Covers | und
     residentBytes: residentBytes(),
     // What was damaged names sessions.
     store: covers === undefined ? store : { ...store, damaged: [] },
+    feed: facts.feed.place,
   };
 }

@@ -1,0 +1,122 @@
+import type { DaemonEvent } from "../../protocol/feed.ts";
+import type { Labels } from "../../protocol/session-options.ts";
+import type { Database } from "./database.ts";
+
+export interface FeedLimits {
+  /** Events that are kept, and their bytes. */
+  readonly maxFeedEvents: number;
+  readonly maxFeedBytes: number;
+}
+
+/** An event, with what decides who may read it. */
+export interface FeedRow {
+  readonly event: Omit<DaemonEvent, "after">;
+  /** Absent where its session was not known when it was written. */
+  readonly scope?: { readonly cwd: string; readonly labels?: Labels };
+}
+
+/** What a row counts for, in addition to what decides who may read it. */
+const rowBytes = 256;
+const size = `${rowBytes} + ifnull(octet_length(cwd), 0) + ifnull(octet_length(labels), 0)`;
+/** Rows that are looked at in one step of forgetting. */
+const maxForgotten = 10_000;
+
+/**
+ * The feed: references to what has happened in all sessions, numbered without holes. Triggers write the rows (see
+ * `migrations.ts`); here they are read, once they are on disk, and forgotten from the oldest on.
+ */
+export class FeedStore {
+  /** The name of the feed. A store that is begun again has another. */
+  readonly epoch: string;
+  readonly #database: Database;
+  readonly #limits: FeedLimits;
+  readonly #read;
+  readonly #added;
+  readonly #oldestSizes;
+  readonly #forget;
+  #onAdded: () => void = () => {};
+  #cursor = 0;
+  #rows = 0;
+  #bytes = 0;
+  #isForgetting = false;
+
+  constructor(database: Database, limits: FeedLimits) {
+    this.#database = database;
+    this.#limits = limits;
+    this.epoch = String(database.prepare("SELECT epoch FROM feed_log").get()?.["epoch"]);
+    this.#read = database.prepare("SELECT * FROM feed WHERE seq > ? ORDER BY seq LIMIT ?");
+    this.#added = database.prepare(
+      `SELECT max(seq) AS newest, count(*) AS number, sum(${size}) AS bytes FROM feed WHERE seq > ?`,
+    );
+    this.#oldestSizes = database.prepare(`SELECT seq, ${size} AS bytes FROM feed ORDER BY seq LIMIT ${maxForgotten}`);
+    this.#forget = database.prepare("DELETE FROM feed WHERE seq <= ? AND seq < (SELECT max(seq) FROM feed)");
+    this.#look();
+    database.onCommitted(() => this.#look());
+  }
+
+  /** The number of the newest event on disk; 0 before the first. */
+  get cursor(): number {
+    return this.#cursor;
+  }
+
+  /** Calls `listener` after each transaction that has added events. There is one listener. */
+  onAdded(listener: () => void): void {
+    this.#onAdded = listener;
+  }
+
+  /** Events after a number, in order. */
+  read(after: number, limit: number): readonly FeedRow[] {
+    return this.#read.all(after, limit).map(rowOf);
+  }
+
+  #look(): void {
+    const { newest, number, bytes } = this.#added.get(this.#cursor) ?? {};
+    if (typeof newest !== "number") return;
+    this.#cursor = newest;
+    this.#rows += Number(number);
+    this.#bytes += Number(bytes);
+    const { maxFeedEvents, maxFeedBytes } = this.#limits;
+    if (this.#rows > maxFeedEvents || this.#bytes > maxFeedBytes) void this.#shorten();
+    this.#onAdded();
+  }
+
+  /** Forgets the oldest. */
+  async #shorten(): Promise<void> {
+    if (this.#isForgetting) return;
+    this.#isForgetting = true;
+    const { maxFeedEvents, maxFeedBytes } = this.#limits;
+    const wanted = { rows: lowered(maxFeedEvents), bytes: lowered(maxFeedBytes) };
+    let rows = 0;
+    let bytes = 0;
+    let upTo = 0;
+    for (const { seq, bytes: own } of this.#oldestSizes.all()) {
+      const isEnough = this.#rows - rows <= wanted.rows && this.#bytes - bytes <= wanted.bytes;
+      if (isEnough || seq === this.#cursor) break;
+      rows += 1;
+      bytes += Number(own);
+      upTo = Number(seq);
+    }
+    try {
+      await this.#database.note(this.#forget, upTo);
+      this.#rows -= rows;
+      this.#bytes -= bytes;
+    } catch {
+      // The store has logged it. The next event tries it again.
+    } finally {
+      this.#isForgetting = false;
+    }
+  }
+}
+
+/** A sixteenth more than necessary is forgotten, so that it is not done for each event. */
+function lowered(bound: number): number {
+  return bound - (bound >> 4);
+}
+
+function rowOf(row: Readonly<Record<string, unknown>>): FeedRow {
+  const { seq, at, kind, state, session_id: sessionId, item_id: itemId, cwd, labels } = row;
+  const id = kind === "session" ? {} : { [`${String(kind)}Id`]: itemId };
+  const event = { seq, at, kind, state, sessionId, ...id } as FeedRow["event"];
+  if (typeof cwd !== "string") return { event };
+  return { event, scope: { cwd, ...(typeof labels === "string" ? { labels: JSON.parse(labels) as Labels } : {}) } };
+}
