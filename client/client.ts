@@ -112,7 +112,8 @@ export class Client {
     const leave = (): void => {
       left();
       sessionListeners.delete(own);
-      if (sessionListeners.size === 0 && !this.#peer.daemonFeed.isFollowed) this.call("daemon/unsubscribe", {}).catch(() => {});
+      if (sessionListeners.size === 0 && !this.#peer.daemonFeed.isFollowed)
+        this.call("daemon/unsubscribe", {}).catch(() => {});
     };
     try {
       await this.call("daemon/subscribe", {}, options);

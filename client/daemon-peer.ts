@@ -261,7 +261,8 @@ export class DaemonPeer {
 
   #endFeeds(end: ConnectionEnd, error: Error): void {
     const feeds = [...this.#feeds.values()];
-    const how = end.kind === "closed" ? ({ kind: "client_closed", error } as const) : ({ kind: "failed", error } as const);
+    const how =
+      end.kind === "closed" ? ({ kind: "client_closed", error } as const) : ({ kind: "failed", error } as const);
     for (const feed of feeds) feed.end(how);
     this.daemonFeed.end(how);
   }

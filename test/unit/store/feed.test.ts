@@ -22,13 +22,16 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-const feedOf = (bounds: Partial<FeedLimits> = {}): FeedStore => new FeedStore(store.database, { ...limits.feed, ...bounds });
+const feedOf = (bounds: Partial<FeedLimits> = {}): FeedStore =>
+  new FeedStore(store.database, { ...limits.feed, ...bounds });
 
 /** What a feed has after a number, as short texts. */
 const said = (feed: FeedStore, after = 0): readonly string[] =>
-  feed.read(after, 1_000).map(({ event: { seq, kind, state, sessionId, runId = "", deliveryId = "", dialogId = "" } }) =>
-    [seq, kind, state, sessionId, runId || deliveryId || dialogId].filter((part) => part !== "").join(" "),
-  );
+  feed
+    .read(after, 1_000)
+    .map(({ event: { seq, kind, state, sessionId, runId = "", deliveryId = "", dialogId = "" } }) =>
+      [seq, kind, state, sessionId, runId || deliveryId || dialogId].filter((part) => part !== "").join(" "),
+    );
 
 const dialog = (state: Dialog["state"]): Dialog => ({
   ...{ dialogId: "dialog-1", sessionId: "s", requestId: "r", method: "confirm", title: "secret title", generation: 1 },
