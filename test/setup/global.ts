@@ -4,13 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestProject } from "vitest/node";
+import { codeCaches } from "../../server/pi/code-caches.ts";
 import { processesWith, type RunningProcess } from "./processes.ts";
 
 // Every process and every temporary file of a test run can be told from all others: the processes carry
 // TEST_RUN_OF_PI_RPCD, the files are below TMPDIR. What is left of either at the end fails the run.
 
 /** What pi and Node leave by themselves. */
-const foreign = [/^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$/];
+const foreign = [/^cache$/, /^jiti$/, /^node-compile-cache$/, /^pi-bash-.*\.log$/];
 
 /** What has been killed may take this long to be gone. */
 const goneWithinMs = 3_000;
@@ -24,8 +25,10 @@ export default function setup({ vitest }: TestProject): () => Promise<void> {
   process.env["PI_RPCD_WARM_CHILDREN"] = "0";
   // The configuration of whoever runs the tests is none of theirs.
   process.env["XDG_CONFIG_HOME"] = join(directory, "no-configuration");
-  // What pi compiles is kept from one run to the next.
-  process.env["XDG_CACHE_HOME"] = join(import.meta.dirname, "..", "..", ".cache");
+  // What pi compiles is kept from one run to the next, unless another user could replace the checkout's directories.
+  const kept = join(import.meta.dirname, "..", "..", ".cache");
+  const isKept = codeCaches({ XDG_CACHE_HOME: kept }).directory !== undefined;
+  process.env["XDG_CACHE_HOME"] = isKept ? kept : join(directory, "cache");
   // Code from a cache makes coverage less exact.
   if (!vitest.config.coverage.enabled) {
     process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "..", "..", ".cache", "compile");

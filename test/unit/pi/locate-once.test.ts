@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { locatePi } from "../../../server/pi/locate.ts";
 import { startTimeOf } from "../../../server/pi/processes.ts";
 
@@ -41,13 +41,15 @@ test("a program that could not say its version is asked again", async () => {
 test("a program that is asked for its version keeps no code where others can write, and leaves no process", async () => {
   const path = join(root, "pi");
   const facts = join(root, "facts");
+  vi.stubEnv("XDG_CACHE_HOME", root);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const shown = `"$TMPDIR|$NODE_COMPILE_CACHE|$!"`;
   writeFileSync(path, `#!/bin/sh\n(sleep 600 >/dev/null 2>&1 & echo ${shown} > '${facts}')\necho 1.5.2\n`, {
     mode: 0o755,
   });
   expect(await locatePi({ option: path, env: {} })).toMatchObject({ version: "1.5.2" });
   const [temporary, compiled, left] = readFileSync(facts, "utf8").trim().split("|") as [string, string, string];
-  const cache = join(process.env["XDG_CACHE_HOME"] ?? "", "pi-rpcd", "pi");
+  const cache = join(realpathSync(root), "pi-rpcd", "pi");
   expect([temporary, compiled]).toEqual([cache, join(cache, "node")]);
   // One that nobody reaps keeps its number, but has ended.
   await vi.waitFor(async () => expect(await startTimeOf(Number(left))).toBeUndefined());
