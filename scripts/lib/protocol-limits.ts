@@ -37,7 +37,7 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
   messageTimeoutMs:
     "From the first byte of a WebSocket message to its last, looked at with each ping. Then the connection is closed with 1013.",
   namedTokensPercent:
-    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes`, `maxUnreadHttpBytes` and `maxInboundBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
+    "What all named tokens together may have of `maxConnections`, `maxEventStreams`, `maxHttpRequests`, `maxHttpBytes`, `maxUnreadHttpBytes`, `maxInboundBytes`, `maxCallBytes` and `maxBatchBytes`, in percent. The rest is the main token's. `GET /healthz` needs none of it.",
   maxRequestsPerSocket: "HTTP requests of one socket that wait for their answer. Further ones are answered with 503.",
   socketWindowBytes:
     "What a connection's socket is given at a time; more waits in the daemon. A longer message comes in fragments.",
@@ -67,10 +67,16 @@ const dispatcher: Readonly<Record<keyof DispatcherLimits, string>> = {
   maxObjectKeys: "Keys of one object. More are answered with `invalid_request`.",
   maxBatchLength: "Requests in one batch. A longer batch is answered with one `invalid_request`.",
   maxBatchAnswerBytes:
-    "The answers to one batch together, beside those of at most 16 KiB; one alone may be longer. Further ones are `too_large`, though their calls were made.",
+    "The answers to one batch together, beside those of at most 16 KiB; one alone may be longer. Further ones are `too_large`; a call that only reads is then not made, where the answers before it show that there is no room.",
+  maxBatchBytes:
+    "The answers of all batches that are not complete yet. A further one over 16 KiB is answered with `overloaded`, or with `too_large` where its call has changed something.",
+  maxBatchBytesPerToken: "The same of one named token.",
   maxCallsInFlight: "Calls of one connection that wait for their answer. Further ones are answered with `overloaded`.",
   maxBytesInFlight:
     "The texts of these calls together. Further ones are answered with `overloaded`; one alone may be longer.",
+  maxCallBytes:
+    "What the calls of all connections and HTTP requests take that wait for their answer: 8 KiB each, and their texts. Further ones are answered with `overloaded`.",
+  maxCallBytesPerToken: "The same of one named token.",
 };
 
 const daemon: Readonly<

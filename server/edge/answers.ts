@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { smallAnswerBytes } from "../rpc/answer-text.ts";
+import { smallAnswerBytes, type Text } from "../rpc/answer-text.ts";
+import { Shares } from "../rpc/shares.ts";
 import { grantOf } from "./admission.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { type Refusal, refusal, written } from "./refusal.ts";
 import { jsonHeaders, sendRefusal } from "./reply.ts";
-import { Shares } from "./shares.ts";
 import { whenGone } from "./when-gone.ts";
 
 type Headers = Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ export class Answers {
   }
 
   /** Sends JSON; or that it is `overloaded`, where it is not small and too much is unread. */
-  write(request: IncomingMessage, response: ServerResponse, text: string, status = 200): void {
+  write(request: IncomingMessage, response: ServerResponse, text: Text, status = 200): void {
     this.#write(request, response, text, status, jsonHeaders);
   }
 
@@ -34,7 +34,7 @@ export class Answers {
    * The same past fastify, which would read the type again to see whether the text is to be serialised, and collect the
    * head a second time.
    */
-  send(request: FastifyRequest, reply: FastifyReply, text: string, headers: Headers = jsonHeaders): void {
+  send(request: FastifyRequest, reply: FastifyReply, text: Text, headers: Headers = jsonHeaders): void {
     reply.hijack();
     this.#write(request.raw, reply.raw, text, 200, headers);
   }
@@ -51,7 +51,7 @@ export class Answers {
     this.#expectReading(response);
   }
 
-  #write(request: IncomingMessage, response: ServerResponse, text: string, status: number, headers: Headers): void {
+  #write(request: IncomingMessage, response: ServerResponse, text: Text, status: number, headers: Headers): void {
     // Nobody is there to read it.
     if (request.socket.destroyed) return;
     const length = Buffer.byteLength(text);

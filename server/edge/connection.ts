@@ -7,11 +7,11 @@ import { answerText } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
+import type { Shares } from "../rpc/shares.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Inbound } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { Outbox, type SlowReader } from "./outbox.ts";
-import type { Shares } from "./shares.ts";
 
 export interface ConnectionOptions {
   readonly webSocket: WebSocket;
@@ -48,6 +48,8 @@ export class Connection implements Peer {
   readonly #outbox: Outbox;
   readonly #inbound: Inbound;
   readonly #conversation: Conversation;
+  /** What it has sent waits for its token's turn. */
+  #isHeld = false;
   /** How many bytes had come at the last ping. */
   #received = 0;
   /** How many bytes the system had taken at the last ping. */
@@ -124,7 +126,7 @@ export class Connection implements Peer {
     // The first is the request for the upgrade.
     const hasSent = socket.bytesRead > this.#received;
     this.#received = socket.bytesRead;
-    if (!hasSent && !hasTaken) {
+    if (!hasSent && !hasTaken && !this.#isHeld) {
       webSocket.terminate();
       return;
     }
@@ -173,6 +175,20 @@ export class Connection implements Peer {
     if (answered === undefined) return;
     const answering = this.#conversation.receive(text);
     void this.#answer(answering, answered);
+    this.#hold();
+  }
+
+  /** Reads no more while the token's turn for what has come is not there. */
+  #hold(): void {
+    const { webSocket } = this.#options;
+    const taken = this.#conversation.taken;
+    if (taken === undefined || this.#isHeld) return;
+    this.#isHeld = true;
+    webSocket.pause();
+    void taken.then(() => {
+      this.#isHeld = false;
+      if (webSocket.readyState === webSocket.OPEN) webSocket.resume();
+    });
   }
 
   async #answer(answering: ReturnType<Conversation["receive"]>, answered: () => void): Promise<void> {

@@ -3,12 +3,12 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation } from "../rpc/dispatcher.ts";
+import { Shares } from "../rpc/shares.ts";
 import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { EventStream } from "./event-stream.ts";
 import type { EdgeLimits } from "./limits.ts";
 import type { Params } from "./request-params.ts";
-import { Shares } from "./shares.ts";
 
 export interface EventStreamsOptions {
   readonly limits: EdgeLimits;

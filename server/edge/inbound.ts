@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Grant } from "../rpc/grant.ts";
+import { Shares } from "../rpc/shares.ts";
 import type { EdgeLimits } from "./limits.ts";
-import { Shares } from "./shares.ts";
 import { UnfinishedMessage } from "./unfinished-message.ts";
 
 /** So much of a connection is not counted: of what is not whole, and of what waits for its answer. */

@@ -1,3 +1,5 @@
+import { namedTokensPercent } from "../rpc/shares.ts";
+
 /** Every bound of the edge, with its unit. */
 export interface EdgeLimits {
   /** A larger WebSocket message closes its connection with 1009. */
@@ -96,7 +98,7 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxInboundBytes: 256 * 1024 * 1024,
   maxInboundBytesPerToken: 96 * 1024 * 1024,
   messageTimeoutMs: 30_000,
-  namedTokensPercent: 75,
+  namedTokensPercent,
   maxRequestsPerSocket: 64,
   socketWindowBytes: 256 * 1024,
   mergeDeltasAboveBytes: 4 * 1024 * 1024,

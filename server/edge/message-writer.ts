@@ -1,12 +1,14 @@
 import type { Socket } from "node:net";
-import type { Frame } from "../frames/frame.ts";
+import { type Frame, unnumberedFrame } from "../frames/frame.ts";
 import { headLength, maxHeadBytes, opcodes, wholeText, writeHead } from "../frames/message-head.ts";
+import type { Text } from "../rpc/answer-text.ts";
 
 /** A run of messages below it is copied together with its neighbours: that costs less than a write of its own. */
 const largestCopied = 4 * 1024;
 
-/** A text as a frame that has its head. */
-export function messageOf(text: string): Frame {
+/** A text as a frame; a string is copied, behind its head. */
+export function messageOf(text: Text): Frame {
+  if (typeof text !== "string") return unnumberedFrame(text);
   const length = Buffer.byteLength(text);
   const message = Buffer.allocUnsafe(headLength(length) + length);
   const headBytes = writeHead(message, 0, length, wholeText);

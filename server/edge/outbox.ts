@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { Frame } from "../frames/frame.ts";
+import type { Text } from "../rpc/answer-text.ts";
 import { Backlog } from "./backlog.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { MessageWriter, messageOf } from "./message-writer.ts";
@@ -108,7 +109,7 @@ export class Outbox {
   }
 
   /** Queues an answer: behind all frames, or in front of them when they have to wait. */
-  answer(text: string): void {
+  answer(text: Text): void {
     if (this.#closed) return;
     if (this.#blockedSince !== undefined && this.#isFull()) return;
     const message = messageOf(text);

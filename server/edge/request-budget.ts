@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Shares } from "../rpc/shares.ts";
 import { grantOf } from "./admission.ts";
 import { type Refusal, refusal } from "./refusal.ts";
-import { Shares } from "./shares.ts";
 import { whenGone } from "./when-gone.ts";
 
 export interface RequestBudgetOptions {

@@ -4,7 +4,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
-import { resultText } from "../rpc/answer-text.ts";
+import { resultText, type Text } from "../rpc/answer-text.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import type { JsonLimits } from "../rpc/parse.ts";
@@ -174,7 +174,7 @@ function paramsOf({ method, row, route }: Target, request: FastifyRequest, limit
   );
 }
 
-function textOf(result: unknown, log: Logger): string {
+function textOf(result: unknown, log: Logger): Text {
   try {
     return resultText(result);
   } catch (error) {

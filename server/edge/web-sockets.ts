@@ -6,13 +6,13 @@ import { COMPAT_PATH, COMPAT_SUBPROTOCOL, WEBSOCKET_PATH, WEBSOCKET_SUBPROTOCOL 
 import { compatDispatcher } from "../rpc/compat-v0.ts";
 import type { Dispatcher } from "../rpc/dispatcher.ts";
 import type { Grant } from "../rpc/grant.ts";
+import { Shares } from "../rpc/shares.ts";
 import { grantOf, isLocal } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { Connection } from "./connection.ts";
 import { inboundShares } from "./inbound.ts";
 import type { EdgeLimits } from "./limits.ts";
 import { httpRefusal, pathOf, type Refusal, refusal, refuseSocket } from "./refusal.ts";
-import { Shares } from "./shares.ts";
 
 export interface WebSocketsOptions {
   readonly dispatcher: Dispatcher;

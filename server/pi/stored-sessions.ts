@@ -69,13 +69,16 @@ async function filesIn(root: string): Promise<Found[]> {
   const resolved = await realpath(root).catch(() => root);
   const entries = await readdir(resolved, { withFileTypes: true }).catch(() => []);
   const below = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(resolved, name));
-  const names: string[] = [];
+  const names: { readonly name: string; readonly directory: string }[] = [];
   for (const directory of [resolved, ...below]) {
     for (const name of await readdir(directory).catch(() => [] as string[])) {
-      if (name.endsWith(".jsonl")) names.push(join(directory, name));
+      if (name.endsWith(".jsonl")) names.push({ name, directory });
     }
   }
-  const newest = names.sort((a, b) => (base(a) < base(b) ? 1 : -1)).slice(0, maxFiles);
+  const newest = names
+    .sort((a, b) => (a.name < b.name ? 1 : -1))
+    .slice(0, maxFiles)
+    .map(({ name, directory }) => join(directory, name));
   const found: Found[] = [];
   for (let at = 0; at < newest.length; at += atATime) {
     const some = await Promise.all(newest.slice(at, at + atATime).map(factsOf));
@@ -146,10 +149,6 @@ function userText({ type, message }: Readonly<Record<string, unknown>>): string 
     ? content.find((one) => isRecordObject(one) && one["type"] === "text")
     : undefined;
   return isRecordObject(block) && typeof block["text"] === "string" ? block["text"] : undefined;
-}
-
-function base(file: string): string {
-  return file.slice(file.lastIndexOf("/") + 1);
 }
 
 function order(a: Pick<Found, "file" | "mtimeMs">, b: Pick<Found, "file" | "mtimeMs">): number {

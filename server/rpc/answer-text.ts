@@ -1,97 +1,65 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
+import { errorObject } from "./errors.ts";
 
-export interface BatchLimits {
-  /** The answers of one batch together. One alone may be longer; a small one is always given. */
-  readonly maxBatchAnswerBytes: number;
-}
+/** JSON, or its UTF-8. */
+export type Text = string | Buffer;
 
 /** An answer of at most so much is given whatever bound is reached: it may be all that tells of an effect. */
 export const smallAnswerBytes = 16 * 1024;
 
-/** How long answers are written in one turn of the event loop. */
-const turnMs = 5;
-
 /** What was written already. */
-const texts = new WeakMap<object, string>();
+const texts = new WeakMap<object, Buffer>();
 
 /** Keeps the JSON of a result that never changes and is given often. */
 export function keepText<T extends object>(value: T): T {
-  texts.set(value, JSON.stringify(value));
+  texts.set(value, Buffer.from(JSON.stringify(value)));
   return value;
 }
 
 /** A result as JSON. Throws where it cannot be written. */
-export function resultText(result: unknown): string {
-  const kept = typeof result === "object" && result !== null ? texts.get(result) : undefined;
-  return kept ?? JSON.stringify(result ?? null);
+export function resultText(result: unknown): Text {
+  return kept(result) ?? JSON.stringify(result ?? null);
 }
 
 /** An answer as text. A result that cannot be written (a cycle, nested too deep) becomes an error of its own call. */
-export function answerText(answer: RpcResponse | readonly RpcResponse[], log: Logger): string {
-  const kept = texts.get(answer);
-  if (kept !== undefined) return kept;
-  return isBatch(answer) ? `[${answer.map((one) => textOf(one, log)).join(",")}]` : textOf(answer, log);
+export function answerText(answer: RpcResponse | readonly RpcResponse[], log: Logger): Text {
+  const known = kept(answer);
+  if (known !== undefined) return known;
+  return isBatch(answer) ? joined(answer.map((one) => textOf(one, log))) : textOf(answer, log);
 }
 
-/**
- * Writes the answers of a batch with turns of the event loop between them. Resolves with the answers as they are given,
- * and with their text kept for {@link answerText}: those beyond the bound are `too_large`.
- */
-export async function writtenBatch(
-  answers: readonly RpcResponse[],
-  { maxBatchAnswerBytes }: BatchLimits,
-  log: Logger,
-): Promise<readonly RpcResponse[]> {
-  const given: RpcResponse[] = [];
-  const written: string[] = [];
-  let bytes = 0;
-  let since = performance.now();
-  for (const answer of answers) {
-    if (performance.now() - since > turnMs) {
-      await new Promise((resolve) => setImmediate(resolve));
-      since = performance.now();
-    }
-    let text = textOf(answer, log);
-    const own = Buffer.byteLength(text);
-    const isTooMuch = own > smallAnswerBytes && bytes > 0 && bytes + own > maxBatchAnswerBytes;
-    if (isTooMuch) {
-      const refused = beyond(answer, maxBatchAnswerBytes);
-      text = JSON.stringify(refused);
-      given.push(refused);
-    } else {
-      given.push(answer);
-      bytes += own;
-    }
-    written.push(text);
-  }
-  texts.set(given, `[${written.join(",")}]`);
-  return given;
+/** Keeps the text of the answers to a batch, for {@link answerText}. */
+export function keepBatch(answers: readonly RpcResponse[], written: readonly Text[]): readonly RpcResponse[] {
+  texts.set(answers, joined(written));
+  return answers;
 }
 
-function beyond({ id }: RpcResponse, maxBatchAnswerBytes: number): RpcResponse {
-  const why = `The call was made, but the answers of its batch are longer than ${maxBatchAnswerBytes} bytes: ask alone.`;
-  return failed(id, new WireError("too_large", why, { maxBatchAnswerBytes }));
-}
-
-function textOf(response: RpcResponse, log: Logger): string {
+/** One answer as text, as {@link answerText}. */
+export function textOf(response: RpcResponse, log: Logger): Text {
   try {
     const { id, result } = response as { readonly id: unknown; readonly result?: unknown };
-    const kept = typeof result === "object" && result !== null ? texts.get(result) : undefined;
-    return kept === undefined
+    const known = kept(result);
+    return known === undefined
       ? JSON.stringify(response)
-      : `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${kept}}`;
+      : Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`), known, Buffer.from("}")]);
   } catch (error) {
     log.error({ err: error }, "a result could not be written as JSON");
-    return JSON.stringify(
-      failed(response.id, new WireError("internal_error", "The result could not be written as JSON.")),
-    );
+    const failed = new WireError("internal_error", "The result could not be written as JSON.");
+    return JSON.stringify({ jsonrpc: "2.0", id: response.id, error: errorObject(failed) });
   }
 }
 
-function failed(id: RpcResponse["id"], { code, message, data }: WireError): RpcResponse {
-  return { jsonrpc: "2.0", id, error: { code, message, data } };
+function kept(value: unknown): Buffer | undefined {
+  return typeof value === "object" && value !== null ? texts.get(value) : undefined;
+}
+
+/** As bytes: to join strings of megabytes, some of which have characters beyond Latin-1, takes five times as long. */
+function joined(written: readonly Text[]): Buffer {
+  const comma = Buffer.from(",");
+  const pieces = written.flatMap((text) => [comma, typeof text === "string" ? Buffer.from(text) : text]);
+  return Buffer.concat([Buffer.from("["), ...pieces.slice(1), Buffer.from("]")]);
 }
 
 function isBatch(answer: RpcResponse | readonly RpcResponse[]): answer is readonly RpcResponse[] {

@@ -3,13 +3,15 @@ import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import { isMethodName, methods } from "../../protocol/methods.ts";
 import { CANCEL_METHOD, type RpcResponse } from "../../protocol/wire.ts";
-import { type BatchLimits, writtenBatch } from "./answer-text.ts";
+import { BatchAnswers, type BatchLimits } from "./batch-answers.ts";
 import type { Call, Peer } from "./call.ts";
 import { errorObject, toWireError } from "./errors.ts";
 import type { Grant } from "./grant.ts";
 import { createInvoke, type InvocationOptions, type Invoke } from "./invocation.ts";
 import { OpenCall } from "./open-call.ts";
 import { type JsonLimits, parseJson } from "./parse.ts";
+import { namedTokensPercent, Shares } from "./shares.ts";
+import { type Lane, Turns } from "./turns.ts";
 
 export interface DispatcherLimits extends JsonLimits, BatchLimits {
   readonly maxBatchLength: number;
@@ -17,7 +19,14 @@ export interface DispatcherLimits extends JsonLimits, BatchLimits {
   readonly maxCallsInFlight: number;
   /** The texts of these calls together. One call alone may be longer. */
   readonly maxBytesInFlight: number;
+  /** What the calls of all conversations take that are not answered yet: {@link callBytes} each, and their texts. */
+  readonly maxCallBytes: number;
+  /** The same of one named token. */
+  readonly maxCallBytesPerToken: number;
 }
+
+/** What a call that waits takes in memory besides its text, rounded up: its objects, timers and promises. */
+export const callBytes = 8 * 1024;
 
 export const defaultDispatcherLimits: DispatcherLimits = {
   maxNestingDepth: 128,
@@ -25,8 +34,12 @@ export const defaultDispatcherLimits: DispatcherLimits = {
   maxObjectKeys: 10_000,
   maxBatchLength: 100,
   maxBatchAnswerBytes: 8 * 1024 * 1024,
+  maxBatchBytes: 128 * 1024 * 1024,
+  maxBatchBytesPerToken: 24 * 1024 * 1024,
   maxCallsInFlight: 1_000,
   maxBytesInFlight: 64 * 1024 * 1024,
+  maxCallBytes: 256 * 1024 * 1024,
+  maxCallBytesPerToken: 48 * 1024 * 1024,
 };
 
 export interface DispatcherOptions extends InvocationOptions {
@@ -45,6 +58,11 @@ export interface Conversation {
    * and never rejects.
    */
   call(method: string, params: object): RpcResponse | Promise<RpcResponse>;
+  /**
+   * Undefined: all texts that were received are begun. Else it resolves when they are, and until then the peer should send
+   * no more: its token has used its share of the daemon's time.
+   */
+  readonly taken?: Promise<void> | undefined;
   /** Cancels all calls that are under way: their peer has gone. */
   end(): void;
 }
@@ -61,8 +79,24 @@ export interface Dispatcher {
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const limits = { ...defaultDispatcherLimits, ...options.limits };
   const invoke = createInvoke(options);
-  const own = { server: createServer(invoke), invoke, limits, log: options.log };
-  return { converse: (peer, grant, isLocal = false) => new DispatcherConversation({ ...own, peer, grant, isLocal }) };
+  const calls = new Shares({
+    what: `bytes of calls that wait for their answer (${callBytes} each, and their texts)`,
+    max: limits.maxCallBytes,
+    maxPerToken: limits.maxCallBytesPerToken,
+    namedTokensPercent,
+  });
+  const batches = new Shares({
+    what: "bytes of answers to batches that are not complete",
+    max: limits.maxBatchBytes,
+    maxPerToken: limits.maxBatchBytesPerToken,
+    namedTokensPercent,
+  });
+  const turns = new Turns();
+  const own = { server: createServer(invoke), invoke, limits, calls, batches, log: options.log };
+  return {
+    converse: (peer, grant, isLocal = false) =>
+      new DispatcherConversation({ ...own, lane: turns.of(grant), peer, grant, isLocal }),
+  };
 }
 
 function createServer(invoke: Invoke): JSONRPCServer<Call> {
@@ -82,53 +116,125 @@ interface ConversationOptions {
   readonly server: JSONRPCServer<Call>;
   readonly invoke: Invoke;
   readonly limits: DispatcherLimits;
+  /** What the calls of all conversations take that are not answered yet. */
+  readonly calls: Shares;
+  /** What the answers to batches take that are not complete yet. */
+  readonly batches: Shares;
+  readonly lane: Lane;
   readonly log: Logger;
   readonly peer: Peer | undefined;
   readonly grant: Grant | undefined;
   readonly isLocal: boolean;
 }
 
+interface BatchPlace {
+  readonly answers: BatchAnswers;
+  readonly place: number;
+}
+
+type Answer = RpcResponse | readonly RpcResponse[] | undefined;
+
+/** What to do when the answer to a text has been given. */
+type Afterwards = (() => void)[];
+
 class DispatcherConversation implements Conversation {
   readonly #options: ConversationOptions;
   readonly #open = new Map<unknown, OpenCall>();
   #bytesInFlight = 0;
+  /** Texts that wait for the token's turn. */
+  #waiting = 0;
+  #taken: PromiseWithResolvers<void> | undefined;
+  #hasEnded = false;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
   }
 
+  get taken(): Promise<void> | undefined {
+    if (this.#waiting === 0) return undefined;
+    this.#taken ??= Promise.withResolvers();
+    return this.#taken.promise;
+  }
+
   receive(text: Buffer): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
+    const { lane, calls, grant } = this.#options;
+    const { length } = text;
+    const full = this.#refusal(length);
+    if (full === undefined) {
+      this.#bytesInFlight += length;
+      calls.add(grant, length + callBytes);
+    }
+    const afterwards: Afterwards = [];
+    this.#waiting += 1;
+    const begun = lane.pass(() => {
+      this.#takeOne();
+      return this.#begin(text, full, afterwards);
+    });
+    // The text itself, in which there may be more than in its value, is not kept until the answer.
+    return this.#answer(begun, full === undefined ? length : undefined, afterwards);
+  }
+
+  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
+    return this.#options.lane.pass(() => this.#call(method, params));
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    for (const call of this.#open.values()) call.cancel(gone());
+  }
+
+  #refusal(length: number): WireError | undefined {
+    const { calls, grant, limits } = this.#options;
+    if (this.#bytesInFlight > 0 && this.#bytesInFlight + length > limits.maxBytesInFlight) {
+      return tooMany("bytes of calls");
+    }
+    return calls.refusal(grant, length + callBytes);
+  }
+
+  #takeOne(): void {
+    this.#waiting -= 1;
+    if (this.#waiting > 0) return;
+    this.#taken?.resolve();
+    this.#taken = undefined;
+  }
+
+  #begin(text: Buffer, full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
     const { log, limits } = this.#options;
+    // Its answer would reach no one.
+    if (full !== undefined && this.#hasEnded) return undefined;
     let value: unknown;
     try {
       value = parseJson(text, limits);
     } catch (error) {
-      return Promise.resolve(failure(null, toWireError(error, log)));
+      return failure(null, toWireError(error, log));
     }
-    // The text itself, in which there may be more than in its value, is not kept until the answer.
-    return this.#take(value, text.length);
+    return Array.isArray(value) ? this.#batch(value, full, afterwards) : this.#one(value, full, afterwards);
   }
 
-  async #take(value: unknown, length: number): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
-    const answered: (() => void)[] = [];
-    const hasRoom = this.#bytesInFlight === 0 || this.#bytesInFlight + length <= this.#options.limits.maxBytesInFlight;
-    if (hasRoom) this.#bytesInFlight += length;
+  /** `length`: of the text, where it was counted. */
+  async #answer(begun: Answer | Promise<Answer>, length: number | undefined, afterwards: Afterwards): Promise<Answer> {
     try {
-      if (Array.isArray(value)) return await this.#batch(value, hasRoom, answered);
-      return await this.#one(value, hasRoom, answered);
+      return await begun;
     } finally {
-      if (hasRoom) this.#bytesInFlight -= length;
-      this.#afterwards(answered);
+      if (length !== undefined) {
+        this.#bytesInFlight -= length;
+        this.#options.calls.add(this.#options.grant, -length - callBytes);
+      }
+      this.#afterwards(afterwards);
     }
   }
 
-  call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
-    const { peer, grant, isLocal, limits, invoke } = this.#options;
+  #call(method: string, params: object): RpcResponse | Promise<RpcResponse> {
+    const { limits, calls, grant, invoke } = this.#options;
     if (this.#open.size >= limits.maxCallsInFlight) return failure(1, tooMany("calls"));
-    const call = new OpenCall(peer, grant, isLocal);
+    const full = calls.refusal(grant, callBytes);
+    if (full !== undefined) return failure(1, full);
+    const call = this.#opened();
     this.#open.set(call, call);
+    calls.add(grant, callBytes);
     const answered = (answer: RpcResponse): RpcResponse => {
       this.#open.delete(call);
+      calls.add(grant, -callBytes);
       this.#afterwards(call.takeAnswered());
       return answer;
     };
@@ -144,8 +250,9 @@ class DispatcherConversation implements Conversation {
     }
   }
 
-  end(): void {
-    for (const call of this.#open.values()) call.cancel("The connection has gone.");
+  #opened(): OpenCall {
+    const { peer, grant, isLocal } = this.#options;
+    return new OpenCall(peer, grant, isLocal);
   }
 
   /** The answer is sent in this turn of the event loop. One that fails keeps nothing from the others. */
@@ -162,49 +269,88 @@ class DispatcherConversation implements Conversation {
     });
   }
 
-  /** `answered` gets what is to be done when the answer is given. */
-  async #batch(
-    value: readonly unknown[],
-    hasRoom: boolean,
-    answered: (() => void)[],
-  ): Promise<RpcResponse | readonly RpcResponse[] | undefined> {
-    const { limits, log } = this.#options;
+  /** Begins the calls of a batch in the token's turns, and writes each answer when it is there. */
+  #batch(requests: unknown[], full: WireError | undefined, afterwards: Afterwards): Promise<Answer> | Answer {
+    const { limits, batches, calls, grant, lane, log } = this.#options;
     const { maxBatchLength } = limits;
-    if (value.length === 0)
-      return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
-    if (value.length > maxBatchLength) {
+    const { length } = requests;
+    if (length === 0) return failure(null, new WireError("invalid_request", "A batch holds at least one request."));
+    if (length > maxBatchLength) {
       const why = `A batch holds at most ${maxBatchLength} requests.`;
       return failure(null, new WireError("invalid_request", why, { maxBatchLength }));
     }
-    const answers = await Promise.all(value.map((request) => this.#one(request, hasRoom, answered)));
-    const given = answers.filter((answer) => answer !== undefined);
-    return given.length === 0 ? undefined : await writtenBatch(given, limits, log);
+    const answers = new BatchAnswers({ length, limits, shares: batches, grant, log });
+    let counted = 0;
+    const begin = (value: unknown, place: number): Promise<RpcResponse | undefined> | RpcResponse | undefined => {
+      const noRoom = full ?? calls.refusal(grant, callBytes);
+      if (noRoom === undefined) {
+        counted += callBytes;
+        calls.add(grant, callBytes);
+      }
+      return this.#one(value, noRoom, afterwards, { answers, place });
+    };
+    const write = async (place: number, answering: ReturnType<typeof begin>): Promise<void> => {
+      const answer = await answering;
+      if (answer !== undefined) await lane.pass(() => answers.write(place, answer), { isFirst: true });
+    };
+    // A request is not kept until the others are answered.
+    const written = requests.map((value, place) =>
+      write(
+        place,
+        lane.pass(() => begin(value, place)),
+      ),
+    );
+    requests.length = 0;
+    const complete = async (): Promise<Answer> => {
+      try {
+        await Promise.all(written);
+        return await lane.pass(() => answers.all(), { isFirst: true });
+      } finally {
+        calls.add(grant, -counted);
+        answers.release();
+      }
+    };
+    return complete();
   }
 
-  async #one(value: unknown, hasRoom: boolean, answered: (() => void)[]): Promise<RpcResponse | undefined> {
+  #one(
+    value: unknown,
+    full: WireError | undefined,
+    afterwards: Afterwards,
+    batch?: BatchPlace,
+  ): Promise<RpcResponse | undefined> | RpcResponse | undefined {
     const request = checkedRequest(value);
     if (request instanceof WireError) return failure(idOf(value), request);
     if (request === undefined) return undefined;
-    if (request.method === CANCEL_METHOD) {
+    const { id, method } = request;
+    const refused = (error: WireError): RpcResponse | undefined => (id === undefined ? undefined : failure(id, error));
+    if (method === CANCEL_METHOD) {
       this.#cancel(request.params);
-      return request.id === undefined ? undefined : { jsonrpc: "2.0", id: request.id, result: null };
+      return id === undefined ? undefined : { jsonrpc: "2.0", id, result: null };
     }
-    if (!hasRoom || this.#open.size >= this.#options.limits.maxCallsInFlight) {
-      const error = tooMany(hasRoom ? "calls" : "bytes of calls");
-      return request.id === undefined ? undefined : failure(request.id, error);
-    }
-    const { peer, grant, isLocal } = this.#options;
-    const call = new OpenCall(peer, grant, isLocal);
+    if (full !== undefined) return refused(full);
+    if (this.#open.size >= this.#options.limits.maxCallsInFlight) return refused(tooMany("calls"));
+    const unwanted = batch?.answers.refusal(method);
+    if (unwanted !== undefined) return refused(unwanted);
+    const call = this.#opened();
+    batch?.answers.began(batch.place, method, call);
+    // The library knows the methods of the table alone, and says less of others.
+    return isMethodName(method) ? this.#known(request, call, afterwards) : this.#unknown(request, call);
+  }
+
+  async #known(request: JSONRPCRequest, call: OpenCall, afterwards: Afterwards): Promise<RpcResponse | undefined> {
+    const { id } = request;
     // Two calls under the same id may be under way; only the first can be cancelled.
-    const key = request.id === undefined || this.#open.has(request.id) ? call : request.id;
+    const key = id === undefined || this.#open.has(id) ? call : id;
     this.#open.set(key, call);
     try {
-      // The library knows the methods of the table alone, and says less of others.
-      if (!isMethodName(request.method)) return this.#unknown(request, call);
-      return ((await this.#options.server.receive(request, call)) as RpcResponse | null) ?? undefined;
+      const answering = this.#options.server.receive(request, call);
+      // What a peer has sent before it left is begun all the same, and cancelled as its other calls were.
+      if (this.#hasEnded) call.cancel(gone());
+      return ((await answering) as RpcResponse | null) ?? undefined;
     } finally {
       this.#open.delete(key);
-      answered.push(...call.takeAnswered());
+      afterwards.push(...call.takeAnswered());
     }
   }
 
@@ -219,7 +365,7 @@ class DispatcherConversation implements Conversation {
 
   #cancel(params: unknown): void {
     if (typeof params !== "object" || params === null || !("id" in params)) return;
-    this.#open.get(params.id)?.cancel("The call was cancelled.");
+    this.#open.get(params.id)?.cancel(new WireError("cancelled", "The call was cancelled."));
   }
 }
 
@@ -237,7 +383,8 @@ function checkedRequest(value: unknown): JSONRPCRequest | WireError | undefined 
   if ("result" in value || "error" in value) return problem("it is a request and a response at once");
   if (params !== undefined && (typeof params !== "object" || params === null))
     return problem("params is not an object or array");
-  return value as JSONRPCRequest;
+  // Whatever else is in it is not kept until the answer.
+  return { jsonrpc, method, ...(id === undefined ? {} : { id }), params };
 }
 
 function idOf(value: unknown): JSONRPCID {
@@ -251,6 +398,10 @@ function idOf(value: unknown): JSONRPCID {
  */
 function isWritableId(id: unknown): id is string | number {
   return typeof id === "string" || Number.isSafeInteger(id) || (Number.isFinite(id) && !Number.isInteger(id));
+}
+
+function gone(): WireError {
+  return new WireError("cancelled", "The connection has gone.");
 }
 
 function tooMany(what: string): WireError {

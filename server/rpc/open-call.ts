@@ -1,4 +1,4 @@
-import { WireError } from "../../protocol/errors.ts";
+import type { WireError } from "../../protocol/errors.ts";
 import type { Call, Peer } from "./call.ts";
 import type { Grant } from "./grant.ts";
 
@@ -39,8 +39,8 @@ export class OpenCall implements Call {
     return answered;
   }
 
-  cancel(why: string): void {
-    this.#cancelled ??= new WireError("cancelled", why);
+  cancel(why: WireError): void {
+    this.#cancelled ??= why;
     this.#controller?.abort(this.#cancelled);
   }
 }

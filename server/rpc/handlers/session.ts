@@ -2,6 +2,7 @@ import { realpath } from "node:fs/promises";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { Gate } from "../../lib/gate.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import { sessionPage } from "../../session/session-page.ts";
@@ -9,7 +10,17 @@ import type { Covers } from "../../session/session-scope.ts";
 import type { HandlersOf } from "../call.ts";
 import { callerOf } from "./context.ts";
 
+/** A listing that takes longer, on a slow disk, lets the next one of its token begin. */
+const maxListingMs = 10_000;
+
 export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): HandlersOf<typeof sessionMethods> {
+  // One listing of files at a time for each token: each opens hundreds of files.
+  const listings = new WeakMap<object, Gate>();
+  const listingOf = (token: object): Gate => {
+    const gate = listings.get(token) ?? new Gate(1, maxListingMs);
+    listings.set(token, gate);
+    return gate;
+  };
   return {
     "session/create": async (params, call) => {
       const { subject, grant } = call;
@@ -23,10 +34,12 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
       };
       return created(await registry.create(limited, subject?.id, (scope) => grant.requireInside(scope), caller));
     },
-    "session/list": (params, { grant }) =>
-      params.cwd === undefined && params.stored !== true
-        ? sessionPage(registry, params, grant?.limits)
-        : listWithFiles(registry, params, grant?.limits),
+    "session/list": (params, call) => {
+      const { grant } = call;
+      if (params.cwd === undefined && params.stored !== true) return sessionPage(registry, params, grant?.limits);
+      const list = () => listWithFiles(registry, params, grant?.limits);
+      return params.stored === true ? listingOf(grant ?? registry).pass(list, { signal: call.signal }) : list();
+    },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
     "session/hibernate": async ({ sessionId, force = false }) => {
       const session = registry.get(sessionId);

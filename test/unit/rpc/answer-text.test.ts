@@ -8,12 +8,13 @@ import { fakeCore } from "../../helpers/edge.ts";
 
 const log = pino({ level: "silent" });
 
-/** The answer to a batch of calls of `rpc.discover`, each of which gives `result`. */
-async function batch(calls: number, result: () => object, maxBatchAnswerBytes?: number) {
+/** The answer to a batch of calls of `rpc.discover`, each of which returns `result`; `last` is another method. */
+async function batch(calls: number, result: () => object, maxBatchAnswerBytes?: number, last?: string) {
   const { handlers } = fakeCore({ "rpc.discover": result });
   const limits = maxBatchAnswerBytes === undefined ? {} : { maxBatchAnswerBytes };
   const dispatcher = createDispatcher({ handlers, validator: createValidator(), validateResults: false, log, limits });
   const requests = Array.from({ length: calls }, (_, id) => ({ jsonrpc: "2.0", id, method: "rpc.discover" }));
+  if (last !== undefined) requests.push({ jsonrpc: "2.0", id: calls, method: last });
   const answer = await dispatcher.converse(undefined, undefined).receive(Buffer.from(JSON.stringify(requests)));
   return answer as readonly RpcResponse[];
 }
@@ -22,17 +23,33 @@ describe("the answers to a batch", () => {
   test("are bounded together: those beyond are too_large by their own ids, and small ones are given all the same", async () => {
     let calls = 0;
     const result = () => ({ openrpc: "x".repeat([20_000, 20_000, 30_000, 10_000][calls++] as number) });
-    const answer = await batch(4, result, 45_000);
-    const text = answerText(answer, log);
+    const answer = await batch(4, result, 45_000, "daemon/info");
+    const text = String(answerText(answer, log));
     const found = JSON.parse(text) as { id: number; result?: object; error?: object }[];
     expect(found).toEqual(answer);
     expect(found.map(({ id, error }) => [id, error !== undefined])).toEqual([
       [0, false],
       [1, false],
       [2, true],
-      [3, false],
+      // What only reads and is likely to be as long is not built.
+      [3, true],
+      [4, false],
     ]);
     expect(found[2]).toMatchObject({ error: { data: { name: "too_large", maxBatchAnswerBytes: 45_000 } } });
+  });
+
+  test("that have no room are not built: once it shows, calls that only read end or are not made", async () => {
+    let written = 0;
+    const result = () => ({
+      toJSON: () => {
+        written += 1;
+        for (const until = performance.now() + 2; performance.now() < until; );
+        return "x".repeat(20_000);
+      },
+    });
+    const answer = await batch(50, result, 45_000);
+    expect(answer.filter((one) => "result" in one)).toHaveLength(2);
+    expect(written).toBe(2);
   });
 
   test("may be one that is longer than the bound", async () => {
@@ -76,7 +93,7 @@ test("a text that is kept is made once, and is the same JSON in an answer and in
   const [first, second] = await batch(2, () => result);
   expect(written).toBe(1);
   const text = (id: number): string => `{"jsonrpc":"2.0","id":${id},"result":{"openrpc":"1.1"}}`;
-  expect(answerText(first as RpcResponse, log)).toBe(text(0));
-  expect(answerText([first, second] as RpcResponse[], log)).toBe(`[${text(0)},${text(1)}]`);
+  expect(String(answerText(first as RpcResponse, log))).toBe(text(0));
+  expect(String(answerText([first, second] as RpcResponse[], log))).toBe(`[${text(0)},${text(1)}]`);
   expect(written).toBe(1);
 });

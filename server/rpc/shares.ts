@@ -1,6 +1,9 @@
 import { WireError } from "../../protocol/errors.ts";
 import { MAIN_TOKEN } from "../../protocol/token-methods.ts";
-import type { Grant } from "../rpc/grant.ts";
+import type { Grant } from "./grant.ts";
+
+/** What all named tokens together may have of a bound, in percent, unless something else is said. */
+export const namedTokensPercent = 75;
 
 export interface SharesOptions {
   /** In words, behind a number: "streams of events". */

@@ -1,0 +1,142 @@
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import { isReading } from "../../protocol/method-row.ts";
+import { isMethodName, methods } from "../../protocol/methods.ts";
+import type { RpcResponse } from "../../protocol/wire.ts";
+import { keepBatch, smallAnswerBytes, type Text, textOf } from "./answer-text.ts";
+import { errorObject } from "./errors.ts";
+import type { Grant } from "./grant.ts";
+import type { OpenCall } from "./open-call.ts";
+import type { Shares } from "./shares.ts";
+
+export interface BatchLimits {
+  /** The answers of one batch together. One alone may be longer; a small one is always given. */
+  readonly maxBatchAnswerBytes: number;
+  /** The answers of all batches that are not complete yet. */
+  readonly maxBatchBytes: number;
+  /** The same of one named token. */
+  readonly maxBatchBytesPerToken: number;
+}
+
+export interface BatchAnswersOptions {
+  /** Of the batch. */
+  readonly length: number;
+  readonly limits: BatchLimits;
+  /** What all batches may take. */
+  readonly shares: Shares;
+  readonly grant: Grant | undefined;
+  readonly log: Logger;
+}
+
+interface Place {
+  readonly method: string;
+  readonly call: OpenCall;
+}
+
+/**
+ * The answers to one batch. Each is written when it is there, within the bounds of the batch and of its token. An answer
+ * beyond them is refused: before it is built, where the method only reads and an earlier answer shows the length.
+ */
+export class BatchAnswers {
+  readonly #options: BatchAnswersOptions;
+  readonly #answers: RpcResponse[];
+  readonly #texts: Text[];
+  /** The calls under way, by their place in the batch. */
+  readonly #calls = new Map<number, Place>();
+  /** How long the newest answer of a method was, where it was not small. */
+  readonly #lengths = new Map<string, number>();
+  /** The methods of which no further answer is given. */
+  readonly #refused = new Map<string, WireError>();
+  #bytes = 0;
+
+  constructor(options: BatchAnswersOptions) {
+    this.#options = options;
+    this.#answers = new Array(options.length);
+    this.#texts = new Array(options.length);
+  }
+
+  /** Why a call is not made: its answer would not be given. */
+  refusal(method: string): WireError | undefined {
+    if (!reads(method)) return undefined;
+    const length = this.#lengths.get(method);
+    return this.#refused.get(method) ?? (length === undefined ? undefined : this.#noRoom(length));
+  }
+
+  /** A call is under way. {@link write} takes its answer. */
+  began(place: number, method: string, call: OpenCall): void {
+    this.#calls.set(place, { method, call });
+  }
+
+  /** Writes an answer, or why it is not given. */
+  write(place: number, answer: RpcResponse): void {
+    const method = this.#calls.get(place)?.method ?? "";
+    this.#calls.delete(place);
+    const unwanted = "error" in answer ? undefined : this.refusal(method);
+    if (unwanted !== undefined) {
+      this.#refuse(place, answer, unwanted);
+      return;
+    }
+    const text = textOf(answer, this.#options.log);
+    const length = Buffer.byteLength(text);
+    const full = length > smallAnswerBytes ? this.#noRoom(length) : undefined;
+    if (length > smallAnswerBytes) this.#lengths.set(method, length);
+    if (full === undefined) {
+      this.#give(place, answer, text, length);
+      return;
+    }
+    this.#refuse(place, answer, reads(method) ? full : this.#notGiven(full));
+    if (reads(method)) this.#end(method, full);
+  }
+
+  /** All answers in the order of their requests; undefined where there are none. */
+  all(): readonly RpcResponse[] | undefined {
+    const given = this.#answers.filter((answer) => answer !== undefined);
+    const texts = this.#texts.filter((text) => text !== undefined);
+    return given.length === 0 ? undefined : keepBatch(given, texts);
+  }
+
+  /** The answers are not kept here any more. */
+  release(): void {
+    this.#options.shares.add(this.#options.grant, -this.#bytes);
+    this.#bytes = 0;
+  }
+
+  #give(place: number, answer: RpcResponse, text: Text, length: number): void {
+    this.#bytes += length;
+    this.#options.shares.add(this.#options.grant, length);
+    this.#answers[place] = answer;
+    this.#texts[place] = text;
+  }
+
+  #refuse(place: number, { id }: RpcResponse, error: WireError): void {
+    const refused: RpcResponse = { jsonrpc: "2.0", id, error: errorObject(error) };
+    const text = JSON.stringify(refused);
+    this.#give(place, refused, text, text.length);
+  }
+
+  /** The other calls of the method end before they build an answer, and further ones are not made. */
+  #end(method: string, error: WireError): void {
+    this.#refused.set(method, error);
+    for (const other of this.#calls.values()) if (other.method === method) other.call.cancel(error);
+  }
+
+  #noRoom(length: number): WireError | undefined {
+    const { limits, shares, grant } = this.#options;
+    const { maxBatchAnswerBytes } = limits;
+    if (this.#bytes === 0 || this.#bytes + length <= maxBatchAnswerBytes) return shares.refusal(grant, length);
+    const why = `The answers of the batch are longer than ${maxBatchAnswerBytes} bytes: call this method alone.`;
+    return new WireError("too_large", why, { maxBatchAnswerBytes });
+  }
+
+  /** For a call that has changed something: it must not be made again for its answer. */
+  #notGiven({ message }: WireError): WireError {
+    const { maxBatchAnswerBytes } = this.#options.limits;
+    return new WireError("too_large", `The call was made, but its answer is too large. ${message}`, {
+      maxBatchAnswerBytes,
+    });
+  }
+}
+
+function reads(method: string): boolean {
+  return isMethodName(method) && isReading(methods[method]);
+}
