@@ -46,8 +46,8 @@ const cursors: Readonly<Partial<Record<MethodName, SessionParam>>> = {
 
 /**
  * Refuses what the caller's token does not allow, before anything else looks at the call: `unauthorized` where the token has
- * ended, `forbidden` (`data.needs`) where it lacks a capability, and as if it were not there where a param names something
- * that belongs to a session outside the token's limits. Nothing that a call says of itself changes it. The one place where
+ * ended, `forbidden` (`data.needs`) where it lacks a capability, and for a token with limits as not there where a param names
+ * something that is not there, or belongs to a session outside the limits. Nothing that a call says of itself changes it. The one place where
  * this is decided, for all methods of the table and every transport.
  */
 export function authorised(handlers: Handlers, options: AuthorityOptions): Handlers {
@@ -57,8 +57,9 @@ export function authorised(handlers: Handlers, options: AuthorityOptions): Handl
       if (grant === undefined || grant.isEnded) throw ended();
       const needs = missing(method, params, grant);
       if (needs !== undefined) throw lacking(method, needs, grant);
-      if (grant.isLimited) refuseOutside(method, params, grant, options);
-      const answer = handler(params, call);
+      const answer = grant.isLimited
+        ? insideOnly(method, params, grant, options, () => handler(params, call))
+        : handler(params, call);
       const isAboutItself = method.startsWith("token/") && params["name"] === grant.name;
       if (isAboutItself) return answer;
       if (!(answer instanceof Promise)) return answer;
@@ -98,25 +99,52 @@ function commandNeeds(params: Given): Capability {
   return row === undefined || row.capability === "any" ? "admin" : row.capability;
 }
 
-function refuseOutside(method: MethodName, params: Given, grant: Grant, options: AuthorityOptions): void {
-  for (const param of sessionParams) {
-    const id = params[param];
-    if (typeof id !== "string" || lookedAtElsewhere[method]?.includes(param) === true) continue;
-    if (isOutside(param, id, grant, options)) throw notThere(param, id);
+/**
+ * Makes the call unless it names something that the token does not know: what is not there, and what belongs to a session
+ * outside the token's limits. Both get the same error before anything else is looked at.
+ */
+function insideOnly(
+  method: MethodName,
+  params: Given,
+  grant: Grant,
+  options: AuthorityOptions,
+  make: () => unknown,
+): unknown {
+  const subjects = sessionParams
+    .filter((param) => lookedAtElsewhere[method]?.includes(param) !== true)
+    .map((param) => [param, params[param]] as const);
+  const cursor = cursors[method];
+  if (cursor !== undefined) subjects.push([cursor, params["after"]]);
+  for (const [param, id] of subjects) {
+    if (typeof id !== "string") continue;
+    const place = placeOf(param, id, grant, options);
+    if (place === "inside") continue;
+    const error = notThere(param, id);
+    // The token's own call with this key may have ended the session, and gets its result again.
+    if (place === "outside" || typeof params["idempotencyKey"] !== "string") throw error;
+    return repeated(make, error);
   }
-  const param = cursors[method];
-  const after = params["after"];
-  if (param !== undefined && typeof after === "string" && isOutside(param, after, grant, options)) {
-    throw notThere(param, after);
+  return make();
+}
+
+async function repeated(make: () => unknown, error: WireError): Promise<unknown> {
+  try {
+    return await make();
+  } catch {
+    throw error;
   }
 }
 
-function isOutside(param: SessionParam, id: string, grant: Grant, { sessionOf, scopeOf }: AuthorityOptions): boolean {
+function placeOf(
+  param: SessionParam,
+  id: string,
+  grant: Grant,
+  { sessionOf, scopeOf }: AuthorityOptions,
+): "inside" | "outside" | "nowhere" {
   const sessionId = sessionOf[param](id);
-  // What is not there is for the handler to say.
-  if (sessionId === undefined) return false;
-  const scope = scopeOf(sessionId);
-  return scope === undefined ? param !== "sessionId" : !grant.covers(scope);
+  const scope = sessionId === undefined ? undefined : scopeOf(sessionId);
+  if (scope !== undefined) return grant.covers(scope) ? "inside" : "outside";
+  return "nowhere";
 }
 
 function notThere(param: SessionParam, id: string): WireError {

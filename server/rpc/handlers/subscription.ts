@@ -22,10 +22,11 @@ export function subscriptionHandlers(registry: Registry): HandlersOf<typeof subs
       session.subscribe(peer, { ...orders, after: cursor, whenAnswered });
       return { cursor, epoch: journal.epoch, ...taken };
     },
-    "session/unsubscribe": ({ sessionId }, call) => ({
+    "session/unsubscribe": ({ sessionId }, call) => {
+      const { id } = peerOf(call);
       // A session that was closed meanwhile has no subscriptions.
-      wasSubscribed: registry.find(sessionId)?.unsubscribe(peerOf(call).id) ?? false,
-    }),
+      return { wasSubscribed: registry.find(sessionId)?.unsubscribe(id) ?? false };
+    },
     "session/events": ({ sessionId, after, epoch, limit = 100, ...wanted }) => {
       const { journal } = registry.get(sessionId);
       return { ...pageOf(journal, { after, epoch }, wanted, limit), cursor: journal.cursor, epoch: journal.epoch };

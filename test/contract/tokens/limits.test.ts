@@ -1,6 +1,9 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { type MethodName, methods } from "../../../protocol/methods.ts";
+import { goodParams } from "../../faults/hostile/schemas.ts";
 import { startTokenStage, type TokenStage } from "../../helpers/token-stage.ts";
 
 const capabilities = ["observe", "prompt"] as const;
@@ -77,6 +80,37 @@ test.each(["labels", "cwds"] as const)(
     expect((await stage.call(token, "session/get", { sessionId: inside })).sessionId).toBe(inside);
   },
 );
+
+test("every method says the same of something outside a token's limits and of something that is not there, on every transport", async () => {
+  await using stage = await startTokenStage();
+  const { token, outside } = await two(stage, "cwds");
+  const push = { customType: "t", content: "x", triggerTurn: false, deliverAs: "nextTurn" };
+  const { deliveryId } = await stage.call(stage.main, "delivery/push", { sessionId: outside, ...push });
+  const { promptId } = await stage.call(stage.main, "session/prompt", { sessionId: outside, text: "hi" });
+  const subjects = { sessionId: outside, deliveryId, promptId };
+  await using webSocket = await stage.webSocket(token);
+  const said: unknown[] = [];
+  const expected: unknown[] = [];
+  for (const [name, { params }] of Object.entries(methods)) {
+    const method = name as MethodName;
+    for (const [param, id] of Object.entries(subjects)) {
+      if (!Object.hasOwn((params as { properties?: object }).properties ?? {}, param)) continue;
+      // With different choices of what is optional: what a method checks first differs.
+      for (const sample of fc.sample(goodParams(method), { seed: 1, numRuns: 3 })) {
+        const given = (subject: string) => ({ ...sample, [param]: subject });
+        for (const [transport, call] of [
+          ["http", (subject: string) => stage.call(token, method, given(subject))],
+          ["WebSocket", async (subject: string) => (await webSocket.call(method, given(subject))).error ?? {}],
+        ] as const) {
+          said.push([transport, method, param, masked(await call(id), id)]);
+          expected.push([transport, method, param, masked(await call(unknownId), unknownId)]);
+        }
+      }
+    }
+  }
+  expect(said.length).toBeGreaterThan(200);
+  expect(said).toEqual(expected);
+});
 
 test("lists and counts hold nothing from outside a token's limits, and their pages go on", async () => {
   await using stage = await startTokenStage();
