@@ -187,6 +187,8 @@ export class Connection implements Peer {
     webSocket.pause();
     void taken.then(() => {
       this.#isHeld = false;
+      // It could not show until now that it lives.
+      this.#received = -1;
       if (webSocket.readyState === webSocket.OPEN) webSocket.resume();
     });
   }
