@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import { capabilities } from "../../../protocol/capability.ts";
-import { Shares } from "../../../server/rpc/shares.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
+import { Shares } from "../../../server/rpc/shares.ts";
 import { authorization, http, isUsable, json, startEdge, token } from "../../helpers/edge.ts";
 import { mainGrant } from "../../helpers/tokens.ts";
 import { rawSocket } from "./raw-socket.ts";
