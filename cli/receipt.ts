@@ -36,6 +36,7 @@ export class StepReader {
 
 /** Whether a wait for `until` has come to its end, and how. */
 export function waitOutcome(delivery: Delivery, until: WaitUntil): "reached" | "unmet" | "open" {
+  if (until === "inserted" && delivery.insertedAt !== undefined) return "reached";
   if ([delivery, ...delivery.history].some(({ state }) => hasReached(state, until))) return "reached";
   return endsWait(delivery, until) ? "unmet" : "open";
 }

@@ -47,6 +47,7 @@ export class KnownDeliveries {
 /** Whether a delivery was ever in the state waited for, or cannot be without a new start, or may still come to it. */
 export function verdict(delivery: Delivery, until: WaitUntil): "reached" | "unmet" | "open" {
   if (hasReached(delivery.state, until)) return "reached";
+  if (until === "inserted" && delivery.insertedAt !== undefined) return "reached";
   if (delivery.history.some((step) => hasReached(step.state, until))) return "reached";
   return endsWait(delivery, until) ? "unmet" : "open";
 }

@@ -1,13 +1,49 @@
 import type { Delivery, DeliveryState, WaitUntil } from "./delivery.ts";
 
-const terminalStates: ReadonlySet<DeliveryState> = new Set<DeliveryState>([
-  "answered",
-  "dropped",
-  "cancelled",
-  "expired",
-  "failed",
-  "unknown",
-]);
+interface StateRow {
+  /** For documents. */
+  readonly means: string;
+  /** The states that can follow. None: the delivery ends in this state. */
+  readonly next: readonly DeliveryState[];
+  /** What `next` does not say, for documents. */
+  readonly note?: string;
+}
+
+/** Every state of a delivery, and every step between them: the daemon takes no other, and PROTOCOL.md is written from it. */
+export const deliveryStates: Readonly<Record<DeliveryState, StateRow>> = {
+  accepted: {
+    means: "the daemon has stored it",
+    next: ["held", "inserted", "dropped", "cancelled", "expired", "failed"],
+  },
+  held: {
+    means: "the helper inside pi keeps it until its moment",
+    next: ["inserted", "parked", "dropped", "cancelled", "expired", "failed"],
+  },
+  inserted: {
+    means: "it is in the session's transcript; never twice",
+    next: ["prepared", "parked", "dropped", "unknown"],
+  },
+  prepared: {
+    means: "a request to the provider is being made, and it is in its message list",
+    next: ["prepared", "delivered", "parked", "dropped", "unknown"],
+  },
+  delivered: {
+    means: "the provider has accepted a request that carries it",
+    next: ["answered"],
+    note: "or the end with a `reason`",
+  },
+  answered: { means: "the answer to that request is complete", next: [] },
+  parked: {
+    means: "nothing carries it now; a later run will",
+    next: ["held", "inserted", "prepared", "parked", "dropped", "cancelled", "expired", "failed", "unknown"],
+    note: "`held`, `cancelled`, `expired` and `failed` only without `insertedAt`, `unknown` only with it",
+  },
+  dropped: { means: "it will not reach the model", next: [] },
+  failed: { means: "it will not reach the model: it never came into the transcript", next: [] },
+  unknown: { means: "the session was closed while it was in the transcript", next: [] },
+  cancelled: { means: "a client took it back before it was inserted", next: [] },
+  expired: { means: "it was not inserted within `expiresAfterMs`", next: [] },
+};
 
 const ladder: readonly DeliveryState[] = ["accepted", "held", "inserted", "prepared", "delivered", "answered"];
 
@@ -16,7 +52,10 @@ const ladder: readonly DeliveryState[] = ["accepted", "held", "inserted", "prepa
  * ended without an answer.
  */
 export function isTerminal(delivery: Pick<Delivery, "state" | "reason">): boolean {
-  return terminalStates.has(delivery.state) || (delivery.state === "delivered" && delivery.reason !== undefined);
+  return (
+    deliveryStates[delivery.state].next.length === 0 ||
+    (delivery.state === "delivered" && delivery.reason !== undefined)
+  );
 }
 
 /** Whether a state says that `until` was reached. */

@@ -121,6 +121,10 @@ export const Delivery = Type.Object(
     history: Type.Array(HistoryStep, { description: "The states it went through, at most the 64 newest." }),
     createdAt: Timestamp,
     updatedAt: Timestamp,
+    insertedAt: Type.Optional({
+      ...Timestamp,
+      description: "When it came into the transcript. Absent: it is not there. Kept when `history` is cut.",
+    }),
     expiresAt: Type.Optional({
       ...Timestamp,
       description: "When it is given up if it does not stand in the transcript by then.",

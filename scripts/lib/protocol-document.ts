@@ -1,4 +1,5 @@
 import type { TSchema } from "typebox";
+import { deliveryStates } from "../../protocol/delivery-progress.ts";
 import { errorCatalogue } from "../../protocol/errors.ts";
 import { fixedRoutes } from "../../protocol/fixed-routes.ts";
 import { type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
@@ -51,6 +52,15 @@ const parts: Readonly<Record<string, (table: MethodTable) => string>> = {
       .map(([name, row]) => section(name, [row.summary, params(row.params), `Since: ${row.since}.`]))
       .join("\n\n"),
   types: () => [...Object.entries(others).map(alias), ...Object.entries(objects).map(object)].join("\n\n"),
+  deliveryStates: () =>
+    table(
+      ["state", "means", "next"],
+      Object.entries(deliveryStates).map(([state, { means, next, note }]) => [
+        `\`${state}\``,
+        means,
+        next.length === 0 ? "the end" : [next.map((name) => `\`${name}\``).join(", "), note].filter(Boolean).join("; "),
+      ]),
+    ),
   errors: () =>
     table(
       ["name", "code", "HTTP", "retry", "meaning"],

@@ -1,6 +1,6 @@
 import type { By } from "../../protocol/client-identity.ts";
 import type { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../protocol/delivery.ts";
-import { isTerminal } from "../../protocol/delivery-progress.ts";
+import { deliveryStates, isTerminal } from "../../protocol/delivery-progress.ts";
 
 /** What can happen to a delivery. `at` is Unix milliseconds. */
 export type DeliveryInput =
@@ -64,6 +64,25 @@ const impossible: Transition = { kind: "impossible" };
 /** The state machine of a delivery: pure, and the one place where states change. */
 export function transition(delivery: Delivery, input: DeliveryInput): Transition {
   if (isTerminal(delivery)) return ignored;
+  // The times of the helper and of the daemon come in another order than the inputs, and a clock can be set back.
+  const result = apply(delivery, { ...input, at: Math.max(input.at, delivery.updatedAt) });
+  if (result.kind !== "changed") return result;
+  const isStep = result.delivery.history !== delivery.history;
+  return isStep && !mayFollow(delivery, result.delivery) ? impossible : result;
+}
+
+/** Whether the steps that were added are all in the table of states. */
+function mayFollow({ state, history }: Delivery, { history: later }: Delivery): boolean {
+  const last = history.at(-1);
+  let before = state;
+  for (const step of later.slice(last === undefined ? 0 : later.indexOf(last) + 1)) {
+    if (!deliveryStates[before].next.includes(step.state)) return false;
+    before = step.state;
+  }
+  return true;
+}
+
+function apply(delivery: Delivery, input: DeliveryInput): Transition {
   switch (input.kind) {
     case "held":
       return held(delivery, input.at);
@@ -231,9 +250,7 @@ function childEnded(delivery: Delivery, at: number): Transition {
       return move(next, "parked", { at, reason: interrupted });
     case "inserted":
       // One that wants a run and has had none gets it from the next child.
-      return delivery.triggerTurn && attempts.length === 0
-        ? ignored
-        : move(next, "parked", { at, reason: interrupted });
+      return startsRun(delivery) ? ignored : move(next, "parked", { at, reason: interrupted });
     case "delivered":
       return {
         kind: "changed",
@@ -250,17 +267,32 @@ function childEnded(delivery: Delivery, at: number): Transition {
 function sessionClosed(delivery: Delivery, at: number, closed: Reason): Transition {
   if (delivery.state === "delivered")
     return { kind: "changed", delivery: { ...delivery, reason: closed, updatedAt: at } };
-  const inTranscript = delivery.history.some(({ state }) => state === "inserted");
-  return move(delivery, inTranscript ? "unknown" : "failed", { at, reason: closed });
+  return move(delivery, isInserted(delivery) ? "unknown" : "failed", { at, reason: closed });
 }
 
-/** Whether a push does not stand in the transcript, as far as is known. */
-export function isBeforeInsertion({ state, history }: Delivery): boolean {
-  return (
-    state === "accepted" ||
-    state === "held" ||
-    (state === "parked" && !history.some((step) => step.state === "inserted"))
-  );
+/** Whether a push is in the transcript. */
+export function isInserted({ insertedAt }: Delivery): boolean {
+  return insertedAt !== undefined;
+}
+
+/** Whether a push that is not over is not in the transcript yet. */
+export function isBeforeInsertion(delivery: Delivery): boolean {
+  const { state } = delivery;
+  return state === "accepted" || state === "held" || (state === "parked" && !isInserted(delivery));
+}
+
+/** Whether a run is started for a push in the transcript: not for one that an abort or a failure has left. */
+export function startsRun({ state, triggerTurn, attempts, history }: Delivery): boolean {
+  return state === "inserted" && triggerTurn && attempts.length === 0 && history.at(-2)?.state !== "parked";
+}
+
+/** A record of a version that had the insertion in `history` alone, which may have been cut since. */
+export function withInsertedAt(delivery: Delivery): Delivery {
+  if (delivery.insertedAt !== undefined) return delivery;
+  const { history, attempts } = delivery;
+  // Only what is in the transcript is in a request.
+  const at = history.find(({ state }) => state === "inserted")?.at ?? attempts[0]?.preparedAt;
+  return at === undefined ? delivery : { ...delivery, insertedAt: at };
 }
 
 interface Step {
@@ -280,6 +312,7 @@ function move(delivery: Delivery, state: DeliveryState, step: Step): Transition 
       ...rest,
       state,
       updatedAt: step.at,
+      ...(state === "inserted" && delivery.insertedAt === undefined ? { insertedAt: step.at } : {}),
       ...(step.evidence === undefined ? {} : { evidence: step.evidence }),
       ...(step.reason === undefined ? {} : { reason: step.reason }),
       ...(settles ? { settledAt: step.at } : {}),

@@ -10,7 +10,14 @@ import { canonicalJson } from "../lib/canonical-json.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { DeliveryStore, StoredDelivery, StoredPush } from "../store/deliveries.ts";
 import { acceptedPush, newDelivery, sizeOf } from "./accepted-push.ts";
-import { type DeliveryInput, isBeforeInsertion, transition } from "./delivery-state.ts";
+import {
+  type DeliveryInput,
+  isBeforeInsertion,
+  isInserted,
+  startsRun,
+  transition,
+  withInsertedAt,
+} from "./delivery-state.ts";
 import { Expiry } from "./expiry.ts";
 import { inputsOf } from "./receipts.ts";
 import { Telling } from "./telling.ts";
@@ -64,7 +71,9 @@ export class DeliveryTracker {
       maxSize: options.maxSettledBytesInMemory,
       sizeCalculation: ({ push }) => sizeOf(push),
     });
-    for (const stored of options.store.open()) this.#track({ ...stored, stored: Promise.resolve(), isDurable: true });
+    for (const { push, delivery } of options.store.open()) {
+      this.#track({ push, delivery: withInsertedAt(delivery), stored: Promise.resolve(), isDurable: true });
+    }
     const gone = [...this.#bySession.keys()].filter((sessionId) => options.isGone?.(sessionId) === true);
     for (const sessionId of gone) this.applyToAll(sessionId, { kind: "sessionGone", at: Date.now() });
   }
@@ -162,10 +171,7 @@ export class DeliveryTracker {
 
   /** Whether one stands in the transcript, wants a run, and has been in no request. */
   wantsCarrier(sessionId: string): boolean {
-    return this.#of(sessionId).some(
-      ({ delivery: { state, deliverAs, triggerTurn, attempts } }) =>
-        state === "inserted" && deliverAs !== "nextTurn" && triggerTurn && attempts.length === 0,
-    );
+    return this.#of(sessionId).some(({ delivery }) => delivery.deliverAs !== "nextTurn" && startsRun(delivery));
   }
 
   /**
@@ -263,7 +269,7 @@ export class DeliveryTracker {
 
   /** Whether some do not stand in the transcript yet, so that the next prompt can take them along. */
   waitForPrompt(sessionId: string): boolean {
-    return this.#of(sessionId).some(({ delivery }) => !delivery.history.some(({ state }) => state === "inserted"));
+    return this.#of(sessionId).some(({ delivery }) => !isInserted(delivery));
   }
 
   /** Takes what a helper reports. */

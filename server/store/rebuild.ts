@@ -142,6 +142,10 @@ function openInTranscripts(
   return found;
 }
 
+function isBeforeInsertion({ state }: Delivery): boolean {
+  return state === "accepted" || state === "held";
+}
+
 function isBeforeDelivered({ record }: Row): boolean {
   const { state } = parsed(String(record)) as unknown as Delivery;
   return state === "accepted" || state === "held" || state === "inserted" || state === "prepared";
@@ -157,8 +161,11 @@ function parked(row: Row, at: number): Row {
   const attempts = delivery.attempts.map((attempt) =>
     attempt.outcome === undefined ? { ...attempt, outcome: "unknown" as const, endedAt: at } : attempt,
   );
-  const history = [...delivery.history, { state: "parked" as const, at, reason }].slice(-64);
-  const record = JSON.stringify({ ...delivery, state: "parked", reason, attempts, history, updatedAt: at });
+  const insertedAt = delivery.insertedAt ?? at;
+  const inserted = isBeforeInsertion(delivery) ? [{ state: "inserted" as const, at }] : [];
+  const history = [...delivery.history, ...inserted, { state: "parked" as const, at, reason }].slice(-64);
+  const parked = { ...delivery, state: "parked", reason, attempts, history, insertedAt, updatedAt: at };
+  const record = JSON.stringify(parked);
   return { ...row, record, record_sum: sumOf(record) };
 }
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "../../../protocol/delivery.ts";
-import { isTerminal } from "../../../protocol/delivery-progress.ts";
-import { type DeliveryInput, transition } from "../../../server/delivery/delivery-state.ts";
+import { deliveryStates, isTerminal } from "../../../protocol/delivery-progress.ts";
+import { type DeliveryInput, transition, withInsertedAt } from "../../../server/delivery/delivery-state.ts";
 
 const accepted: Delivery = {
   deliveryId: "d",
@@ -38,6 +38,35 @@ const leftOut = (code: "removed_by_extension" | "off_branch") =>
 const resent = { kind: "resent", at } as const;
 const childEnded = { kind: "childEnded", at } as const;
 const sessionClosed = { kind: "sessionClosed", at } as const;
+const dropped = { kind: "dropped", at, reason: { code: "compacted", message: "" } } as const;
+
+/** Everything that can happen to a delivery. */
+const everyInput: readonly DeliveryInput[] = [
+  held,
+  inserted,
+  prepared(),
+  prepared("r2"),
+  delivered(),
+  delivered("r2"),
+  delivered("r2", "unverified"),
+  failed(),
+  failed("r2"),
+  aborted(),
+  answered(),
+  answered("r2"),
+  settled(),
+  settled({ aborted: true, held: true }),
+  settled({ failed: true }),
+  dropped,
+  ...(["cancelled", "expired", "dropped", "failed"] as const).map(
+    (as): DeliveryInput => ({ kind: "withdrawn", at, as, reason: { code: "cancelled", message: "" } }),
+  ),
+  postponed,
+  leftOut("off_branch"),
+  resent,
+  childEnded,
+  sessionClosed,
+];
 
 function run(inputs: readonly DeliveryInput[], start: Delivery = accepted): Delivery {
   return inputs.reduce((delivery, input) => {
@@ -123,12 +152,7 @@ describe("a delivery", () => {
       "unknown",
       "session_closed",
     ],
-    [
-      "is dropped when it leaves the transcript",
-      [inserted, { kind: "dropped", at, reason: { code: "compacted", message: "" } }],
-      "dropped",
-      "compacted",
-    ],
+    ["is dropped when it leaves the transcript", [inserted, dropped], "dropped", "compacted"],
     [
       "is parked when a request leaves it out, though the run ends well",
       [inserted, leftOut("removed_by_extension"), settled()],
@@ -185,12 +209,7 @@ describe("a delivery", () => {
       undefined,
     ],
     ["is held again when it is sent again", [held, settled({ aborted: true, held: true }), resent], "held", undefined],
-    [
-      "is not dropped once it is delivered",
-      [inserted, prepared(), delivered(), { kind: "dropped", at, reason: { code: "compacted", message: "" } }],
-      "delivered",
-      undefined,
-    ],
+    ["is not dropped once it is delivered", [inserted, prepared(), delivered(), dropped], "delivered", undefined],
   ])("%s", (_title, inputs, state, reason) => {
     const delivery = run(inputs);
     expect([delivery.state, delivery.reason?.code]).toEqual([state, reason]);
@@ -240,36 +259,13 @@ describe("a delivery", () => {
   });
 
   test("never says delivered without a verdict for it, never changes once it is over, and never loses its history", () => {
-    const inputs = fc.constantFrom<DeliveryInput>(
-      held,
-      inserted,
-      prepared(),
-      prepared("r2"),
-      delivered(),
-      delivered("r2"),
-      delivered("r2", "unverified"),
-      failed(),
-      failed("r2"),
-      aborted(),
-      answered(),
-      answered("r2"),
-      settled(),
-      settled({ aborted: true, held: true }),
-      settled({ failed: true }),
-      withdrawn("cancelled"),
-      withdrawn("expired"),
-      postponed,
-      leftOut("off_branch"),
-      resent,
-      childEnded,
-      sessionClosed,
-    );
+    const inputs = fc.tuple(fc.constantFrom(...everyInput), fc.integer({ min: -5, max: 5 }));
     fc.assert(
       fc.property(fc.array(inputs, { maxLength: 25 }), (sequence) => {
         let delivery = accepted;
-        for (const input of sequence) {
+        for (const [input, at] of sequence) {
           const before = delivery;
-          const result = transition(delivery, input);
+          const result = transition(delivery, { ...input, at });
           if (isTerminal(before)) expect(result.kind).toBe("ignored");
           if (result.kind !== "changed") continue;
           delivery = result.delivery;
@@ -280,6 +276,9 @@ describe("a delivery", () => {
             expect(delivery.settledAt).toBeDefined();
           }
           const wasInserted = before.history.some(({ state }) => state === "inserted");
+          expect(before.insertedAt !== undefined).toBe(wasInserted);
+          const times = delivery.history.map((step) => step.at);
+          expect(times).toEqual(times.toSorted((a, b) => a - b));
           if (wasInserted) expect(["cancelled", "expired", "held"]).not.toContain(delivery.state);
           if (before.state === "delivered") expect(["delivered", "answered"]).toContain(delivery.state);
           expect(delivery.history.length).toBeGreaterThanOrEqual(before.history.length);
@@ -288,5 +287,45 @@ describe("a delivery", () => {
       }),
       { numRuns: 3_000 },
     );
+  });
+
+  test("takes each step that the table of states has, and no other", () => {
+    const kindOf = ({ state, reason, insertedAt, attempts }: Delivery): string =>
+      JSON.stringify([state, reason !== undefined, insertedAt !== undefined, attempts.map(({ outcome }) => outcome)]);
+    const found = new Map([[kindOf(accepted), accepted]]);
+    const taken = new Set<string>();
+    for (const from of found.values()) {
+      for (const input of everyInput) {
+        const result = transition(from, input);
+        if (input.kind !== "verdict" && input.kind !== "answered") expect(result.kind).not.toBe("impossible");
+        if (result.kind !== "changed") continue;
+        const { history } = result.delivery;
+        const states = [from.state, ...history.slice(from.history.length).map(({ state }) => state)];
+        for (const [i, state] of states.slice(1).entries()) taken.add(`${states[i]} → ${state}`);
+        const kind = kindOf(result.delivery);
+        if (!found.has(kind)) found.set(kind, result.delivery);
+      }
+    }
+    const table = Object.entries(deliveryStates).flatMap(([from, { next }]) => next.map((to) => `${from} → ${to}`));
+    expect([...taken].toSorted()).toEqual(table.toSorted());
+  });
+
+  test("is known to be in the transcript however often its requests have failed since", () => {
+    const retries = Array.from({ length: 70 }, (_, i) => [prepared(`r${i}`), failed(`r${i}`)]).flat();
+    const parked = run([inserted, ...retries, settled({ failed: true })]);
+    expect(parked.history.some(({ state }) => state === "inserted")).toBe(false);
+    expect(parked).toMatchObject({ state: "parked", insertedAt: at });
+    expect(run([resent], parked).state).toBe("inserted");
+    expect(run([withdrawn("cancelled")], parked).state).toBe("parked");
+    expect(run([sessionClosed], parked).state).toBe("unknown");
+    // A record of a version that had it in the history alone.
+    const { insertedAt: _, ...older } = parked;
+    expect(run([sessionClosed], withInsertedAt(older)).state).toBe("unknown");
+    expect(withInsertedAt(accepted)).toBe(accepted);
+  });
+
+  test("starts no run by itself once an abort has left it", () => {
+    const left = run([held, settled({ aborted: true, held: true }), inserted]);
+    expect([left.state, run([childEnded], left).state]).toEqual(["inserted", "parked"]);
   });
 });
