@@ -135,7 +135,10 @@ export class HandOver {
     if (drop.length > 0) this.#options.send({ kind: "dropped", deliveryIds: drop, reason: "abort" });
     this.#held.park(park);
     const due = new Set(dueAt("idle", this.#held.items()));
-    const held = this.#held.items().flatMap((item) => (due.has(item) ? [] : [item.push.deliveryId]));
+    const held = this.#held
+      .items()
+      .filter((item) => !due.has(item) || item.custody.kind === "parked")
+      .map(({ push }) => push.deliveryId);
     this.#options.send({ kind: "settled", aborted: end === "aborted", failed: end === "failed", held });
     this.#handOverIdle(ctx, "carrier");
   }
@@ -198,7 +201,7 @@ export class HandOver {
       this.#options.wait();
       return;
     }
-    const isRunWanted = wantsRun(due);
+    const isRunWanted = wantsRun(due.filter(({ custody }) => custody.kind === "waiting"));
     const starter = isRunWanted && start === "native" ? due.at(-1) : undefined;
     for (const item of due) if (item !== starter) this.#append(item, ctx);
     if (starter !== undefined) this.#start(starter, ctx);

@@ -24,8 +24,15 @@ export function dueAt(moment: Moment, items: readonly HeldItem[]): HeldItem[] {
       return here.filter(({ push }) => push.deliverAs !== "nextTurn");
     case "idle": {
       const due = here.filter(({ push, custody }) => push.deliverAs !== "nextTurn" && custody.kind === "waiting");
-      // What an abort or a failure has left goes with a run that another push starts, and keeps its place before it.
-      return wantsRun(due) ? here.filter(({ push }) => push.deliverAs !== "nextTurn") : due;
+      // What an abort or a failure has left goes with a run that another push starts, and keeps its place before it; it
+      // starts none itself, but a later push of its kind does not come before it.
+      if (wantsRun(due)) return here.filter(({ push }) => push.deliverAs !== "nextTurn");
+      return here.filter((item, i) => {
+        const { deliverAs } = item.push;
+        return (
+          due.includes(item) || here.slice(i).some((later) => due.includes(later) && later.push.deliverAs === deliverAs)
+        );
+      });
     }
     case "beforePrompt":
       return here;

@@ -38,6 +38,8 @@ export class Pushing implements GivenPushes {
   #givenTo: Child | undefined;
   /** The hand-over that waits for its turn; further pushes go with it. */
   #waiting: Promise<void> | undefined;
+  /** Whether pushes wait for the outcome of a withdrawal before they are brought. */
+  #isLeftOut = false;
   /** What is on its way to the helper. */
   #bringing: Promise<unknown> = Promise.resolve();
   /** How often in a row the helper could not be reached. */
@@ -93,10 +95,10 @@ export class Pushing implements GivenPushes {
   async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
     try {
       await this.#withdrawing.withdraw(deliveryIds, withdrawal);
-    } catch (error) {
-      // They wait on, and were perhaps left out of what was brought meanwhile.
-      if (this.wantsChild) void this.handOver();
-      throw error;
+    } finally {
+      // What was not taken back, and what was accepted after it, was perhaps left out of what was brought meanwhile.
+      const { kind } = this.#core.state;
+      if (this.#isLeftOut && (kind === "idle" || kind === "running" || this.wantsChild)) void this.handOver();
     }
   }
 
@@ -228,9 +230,10 @@ export class Pushing implements GivenPushes {
     }
     const brought = this.#brought;
     const pushes = this.#tracker.toHold(this.#core.sessionId);
-    const fresh = pushes.filter(
-      ({ deliveryId }) => !brought.has(deliveryId) && !this.#withdrawing.isUnderWay(deliveryId),
-    );
+    const missing = pushes.filter(({ deliveryId }) => !brought.has(deliveryId));
+    const withdrawn = missing.findIndex(({ deliveryId }) => this.#withdrawing.isUnderWay(deliveryId));
+    const fresh = withdrawn === -1 ? missing : missing.slice(0, withdrawn);
+    this.#isLeftOut = withdrawn !== -1;
     // Without anything new it still says that what was brought for a prompt need not wait any more.
     const groups = fresh.length === 0 && handOver === "now" && this.#given.size > 0 ? [[]] : grouped(fresh);
     // All at once, before anything is awaited: from here on each is taken back through the helper, also one that is not

@@ -32,7 +32,10 @@ export class Withdrawing {
     this.#pushes = pushes;
   }
 
-  /** Whether a push is being taken back: it is not brought to a helper meanwhile, which would hold it anew. */
+  /**
+   * Whether a push is being taken back: it is not brought to a helper meanwhile, which would hold it again, and what was
+   * accepted after it waits, so that it has its place if it is not taken back after all.
+   */
   isUnderWay(deliveryId: string): boolean {
     return this.#underWay.has(deliveryId);
   }

@@ -182,6 +182,41 @@ test("an abort says what it has made of the pushes", async () => {
   await session.promptAndWait("go on");
 });
 
+test("a push that an abort has left keeps its place before later ones of its kind, and starts no run by itself", async () => {
+  const gate = new Gate();
+  await using stage = await shared.use({ script: [behind(hold(gate), answer("Never."))] });
+  const { session, run } = await heldRun(stage, gate);
+  run.catch(() => {});
+  const first = session.push({ customType: "n", content: "first of two" });
+  await first.accepted;
+  await session.abort();
+  gate.open();
+  expect((await first.get()).state).toBe("parked");
+  const second = session.push({ customType: "n", content: "second of two", triggerTurn: false });
+  await second.inserted;
+  const before = stage.provider.requests.length;
+  await session.promptAndWait("go on");
+  expect(stage.provider.requests.length).toBe(before + 1);
+  const text = JSON.stringify(stage.provider.requests.at(-1)?.messages);
+  expect(text.indexOf("first of two")).toBeLessThan(text.indexOf("second of two"));
+  expect(text.indexOf("first of two")).toBeGreaterThan(0);
+});
+
+test("a push whose requests have failed too often for its history is still known to be in the transcript", async () => {
+  const script = Array.from({ length: 36 }, () => status(400));
+  await using stage = await shared.use({ script });
+  const session = await stage.freshSession();
+  const push = session.push({ customType: "n", content: "carried often" });
+  await expect(push.delivered).rejects.toMatchObject({ delivery: { state: "parked" } });
+  for (let i = 1; i < script.length; i += 1) await session.promptAndWait(`again ${i}`).catch(() => {});
+  const parked = await push.get();
+  expect(parked.history.some(({ state }) => state === "inserted")).toBe(false);
+  expect(parked).toMatchObject({ state: "parked", insertedAt: expect.any(Number) });
+  expect((await stage.client.call("delivery/cancel", { deliveryId: push.id })).cancelled).toBe(false);
+  const { deliveries } = await stage.client.call("session/close", { sessionId: session.id });
+  expect(deliveries).toMatchObject([{ deliveryId: push.id, state: "unknown", reason: { code: "session_closed" } }]);
+});
+
 test("a compaction says which pushes it has cut off before any request carried them, and keeps the others", async () => {
   await using stage = await shared.use();
   const session = await stage.freshSession();

@@ -102,6 +102,22 @@ describe("a push that is taken back", () => {
     expect(core.tracker.get("p").state).toBe("held");
   });
 
+  test("and is not given up after all keeps its place before those that were accepted later", async () => {
+    await using core = await startCore();
+    const created = await session(core);
+    await kill(created);
+    const heard = recorder();
+    created.subscribe(heard);
+    for (const id of ["before", "p", "after"]) await accept(core, created, id, { deliverAs: "nextTurn" });
+    core.behave("tell-frames", "evade-on-release");
+    const started = created.awake();
+    await expect(created.pushing.withdraw(["p"], cancelled)).rejects.toMatchObject({ kind: "link_failed" });
+    await started;
+    await drained(created);
+    expect(frames(heard.heard, "hold").flat()).toEqual(["before", "p", "after"]);
+    expect(core.tracker.get("p").state).toBe("held");
+  });
+
   test("for several reasons at once has one of them", async () => {
     await using core = await startCore();
     const created = await session(core, "release-later");

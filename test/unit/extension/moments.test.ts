@@ -37,7 +37,12 @@ test.for<[Moment, readonly string[]]>([
 });
 
 test("parked pushes start no run by themselves while idle", () => {
-  expect(ids(dueAt("idle", [item("parked", {}, parked), item("quiet", { triggerTurn: false })]))).toEqual(["quiet"]);
+  const quiet = item("quiet", { triggerTurn: false });
+  expect(ids(dueAt("idle", [item("parked", { deliverAs: "followUp" }, parked), quiet]))).toEqual(["quiet"]);
+  expect(ids(dueAt("idle", [item("parked", {}, parked), quiet, item("last", {}, parked)]))).toEqual([
+    "parked",
+    "quiet",
+  ]);
 });
 
 test.for<[RunEnd, readonly string[], readonly string[]]>([
