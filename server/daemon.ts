@@ -58,6 +58,7 @@ import { FeedStore } from "./store/feed.ts";
 import { IdempotencyStore } from "./store/idempotency.ts";
 import { PromptStore } from "./store/prompts.ts";
 import { Retention } from "./store/retention.ts";
+import { retentionClock } from "./store/retention-clock.ts";
 
 export interface DaemonOptions {
   /** Default: as {@link stateDirectory} says. */
@@ -123,9 +124,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const store = resources.add(storeOf(state, env, log), (open) => open.close());
     const { database } = store;
     const sessions: { registry?: Registry } = {};
-    const deliveries = new DeliveryStore(database, limits.settled);
-    const prompts = new PromptStore(database);
-    const events = new EventStore(database, limits.storedEvents);
+    const now = retentionClock(database);
+    const deliveries = new DeliveryStore(database, limits.settled, now);
+    const prompts = new PromptStore(database, now);
+    const events = new EventStore(database, limits.storedEvents, now);
     const recorded = new Map(
       store.sessions.all().map(({ sessionId, logEpoch: epoch, reservedSeq }) => [sessionId, { epoch, reservedSeq }]),
     );
@@ -136,7 +138,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const tail = new EventTail(state.path, onTailFailure, limits.log.maxTailBytes);
     const logs = new Logs(events, { maxRetainedBytes: limits.maxRetainedEventBytes, ...limits.log }, tail);
     resources.defer(() => logs.close());
-    const idempotency = new IdempotencyStore(database);
+    const idempotency = new IdempotencyStore(database, now);
     const metrics = resources.add(new Metrics(), (open) => open.close());
     const tracker = new DeliveryTracker({
       store: deliveries,
@@ -200,7 +202,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     const measured = { ...facts, registry, tracker, dialogs, logs, database, edge: () => edges.edge };
     const { sweepStoreEveryMs: everyMs, maxShrinkPages: shrinkPages } = limits;
-    const kept = { ...limits, everyMs, shrinkPages };
+    const kept = { ...limits, everyMs, shrinkPages, now };
     resources.add(new Retention({ ...kept, database, deliveries, prompts, events, idempotency, log }), (on) =>
       on.close(),
     );

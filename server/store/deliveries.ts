@@ -1,6 +1,7 @@
 import type { Delivery, DeliveryState } from "../../protocol/delivery.ts";
 import type { HeldPush } from "../../protocol/link.ts";
 import { type Database, maxCloseMs } from "./database.ts";
+import { steadyNow } from "./retention-clock.ts";
 import { isSound, sumOf } from "./sums.ts";
 
 /** What is kept of a push: what the helper needs, and what the daemon itself sees to. */
@@ -45,19 +46,24 @@ export class DeliveryStore {
   readonly #listOf;
 
   readonly #bounds: SettledBounds;
+  readonly #now: () => number;
   #addedSince = 0;
   #bytesSince = 0;
 
-  constructor(database: Database, bounds: Partial<SettledBounds> = {}) {
+  /** `now` is the time that the age of a settled delivery is counted from. */
+  constructor(database: Database, bounds: Partial<SettledBounds> = {}, now = steadyNow) {
     this.#database = database;
+    this.#now = now;
     this.#bounds = {
       maxSettled: Number.MAX_SAFE_INTEGER,
       maxSettledBytes: Number.MAX_SAFE_INTEGER,
       ...bounds,
     };
     this.#insert = database.prepare(
-      `INSERT INTO deliveries (delivery_id, session_id, settled, push, record, created_at, push_sum, record_sum, bytes)
-       VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, octet_length(?3) + octet_length(?4))`,
+      `INSERT INTO deliveries
+         (delivery_id, session_id, settled, push, record, created_at, push_sum, record_sum, bytes, number)
+       VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, octet_length(?3) + octet_length(?4),
+         (SELECT ifnull(max(number), 0) + 1 FROM deliveries))`,
     );
     this.#update = database.prepare(
       `UPDATE deliveries SET settled = ?2, settled_at = ?3, record = ?4, record_sum = ?5,
@@ -77,19 +83,16 @@ export class DeliveryStore {
          ) WHERE nth > ? OR total > ?)`,
     );
     this.#list = database.prepare(page(""));
-    this.#listOf = database.prepare(page("session_id IN (SELECT value FROM json_each(?5)) AND"));
-    this.#open = database.prepare(
-      `SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY created_at, delivery_id`,
-    );
+    this.#listOf = database.prepare(page("session_id IN (SELECT value FROM json_each(?4)) AND"));
+    this.#open = database.prepare(`SELECT ${columns} FROM deliveries WHERE settled = 0 ORDER BY number`);
   }
 
-  /** Those on disk, the newest first, from behind the given one on. */
+  /** Those on disk, the one that was accepted last first, from behind the given one on. */
   list({ sessionIds, states, limit, behind }: DeliveryQuery): readonly Delivery[] {
     const inThese = sessionIds === undefined ? [] : [JSON.stringify(sessionIds)];
     const rows = (sessionIds === undefined ? this.#list : this.#listOf).all(
       states === undefined ? null : JSON.stringify(states),
-      behind?.createdAt ?? Number.MAX_SAFE_INTEGER,
-      behind?.deliveryId ?? "",
+      behind?.deliveryId ?? null,
       limit,
       ...inThese,
     );
@@ -132,13 +135,13 @@ export class DeliveryStore {
   /** Resolves when it is on disk. When it rejects it is written again as soon as the store is back. */
   update(delivery: Delivery, settled: boolean): Promise<void> {
     const record = JSON.stringify(delivery);
-    const { deliveryId, updatedAt } = delivery;
+    const { deliveryId } = delivery;
     return this.#database.keep(
       `delivery ${deliveryId}`,
       this.#update,
       deliveryId,
       settled ? 1 : 0,
-      settled ? updatedAt : null,
+      settled ? this.#now() : null,
       record,
       sumOf(record),
     );
@@ -171,7 +174,7 @@ export class DeliveryStore {
     return row === undefined ? undefined : parse(row);
   }
 
-  /** Those that may still change, the oldest first. */
+  /** Those that may still change, in the order of their acceptance. */
   open(): readonly StoredDelivery[] {
     return this.#open.all().map(parse);
   }
@@ -182,8 +185,9 @@ const columns = "push, record, push_sum AS pushSum, record_sum AS recordSum";
 function page(condition: string): string {
   return `SELECT ${columns} FROM deliveries
     WHERE ${condition} (?1 IS NULL OR json_extract(record, '$.state') IN (SELECT value FROM json_each(?1)))
-      AND (created_at, delivery_id) < (?2, ?3)
-    ORDER BY created_at DESC, delivery_id DESC LIMIT ?4`;
+      AND number < CASE WHEN ?2 IS NULL THEN ${Number.MAX_SAFE_INTEGER}
+        ELSE (SELECT number FROM deliveries WHERE delivery_id = ?2) END
+    ORDER BY number DESC LIMIT ?3`;
 }
 
 /** Throws where the row does not say what was written into it. */

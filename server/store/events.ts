@@ -1,6 +1,7 @@
 import type { Gap } from "../../protocol/event.ts";
 import type { Database } from "./database.ts";
 import { packed, unpacked } from "./packing.ts";
+import { steadyNow } from "./retention-clock.ts";
 
 export interface EventLimits {
   /** What is kept of one session, compressed. */
@@ -43,6 +44,7 @@ const lineFeed = 0x0a;
  */
 export class EventStore {
   readonly #database: Database;
+  readonly #now: () => number;
   readonly #limits: EventLimits;
   readonly #put;
   readonly #putAsItIs;
@@ -59,8 +61,9 @@ export class EventStore {
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
 
-  constructor(database: Database, limits: EventLimits) {
+  constructor(database: Database, limits: EventLimits, now = steadyNow) {
     this.#database = database;
+    this.#now = now;
     this.#limits = limits;
     this.#put = database.prepare(
       `WITH row AS MATERIALIZED (SELECT packed(?5) AS frames)
@@ -112,7 +115,7 @@ export class EventStore {
   /** Stores a stretch with those of its frames that are kept. Rejects where it was not written. */
   async put(sessionId: string, firstSeq: number, lastSeq: number, frames: readonly Buffer[]): Promise<void> {
     const joined = Buffer.concat(frames.flatMap((frame) => [frame, newline]));
-    const head = [sessionId, lastSeq, firstSeq, Date.now()] as const;
+    const head = [sessionId, lastSeq, firstSeq, this.#now()] as const;
     // Little is no reason to have another thread write.
     if (joined.length < largeRowBytes) await this.#database.note(this.#putAsItIs, ...head, null, packed(joined));
     else await this.#database.note(this.#put, ...head, joined);
@@ -121,7 +124,7 @@ export class EventStore {
 
   /** Stores that there is nothing of a stretch, and why. */
   async putGap(sessionId: string, { from, to, reason }: Gap): Promise<void> {
-    await this.#database.note(this.#putAsItIs, sessionId, to, from, Date.now(), reason, emptyBytes);
+    await this.#database.note(this.#putAsItIs, sessionId, to, from, this.#now(), reason, emptyBytes);
     await this.#added(sessionId, to);
   }
 

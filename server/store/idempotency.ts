@@ -1,4 +1,5 @@
 import type { Database } from "./database.ts";
+import { steadyNow } from "./retention-clock.ts";
 
 /** A call with an idempotency key. */
 export interface StoredCall {
@@ -17,13 +18,15 @@ const keepMs = 24 * 60 * 60 * 1_000;
  */
 export class IdempotencyStore {
   readonly #database: Database;
+  readonly #now: () => number;
   readonly #put;
   readonly #get;
   readonly #delete;
   readonly #expire;
 
-  constructor(database: Database) {
+  constructor(database: Database, now = steadyNow) {
     this.#database = database;
+    this.#now = now;
     this.#put = database.prepare(
       "INSERT OR REPLACE INTO idempotency (method, key, params_hash, subject, result, at) VALUES (?, ?, ?, ?, ?, ?)",
     );
@@ -36,12 +39,12 @@ export class IdempotencyStore {
 
   /** Resolves when the key is on disk: only then may its call have an effect. Rejects with `store_failed`. */
   begin(method: string, key: string, { paramsHash, subject }: StoredCall): Promise<void> {
-    return this.#database.together(subject, this.#put, method, key, paramsHash, subject, "", Date.now());
+    return this.#database.together(subject, this.#put, method, key, paramsHash, subject, "", this.#now());
   }
 
   /** Notes the result of a call that has had its effect. */
   finish(method: string, key: string, { paramsHash, subject, result = "" }: StoredCall): Promise<void> {
-    const values = [method, key, paramsHash, subject, result, Date.now()];
+    const values = [method, key, paramsHash, subject, result, this.#now()];
     return this.#database.keep(`result ${method} ${key}`, this.#put, ...values);
   }
 
@@ -51,7 +54,7 @@ export class IdempotencyStore {
   }
 
   get(method: string, key: string): StoredCall | undefined {
-    const row = this.#get.get(method, key, Date.now() - keepMs);
+    const row = this.#get.get(method, key, this.#now() - keepMs);
     if (row === undefined) return undefined;
     const { paramsHash, subject, result } = row;
     const call = { paramsHash: String(paramsHash), subject: String(subject ?? "") };

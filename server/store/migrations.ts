@@ -92,6 +92,18 @@ const steps: readonly string[] = [
    ) STRICT;
    CREATE INDEX closed_sessions_by_age ON closed_sessions (closed_at);`,
   feedStep(),
+  // The order of acceptance, which no clock and no id decides. A prompt's row is written again, so its rowid says nothing.
+  `ALTER TABLE deliveries ADD COLUMN number INTEGER;
+   ALTER TABLE prompts ADD COLUMN number INTEGER;
+   ${numbered("deliveries", "created_at, rowid")};
+   ${numbered("prompts", "created_at, prompt_id")};
+   DROP INDEX deliveries_by_age;
+   DROP INDEX deliveries_by_session;
+   CREATE INDEX deliveries_by_number ON deliveries (number);
+   CREATE INDEX deliveries_by_session ON deliveries (session_id, number);
+   DROP INDEX prompts_by_session;
+   CREATE INDEX prompts_by_number ON prompts (number);
+   CREATE INDEX prompts_by_session ON prompts (session_id, number);`,
 ];
 
 /**
@@ -140,6 +152,13 @@ function feedStep(): string {
    BEGIN ${item("dialog", "dialog_id", dialogState)} END;
    CREATE TRIGGER feed_dialog_resolved AFTER UPDATE OF open ON dialogs WHEN new.open IS NOT old.open
    BEGIN ${item("dialog", "dialog_id", dialogState)} END;`;
+}
+
+/** Numbers the rows of a table in the given order. */
+export function numbered(table: "deliveries" | "prompts", order: string): string {
+  return `UPDATE ${table} SET number = ordered.number
+    FROM (SELECT rowid AS id, row_number() OVER (ORDER BY ${order}) AS number FROM ${table}) AS ordered
+    WHERE ${table}.rowid = ordered.id`;
 }
 
 /** The newest shape. */

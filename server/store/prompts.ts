@@ -2,6 +2,7 @@ import { WireError } from "../../protocol/errors.ts";
 import type { Prompt, PromptState } from "../../protocol/prompt.ts";
 import type { Database } from "./database.ts";
 import { Queued } from "./queued.ts";
+import { steadyNow } from "./retention-clock.ts";
 import { RunStore } from "./runs.ts";
 import { isSound, sumOf } from "./sums.ts";
 
@@ -52,24 +53,30 @@ export class PromptStore {
   readonly #deleteOf;
   readonly #expire;
   readonly #limit;
+  readonly #now: () => number;
 
-  constructor(database: Database) {
+  /** `now` is the time that the age of a prompt that is over is counted from. */
+  constructor(database: Database, now = steadyNow) {
     this.#database = database;
+    this.#now = now;
     this.runs = new RunStore(database);
     this.#put = database.prepare(
-      `INSERT OR REPLACE INTO prompts
-         (prompt_id, session_id, text, state, created_at, text_sum, record, record_sum, settled_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO prompts
+         (prompt_id, session_id, text, state, created_at, text_sum, record, record_sum, settled_at, number)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT ifnull(max(number), 0) + 1 FROM prompts))
+       ON CONFLICT (prompt_id) DO UPDATE SET
+         text = excluded.text, state = excluded.state, text_sum = excluded.text_sum, record = excluded.record,
+         record_sum = excluded.record_sum, settled_at = excluded.settled_at`,
     );
     this.#delete = database.prepare("DELETE FROM prompts WHERE prompt_id = ?");
     this.#get = database.prepare(`SELECT ${columns} FROM prompts WHERE prompt_id = ?`);
     this.#open = database.prepare(
       `SELECT ${columns} FROM prompts WHERE session_id = ? AND (settled_at IS NULL OR state = 'lost')
-       ORDER BY created_at, prompt_id`,
+       ORDER BY number`,
     );
     this.#list = database.prepare(
       `SELECT ${columns} FROM prompts WHERE session_id = ? AND state IN (SELECT value FROM json_each(?))
-       ORDER BY created_at DESC, prompt_id DESC LIMIT ?`,
+       ORDER BY number DESC LIMIT ?`,
     );
     this.#deleteOf = database.prepare("DELETE FROM prompts WHERE session_id = ?");
     this.#expire = database.prepare(
@@ -93,7 +100,7 @@ export class PromptStore {
     }
     this.#adding.add(promptId);
     try {
-      await this.#database.together(group, this.#put, ...values(prompt));
+      await this.#database.together(group, this.#put, ...this.#values(prompt));
     } finally {
       this.#adding.delete(promptId);
     }
@@ -101,7 +108,7 @@ export class PromptStore {
 
   /** Notes what has become of it. Of a text whose fate is known only the beginning is kept, unless it is lost. */
   put(prompt: StoredPrompt): Promise<void> {
-    const written = this.#database.keep(`prompt ${prompt.promptId}`, this.#put, ...values(prompt));
+    const written = this.#database.keep(`prompt ${prompt.promptId}`, this.#put, ...this.#values(prompt));
     return this.#queued.until(written, prompt.sessionId);
   }
 
@@ -120,7 +127,7 @@ export class PromptStore {
     return row === undefined ? undefined : promptOf(row);
   }
 
-  /** A session's prompts that are lost, or of which not all is known yet; oldest first. Throws `store_failed`. */
+  /** A session's prompts that are lost, or of which not all is known yet, in the order of their acceptance. Throws `store_failed`. */
   open(sessionId: string): readonly StoredPrompt[] {
     this.#queued.settle(this.#database, sessionId);
     return this.#open.all(sessionId).map(promptOf);
@@ -146,24 +153,23 @@ export class PromptStore {
   limit(maxSettled: number): Promise<void> {
     return this.#database.write(this.#limit, maxSettled - 1);
   }
-}
 
-function values(prompt: StoredPrompt): (string | number | null)[] {
-  const { promptId, sessionId, text, state, createdAt, updatedAt, ...facts } = prompt;
-  const isSettled = isOver(prompt);
-  const kept = state === "lost" || unsettled.has(state) ? text : text.slice(0, maxExcerptLength);
-  const record = JSON.stringify({ ...facts, updatedAt });
-  return [
-    promptId,
-    sessionId,
-    kept,
-    state,
-    createdAt,
-    sumOf(kept),
-    record,
-    sumOf(record),
-    isSettled ? updatedAt : null,
-  ];
+  #values(prompt: StoredPrompt): (string | number | null)[] {
+    const { promptId, sessionId, text, state, createdAt, updatedAt, ...facts } = prompt;
+    const kept = state === "lost" || unsettled.has(state) ? text : text.slice(0, maxExcerptLength);
+    const record = JSON.stringify({ ...facts, updatedAt });
+    return [
+      promptId,
+      sessionId,
+      kept,
+      state,
+      createdAt,
+      sumOf(kept),
+      record,
+      sumOf(record),
+      isOver(prompt) ? this.#now() : null,
+    ];
+  }
 }
 
 function promptOf(row: Readonly<Record<string, unknown>>): StoredPrompt {

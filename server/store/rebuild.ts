@@ -4,7 +4,7 @@ import type { StoreDamage } from "../../protocol/daemon.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
 import { connect, type Parameters } from "./connection.ts";
 import type { Damage } from "./damage.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, numbered } from "./migrations.ts";
 import { parsed, type Row } from "./rows.ts";
 import { type Salvaged, salvage } from "./salvage.ts";
 import { isClosed, type ListedSessions } from "./session-list.ts";
@@ -73,6 +73,9 @@ function fill(database: DatabaseSync, salvaged: Salvaged, options: RebuildOption
   for (const row of deliveries) {
     insert(database, "deliveries", inTranscript.has(row["delivery_id"]) ? parked(row, options.now) : row);
   }
+  // An older version has kept no numbers.
+  database.exec(`${numbered("deliveries", "number, created_at, rowid")};
+    ${numbered("prompts", "number, created_at, prompt_id")}`);
   for (const row of salvaged.results) insert(database, "idempotency", row);
   for (const row of salvaged.closed) insert(database, "closed_sessions", row);
   return {

@@ -11,6 +11,8 @@ export interface RetentionOptions {
   readonly prompts: PromptStore;
   readonly events: EventStore;
   readonly idempotency: IdempotencyStore;
+  /** The time that ages are counted by, in Unix milliseconds; the stores have the same. */
+  readonly now: () => number;
   /** How long settled deliveries and lost prompts are kept. */
   readonly keepSettledDeliveriesMs: number;
   readonly keepLostPromptsMs: number;
@@ -38,7 +40,7 @@ export class Retention {
   }
 
   /** Never rejects: what could not be forgotten is tried at the next look. */
-  async sweep(now: number = Date.now()): Promise<void> {
+  async sweep(now: number = this.#options.now()): Promise<void> {
     const { database, deliveries, prompts, events, idempotency, log, ...options } = this.#options;
     try {
       await Promise.all([

@@ -41,7 +41,7 @@ export const tables: readonly Table[] = [
     name: "prompts",
     id: "prompt_id",
     columns: ["prompt_id", "session_id", "text", "state", "created_at"],
-    newColumns: ["text_sum", "record", "record_sum", "settled_at"],
+    newColumns: ["text_sum", "record", "record_sum", "settled_at", "number"],
     isSound: ({ text, text_sum, state, record, record_sum }) =>
       isSound(text, text_sum) &&
       promptStates.has(String(state)) &&
@@ -51,7 +51,7 @@ export const tables: readonly Table[] = [
     name: "deliveries",
     id: "delivery_id",
     columns: ["delivery_id", "session_id", "settled", "push", "record", "created_at"],
-    newColumns: ["push_sum", "record_sum", "settled_at", "bytes"],
+    newColumns: ["push_sum", "record_sum", "settled_at", "bytes", "number"],
     isSound: ({ push, push_sum, record, record_sum, delivery_id, session_id }) => {
       const pushed = isSound(push, push_sum) ? parsed(push) : undefined;
       const delivery = isSound(record, record_sum) ? parsed(record) : undefined;

@@ -58,6 +58,32 @@ describe("DeliveryTracker", () => {
     ]);
   });
 
+  test("keeps the order of acceptance across daemons, whatever the ids and the clock", async () => {
+    const { tracker, again } = track();
+    const clock = vi.spyOn(Date, "now");
+    for (const [deliveryId, now] of [
+      ["c", 5],
+      ["b", 5],
+      ["a", 5],
+      ["set-back", 1],
+    ] as const) {
+      clock.mockReturnValue(now);
+      await tracker.accept(push({ deliveryId }));
+    }
+    clock.mockRestore();
+    tracker.apply("s", "c", { kind: "held", at });
+    await tracker.told();
+    const inOrder = ["c", "b", "a", "set-back"];
+    expect(
+      again()
+        .toHold("s")
+        .map(({ deliveryId }) => deliveryId),
+    ).toEqual(inOrder);
+    const { deliveries, next } = await again().list({ limit: 2 });
+    const rest = await again().list({ after: next as string });
+    expect([...deliveries, ...rest.deliveries].map(({ deliveryId }) => deliveryId)).toEqual(inOrder.toReversed());
+  });
+
   test("has on disk that a request carries it when it tells so, since the transcript does not say it", async () => {
     const { tracker, again, changes } = track();
     await tracker.accept(push());
@@ -213,12 +239,12 @@ describe("a page of deliveries", () => {
       expect(ids).toEqual(["d", "c", "b", "a"]);
       expect(second.next).toBeUndefined();
       expect((await tracker.list({})).deliveries.map(({ deliveryId }) => deliveryId)).toEqual([
+        "set-back",
         "newer",
         "d",
         "c",
         "b",
         "a",
-        "set-back",
       ]);
     } finally {
       now.mockRestore();

@@ -11,12 +11,16 @@ import { IdempotencyStore } from "../../../server/store/idempotency.ts";
 import type { OpenStore } from "../../../server/store/open-store.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
 import { Retention } from "../../../server/store/retention.ts";
+import { retentionClock } from "../../../server/store/retention-clock.ts";
 import { open, pushOf, storedDelivery, storedPrompt } from "../../helpers/stored.ts";
 
 const day = 24 * 60 * 60 * 1_000;
 
 let directory: string;
 let store: OpenStore;
+/** The time that the stores count ages from. */
+let time = 0;
+const now = () => time;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "retention-"));
   store = open(directory);
@@ -28,10 +32,10 @@ afterEach(() => {
 
 function parts(bounds: Partial<SettledBounds> = {}) {
   const { database } = store;
-  const deliveries = new DeliveryStore(database, bounds);
-  const prompts = new PromptStore(database);
-  const events = new EventStore(database, limits.storedEvents);
-  const idempotency = new IdempotencyStore(database);
+  const deliveries = new DeliveryStore(database, bounds, now);
+  const prompts = new PromptStore(database, now);
+  const events = new EventStore(database, limits.storedEvents, now);
+  const idempotency = new IdempotencyStore(database, now);
   const kept = {
     keepSettledDeliveriesMs: 30 * day,
     keepEventsMs: day,
@@ -42,15 +46,21 @@ function parts(bounds: Partial<SettledBounds> = {}) {
     maxSettledPrompts: 3,
   };
   const log = pino({ level: "silent" });
-  const retention = new Retention({ database, deliveries, prompts, events, idempotency, ...kept, log });
+  const retention = new Retention({ database, deliveries, prompts, events, idempotency, ...kept, now, log });
   return { deliveries, prompts, idempotency, retention };
 }
 
 /** Settled long after it was made. */
 async function settle(deliveries: DeliveryStore, id: string, at: number, content = "text"): Promise<void> {
   const delivery = storedDelivery(id, "s", { createdAt: at - 100 * day });
+  time = at;
   await deliveries.add({ push: pushOf(id, content), delivery });
   await deliveries.update({ ...delivery, state: "answered", updatedAt: at, settledAt: at }, true);
+}
+
+function addAt(at: number, add: () => Promise<void>): Promise<void> {
+  time = at;
+  return add();
 }
 
 const ids = (deliveries: DeliveryStore) =>
@@ -75,7 +85,7 @@ describe("Retention", () => {
     const { prompts, retention } = parts();
     const now = Date.now();
     for (const n of [1, 2, 3, 4, 5])
-      await prompts.add(storedPrompt(`p${n}`, "s", { state: "handled", updatedAt: now + n }));
+      await addAt(now + n, () => prompts.add(storedPrompt(`p${n}`, "s", { state: "handled" })));
     await retention.sweep(now);
     expect(prompts.list("s", ["handled"], 10).map(({ promptId }) => promptId)).toEqual(["p5", "p4", "p3"]);
     retention.close();
@@ -85,12 +95,13 @@ describe("Retention", () => {
     const { prompts, idempotency, retention } = parts();
     const now = Date.now();
     const add = (promptId: string, state: PromptState, ageDays: number) =>
-      prompts.add(storedPrompt(promptId, "s", { state, createdAt: now - ageDays * day }));
+      addAt(now - ageDays * day, () => prompts.add(storedPrompt(promptId, "s", { state })));
     await add("lost", "lost", 31);
     await add("queued", "queued", 31);
     await add("new", "lost", 29);
     await add("handled", "handled", 2);
     await add("withdrawn", "withdrawn", 0.5);
+    time = now;
     await idempotency.finish("m", "k", { paramsHash: "h", subject: "s", result: "{}" });
     await retention.sweep(now);
     expect(prompts.open("s").map(({ promptId }) => promptId)).toEqual(["queued", "new"]);
@@ -99,6 +110,23 @@ describe("Retention", () => {
     await retention.sweep(now + 2 * day);
     expect(store.database.prepare("SELECT count(*) AS n FROM idempotency").get()).toEqual({ n: 0 });
     retention.close();
+  });
+
+  test("counts ages by a clock that nobody sets, and by little of the time in which no daemon ran", async () => {
+    const { deliveries, retention } = parts();
+    await settle(deliveries, "settled", 1_000 * day);
+    retention.close();
+    // Set back a year, or forward, or stopped for a year: ages go on from the newest time in the store.
+    for (const [start, expected] of [
+      [635, 1_000],
+      [1_000.5, 1_000.5],
+      [1_365, 1_001],
+    ] as const) {
+      time = start * day;
+      const clock = retentionClock(store.database, now);
+      time += 2 * day;
+      expect(clock()).toBe((expected + 2) * day);
+    }
   });
 
   test("keeps no more settled deliveries than it may, in number and in bytes, the newest of them", async () => {

@@ -14,9 +14,11 @@ import { DatabaseSync } from "node:sqlite";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startDaemon } from "../../../server/daemon.ts";
+import { DeliveryStore } from "../../../server/store/deliveries.ts";
 import { knownShape, migrate } from "../../../server/store/migrations.ts";
+import { PromptStore, type StoredPrompt } from "../../../server/store/prompts.ts";
 import { backUpOlder } from "../../../server/store/upgrade.ts";
-import { open, storedSession } from "../../helpers/stored.ts";
+import { open, pushOf, storedDelivery, storedPrompt, storedSession } from "../../helpers/stored.ts";
 
 let root: string;
 beforeEach(() => {
@@ -70,6 +72,34 @@ describe("a store of an older version", () => {
       expect(backups()).toEqual([copy]);
     },
   );
+
+  test("keeps the order of its deliveries and prompts, which later ones follow", async () => {
+    writeOlder(6);
+    const database = new DatabaseSync(store());
+    const insert = (table: string, values: Readonly<Record<string, string | number>>) =>
+      database
+        .prepare(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${Object.keys(values).map(() => "?")})`)
+        .run(...Object.values(values));
+    for (const [id, created_at] of [
+      ["z", 1],
+      ["y", 1],
+      ["x", 2],
+    ] as const) {
+      const [push, record] = [pushOf(id, "text"), storedDelivery(id, "s1")].map((value) => JSON.stringify(value));
+      insert("deliveries", { delivery_id: id, session_id: "s1", settled: 0, push, record, created_at } as never);
+      insert("prompts", { prompt_id: id, session_id: "s1", text: "t", state: "queued", created_at });
+    }
+    database.close();
+    const opened = open(root);
+    const [deliveries, prompts] = [new DeliveryStore(opened.database), new PromptStore(opened.database)];
+    await deliveries.add({ push: pushOf("a", "text"), delivery: storedDelivery("a", "s1") });
+    await prompts.add(storedPrompt("a", "s1"));
+    await prompts.put({ ...(prompts.get("z") as StoredPrompt), state: "inserted" });
+    expect(deliveries.open().map(({ push }) => push.deliveryId)).toEqual(["z", "y", "x", "a"]);
+    expect(prompts.open("s1").map(({ promptId }) => promptId)).toEqual(["y", "z", "x", "a"]);
+    expect(prompts.list("s1", ["queued"], 9).map(({ promptId }) => promptId)).toEqual(["x", "y"]);
+    opened.close();
+  });
 
   test("can be gone back to by its copy, as ARCHITECTURE.md says how", () => {
     writeOlder(knownShape - 1);
