@@ -22,6 +22,7 @@ import { claimMemory, releaseMemory } from "./memory.ts";
 import { PartsDesk } from "./parts-desk.ts";
 import { PendingList } from "./pending/list.ts";
 import { messageOf } from "./pi-types.ts";
+import { QueueWindow } from "./queue-window.ts";
 import { type Fault, RequestPipeline } from "./request-pipeline.ts";
 import { RunWatch } from "./run-watch.ts";
 import { withoutCarriers } from "./stages/carrier.ts";
@@ -71,6 +72,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);
   const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
   const observer = new Observer({ memory, standing, send });
+  const queueWindow = new QueueWindow();
   const structured = new StructuredContext({ memory, fault });
   const pending = new PendingList({ send, context: () => current });
   /** Pushes that came before the session has started. */
@@ -166,6 +168,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     release,
     beforePrompt: (ctx): HoldReply => handOver.beforePrompt(ctx),
     carry: (ctx): CarryReply => handOver.carry(ctx),
+    drained: () => queueWindow.closed,
     setContext: (context, ctx): ContextReply => structured.take(context, ctx),
     watch: (frame) => observer.requests.watch(frame),
     configure: (parts, isForNext) => {
@@ -180,6 +183,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   pipeline.use("context_with_system", "carrier", withoutCarriers);
   structured.addStages(pipeline);
   pipeline.use("context_with_system", "offer", (messages, ctx) => {
+    queueWindow.close();
     handOver.look(ctx, "draft");
     observer.offer(messages, ctx);
   });
@@ -188,6 +192,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   pipeline.use("message_start", "verdict", (message, ctx) => observer.messageStart(message, ctx));
   pipeline.use("message_update", "verdict", (event) => observer.messageUpdate(event));
   pipeline.use("message_end", "verdict", (message, ctx) => {
+    queueWindow.messageEnded(message);
     if (message.role === "assistant") run.answered(message.stopReason, ctx);
     hooks.update();
     observer.messageEnd(message, ctx);
@@ -251,7 +256,14 @@ function startEngine(pi: ExtensionAPI): Engine {
   );
   pi.on(
     "agent_start",
-    guarded("agent_start", (_event, ctx) => run.started(ctx)),
+    guarded("agent_start", (_event, ctx) => {
+      queueWindow.open();
+      run.started(ctx);
+    }),
+  );
+  pi.on(
+    "agent_end",
+    guarded("agent_end", () => queueWindow.close()),
   );
   const hooks = new BoundaryHooks({
     turn_end: {
@@ -277,6 +289,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   pi.on(
     "agent_settled",
     guarded("agent_settled", (event, ctx) => {
+      queueWindow.close();
       const end = run.settled(event);
       observer.over({ aborted: end === "aborted", error: "The run ended without an answer." });
       handOver.settled(end, ctx);
@@ -303,6 +316,7 @@ function startEngine(pi: ExtensionAPI): Engine {
     "session_shutdown",
     guarded("session_shutdown", ({ reason }) => {
       timer.stop();
+      queueWindow.close();
       pending.clear();
       structured.close();
       isClosed = true;

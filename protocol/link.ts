@@ -125,6 +125,11 @@ type InwardBody =
    * Reply: {@link CarryReply}.
    */
   | { readonly kind: "carry"; readonly rid: string }
+  /**
+   * Is a message that pi has taken out of its queue of users' messages still on its way into the transcript? Reply, when
+   * none is: an empty object.
+   */
+  | { readonly kind: "drained"; readonly rid: string }
   /** Report the requests to the provider from the next one on, as far as this level says. Reply: an empty object. */
   | {
       readonly kind: "watch";

@@ -24,6 +24,7 @@ export interface FrameHandlers {
   release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply;
   beforePrompt(ctx: ExtensionContext): HoldReply;
   carry(ctx: ExtensionContext): CarryReply;
+  drained(): Promise<void> | undefined;
   setContext(context: HelperContext, ctx: ExtensionContext): ContextReply;
   watch(frame: Extract<InwardFrame, { kind: "watch" }>): void;
   configure(parts: PartsConfig | null, isForNext: boolean): Promise<unknown> | undefined;
@@ -84,6 +85,8 @@ export class Inbound {
         return this.#handlers.beforePrompt(ctx);
       case "carry":
         return this.#handlers.carry(ctx);
+      case "drained":
+        return this.#handlers.drained()?.then(() => ({})) ?? {};
       case "context":
         return this.#handlers.setContext(frame.context, ctx);
       case "watch":

@@ -63,6 +63,7 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
     Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
   beforePrompt: () => undefined,
   carry: () => undefined,
+  drained: () => undefined,
   context: ({ context }) => whatIsWrongWithContext(context),
   watch: ({ provider, bodyPrefix, maxBodyBytes }) => {
     if (!providerLevels.some((level) => level === provider)) return "A watch frame needs a level.";

@@ -13,6 +13,7 @@ import type { Journal } from "./journal.ts";
 import type { PartCalls } from "./part-calls.ts";
 import { type EventReaders, lookAt } from "./pi-events.ts";
 import type { ProviderWatch } from "./provider-watch.ts";
+import { queuedTexts } from "./queued-texts.ts";
 import type { Refill } from "./refill.ts";
 import type { SessionPrompts } from "./session-prompts.ts";
 import type { SessionRecord } from "./session-record.ts";
@@ -61,6 +62,7 @@ export class ChildReports {
       compacting: (isOn) => prompts.compacting(isOn),
       entryAppended: (event) => parts.costs.entryAppended(event),
       messageEnded: (event) => prompts.messageEnded(event),
+      queueChanged: (event) => prompts.ledger.queueChanged(queuedTexts(event)),
       learned: (said) => {
         record.take(said);
         publish();

@@ -9,6 +9,8 @@ export interface EventReaders {
   /** A compaction begins or ends. */
   compacting(isOn: boolean): void;
   messageEnded(event: PiEvent): void;
+  /** pi's queue of users' messages has changed. */
+  queueChanged(event: PiEvent): void;
   /** pi says something of itself. */
   learned(said: Partial<ReadyState>): void;
   /** pi has written an entry that is no message's end. */
@@ -32,6 +34,9 @@ export function lookAt(event: PiEvent, readers: EventReaders): void {
       break;
     case "message_end":
       readers.messageEnded(event);
+      break;
+    case "queue_update":
+      readers.queueChanged(event);
       break;
     case "entry_appended":
       readers.entryAppended(event);

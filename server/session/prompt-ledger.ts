@@ -5,6 +5,7 @@ import type { LostPrompt } from "../../protocol/session.ts";
 import type { PiEvent } from "../pi/records.ts";
 import { isOver, maxExcerptLength, type PromptStore, type StoredPrompt } from "../store/prompts.ts";
 import { PromptWaiters, type Waited } from "./prompt-waiters.ts";
+import { emptyQueue, type QueuedTexts, type QueueKind, queueKinds } from "./queued-texts.ts";
 import type { Receipts } from "./receipts.ts";
 import type { RunEnd } from "./runs.ts";
 import { entryIdOf, type UserEntry, type UserMessage, userEntries, userMessage } from "./user-entries.ts";
@@ -30,6 +31,17 @@ export interface PromptLedgerOptions {
 type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
 type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & { readonly group?: string | undefined };
 
+/** Where a prompt is in pi's queue. The text is what pi made of it: templates, skills and extensions rewrite. */
+interface Place {
+  readonly kind: QueueKind;
+  readonly text: string;
+}
+
+/** One message of pi's queue. Without a prompt it is an extension's. */
+export interface QueuedMessage extends Place {
+  readonly prompt?: StoredPrompt;
+}
+
 const maxLost = 16;
 /** Entries that are known to be some prompt's, so that no other one takes them for its own. */
 const maxClaimed = 256;
@@ -46,6 +58,11 @@ export class PromptLedger {
   readonly #open = new Map<string, StoredPrompt>();
   readonly #recent = new Map<string, StoredPrompt>();
   readonly #waiters = new PromptWaiters();
+  #queue = emptyQueue;
+  /** Of prompts that pi has queued. */
+  readonly #places = new Map<string, Place>();
+  /** Taken out of pi's queue by a call that has not ended. One that pi was taking in just then is inserted all the same. */
+  readonly #takenOut = new Set<QueuedMessage>();
   /** A prompt that pi has accepted without a word of what it does with it: a run that begins now is its. */
   #presumed: string | undefined;
   #openChars = 0;
@@ -168,38 +185,90 @@ export class PromptLedger {
     });
   }
 
+  /** pi's queue is this now. What was added is the prompt that pi is being given. */
+  queueChanged(queue: QueuedTexts): void {
+    for (const kind of queueKinds) {
+      const before = [...this.#queue[kind]];
+      for (const text of queue[kind]) {
+        const known = before.indexOf(text);
+        if (known !== -1) before.splice(known, 1);
+        else this.#placed({ kind, text });
+      }
+    }
+    this.#queue = queue;
+  }
+
+  /** pi's queue in the order in which pi takes it in. */
+  queued(): readonly QueuedMessage[] {
+    return this.#messagesOf(this.#queue);
+  }
+
+  /** Whether pi has a prompt in its queue. */
+  isQueued(promptId: string): boolean {
+    return this.queued().some(({ prompt }) => prompt?.promptId === promptId);
+  }
+
+  /**
+   * pi's queue was emptied of these texts. Called in the place of pi's answer: what pi says later is not to be taken for
+   * theirs. A message that pi was taking in at that moment is inserted all the same.
+   */
+  takenOut(queue: QueuedTexts): readonly QueuedMessage[] {
+    const messages = this.#messagesOf(queue);
+    for (const message of messages) this.#takenOut.add(message);
+    this.#queue = emptyQueue;
+    return messages;
+  }
+
+  /** pi is not taking in anything now: says which of those are really out, and withdraws those that are to be. */
+  settleTakenOut(
+    messages: readonly QueuedMessage[],
+    isWithdrawn: (message: QueuedMessage) => boolean,
+    by?: By,
+  ): readonly QueuedMessage[] {
+    const out = messages.filter((message) => this.#takenOut.delete(message));
+    for (const message of out.filter(isWithdrawn)) {
+      const prompt = this.#open.get(message.prompt?.promptId ?? "");
+      if (prompt?.state === "queued") this.#change(prompt, { state: "withdrawn" }, by);
+    }
+    return out;
+  }
+
   /** A message of pi is complete, so its entry is in the session file. Gives the prompt that it is, if any. */
   messageEnded(event: PiEvent, runId: string | undefined): string | undefined {
-    if (this.isQuiet) return undefined;
+    if (this.isQuiet && this.#takenOut.size === 0) return undefined;
     const message = userMessage(event["message"]);
+    const taken = message === undefined ? undefined : [...this.#takenOut].find(({ text }) => text === message.text);
+    if (taken !== undefined) this.#takenOut.delete(taken);
     const prompt = message === undefined ? undefined : this.#matching(message.text);
     if (message === undefined || prompt === undefined) return undefined;
     this.#inserted(prompt, message, runId);
     return prompt.promptId;
   }
 
-  /** pi's queue was emptied of these texts: they were taken back, not lost. */
-  cleared(texts: readonly string[], by: By | undefined): void {
-    for (const text of texts) {
-      const prompt = [...this.#open.values()].find((open) => open.state === "queued" && open.text === text);
-      if (prompt !== undefined) this.#change(prompt, { state: "withdrawn" }, by);
+  /**
+   * The run has ended by itself. What pi has taken and not queued, or not any more, is in the session file by now; what is
+   * not there was taken by an extension, or is lost.
+   */
+  runSettled(): void {
+    const queued = new Set([...this.queued(), ...this.#takenOut].map(({ prompt }) => prompt?.promptId));
+    const isAsked = ({ state, promptId }: StoredPrompt): boolean =>
+      (state === "started" || state === "queued") && !queued.has(promptId);
+    // An older pi answers a prompt that an extension has taken as one that it has queued.
+    for (const prompt of [...this.#open.values()].filter(isAsked)) {
+      if (prompt.state === "queued" && !this.#places.has(prompt.promptId))
+        this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
     }
-  }
-
-  /** The run has ended by itself, so pi's queue is empty: what was expanded or rewritten has been written too. */
-  runSettled(runId: string | undefined): readonly string[] {
-    const written = [...this.#open.values()].filter(({ state }) => state === "started" || state === "queued");
-    for (const prompt of written) this.#change(prompt, { state: "inserted", runId: prompt.runId ?? runId });
-    return written.map(({ promptId }) => promptId);
+    const asked = new Set([...this.#open.values()].filter(isAsked).map(({ promptId }) => promptId));
+    if (asked.size > 0) this.account(({ promptId }) => asked.has(promptId)).catch(() => {});
   }
 
   /** A run has ended: so have the prompts that it has taken in. One that it should have taken in is looked for. */
   runEnded(end: RunEnd): void {
     this.#lastEnd = end;
-    const { runId, outcome, stopReason, error } = end;
+    const { runId, outcome } = end;
     const of = [...this.#open.values()].filter((prompt) => prompt.runId === runId);
     for (const prompt of of) {
-      this.#change(prompt, { outcome, stopReason, error });
+      this.#change(prompt, endOf(end));
     }
     // The child's end brings them all to account.
     if (outcome === "interrupted" || !of.some(({ state }) => state === "started")) return;
@@ -209,6 +278,7 @@ export class PromptLedger {
   /** The child has ended: compares what is open with the session file, and says what is lost. */
   async childEnded(): Promise<void> {
     this.#presumed = undefined;
+    this.#queue = emptyQueue;
     await this.account((prompt) => isUndecided(prompt.state));
     for (const prompt of this.#open.values()) {
       if (prompt.state === "inserted") this.#change(prompt, { outcome: prompt.outcome ?? "interrupted" });
@@ -226,12 +296,15 @@ export class PromptLedger {
     if (![...this.#open.values()].some(isAsked)) return;
     const all = await userEntries(this.#options.file());
     const written = all.filter(({ entryId }) => entryId === undefined || !this.#claimed.has(entryId));
+    const end = this.#lastEnd;
     const lost: LostPrompt[] = [];
     for (const prompt of [...this.#open.values()].filter(isAsked)) {
-      const entry = takeEntry(written, prompt);
+      const entry = takeEntry(written, prompt, this.#places.get(prompt.promptId)?.text);
       if (entry !== undefined) {
         this.#claim(entry.entryId);
-        this.#change(prompt, { state: "inserted", entryId: entry.entryId });
+        const runId = prompt.runId ?? end?.runId;
+        const ended = end !== undefined && end.runId === runId ? endOf(end) : {};
+        this.#change(prompt, { state: "inserted", entryId: entry.entryId, runId, ...ended });
       } else {
         lost.push(lostPrompt(prompt));
         this.#lost = [...this.#lost, lostPrompt(prompt)].slice(-maxLost);
@@ -283,8 +356,9 @@ export class PromptLedger {
   /** A prompt's own message: the same text, else (templates, skills and extensions rewrite) the one a run began with. */
   #matching(text: string): StoredPrompt | undefined {
     const undecided = [...this.#open.values()].filter(({ state }) => isUndecided(state));
+    const textOf = ({ promptId, text }: StoredPrompt): string => this.#places.get(promptId)?.text ?? text;
     return (
-      undecided.find((prompt) => prompt.text === text) ??
+      undecided.find((prompt) => textOf(prompt) === text) ??
       undecided.find(({ promptId, state }) => state === "started" || promptId === this.#presumed)
     );
   }
@@ -318,6 +392,31 @@ export class PromptLedger {
     return changed;
   }
 
+  /** pi is given one prompt at a time; an extension may queue a message of its own meanwhile. */
+  #placed(place: Place): void {
+    const given = [...this.#open.values()].filter(
+      ({ promptId, state }) => (state === "stored" || state === "queued") && !this.#places.has(promptId),
+    );
+    const prompt = given.find(({ text }) => text === place.text) ?? given.find(({ state }) => state === "stored");
+    if (prompt !== undefined) this.#places.set(prompt.promptId, place);
+  }
+
+  #messagesOf(queue: QueuedTexts): readonly QueuedMessage[] {
+    const queued = [...this.#open.values()].filter(({ state }) => state === "stored" || state === "queued");
+    const messages: QueuedMessage[] = [];
+    for (const kind of queueKinds) {
+      for (const text of queue[kind]) {
+        const at = queued.findIndex((prompt) => {
+          const place = this.#places.get(prompt.promptId) ?? { kind, text: prompt.text };
+          return place.kind === kind && place.text === text;
+        });
+        const [prompt] = at === -1 ? [] : queued.splice(at, 1);
+        messages.push({ kind, text, ...(prompt === undefined ? {} : { prompt }) });
+      }
+    }
+    return messages;
+  }
+
   #claim(entryId: string | undefined): void {
     if (entryId === undefined) return;
     this.#claimed.add(entryId);
@@ -334,6 +433,7 @@ export class PromptLedger {
     const prompt = this.#open.get(promptId);
     if (prompt === undefined) return;
     this.#open.delete(promptId);
+    this.#places.delete(promptId);
     this.#openChars -= prompt.text.length;
     this.#waiters.changed();
     this.#options.onChange();
@@ -367,12 +467,20 @@ function isUndecided(state: PromptState): boolean {
 }
 
 /** The entry that a prompt has become, which is then nobody else's. */
-function takeEntry(written: UserEntry[], { text, createdAt, state }: StoredPrompt): UserEntry | undefined {
+function takeEntry(
+  written: UserEntry[],
+  { text: own, createdAt, state }: StoredPrompt,
+  text = own,
+): UserEntry | undefined {
   const index = written.findIndex((entry) => entry.at >= createdAt && entry.text === text);
   // What began a run may have been rewritten by templates, skills and extensions.
   const rewritten = state === "started" ? written.findIndex((entry) => entry.at >= createdAt) : -1;
   const found = index === -1 ? rewritten : index;
   return found === -1 ? undefined : written.splice(found, 1)[0];
+}
+
+function endOf({ outcome, stopReason, error }: RunEnd): Change {
+  return { outcome, stopReason, error };
 }
 
 function lostPrompt({ promptId, text, createdAt }: StoredPrompt): LostPrompt {

@@ -9,7 +9,8 @@ import type { Child } from "../pi/child.ts";
 import { isRecordObject, type PiResponse } from "../pi/records.ts";
 import type { StoredPrompt } from "../store/prompts.ts";
 import { leavesRest, type PromptCompanion } from "./prompt-companion.ts";
-import type { PromptLedger } from "./prompt-ledger.ts";
+import type { PromptLedger, QueuedMessage } from "./prompt-ledger.ts";
+import { type QueueKind, queuedTexts } from "./queued-texts.ts";
 import { isChildOf, type SessionCore } from "./session-core.ts";
 
 export interface PromptRequest {
@@ -120,19 +121,32 @@ export class Prompting {
    * Empties pi's queue of users' messages, and gives their texts. Without a child nothing is queued.
    * Throws `child_exited`, `refused_by_pi`.
    */
-  async clearQueue(by?: By): Promise<QueuedTexts> {
+  async clearQueue(by?: By): Promise<{ readonly [K in QueueKind]: string[] }> {
     // A prompt may wait for an extension that asks before pi takes it; what comes behind it would wait as well.
     if (this.#gated > 0) this.#core.dialogs.cancelAll("clear_queue");
-    return await this.#core.scope.run(async () => {
+    const taken = await this.#core.scope.run(async () => {
       const { state } = this.#core;
-      if (state.kind !== "idle" && state.kind !== "running") return { steering: [], followUp: [] };
-      const response = await state.child.send({ type: "clear_queue" });
-      if (!response.success) throw refused("clear_queue", response);
-      const { steering, followUp } = isRecordObject(response.data) ? response.data : {};
-      const cleared = { steering: texts(steering), followUp: texts(followUp) };
-      this.#ledger.cleared([...cleared.steering, ...cleared.followUp], by);
-      return cleared;
+      if (state.kind !== "idle" && state.kind !== "running") return undefined;
+      const { child } = state;
+      const messages = await this.#takeOut(child);
+      return { child, messages };
     });
+    if (taken === undefined) return { steering: [], followUp: [] };
+    await drained(taken.child).catch(() => {});
+    const left = this.#ledger.settleTakenOut(taken.messages, () => true, by);
+    const textsOf = (of: QueueKind): string[] => left.filter(({ kind }) => kind === of).map(({ text }) => text);
+    return { steering: textsOf("steering"), followUp: textsOf("followUp") };
+  }
+
+  /** Empties pi's queue, and says what was in it. Throws `child_exited`, `refused_by_pi`. */
+  async #takeOut(child: Child): Promise<readonly QueuedMessage[]> {
+    let taken: readonly QueuedMessage[] = [];
+    const onResponse = ({ success, data }: PiResponse): void => {
+      if (success) taken = this.#ledger.takenOut(queuedTexts(data));
+    };
+    const response = await child.send({ type: "clear_queue" }, { onResponse });
+    if (!response.success) throw refused("clear_queue", response);
+    return taken;
   }
 
   async #aborted({
@@ -295,12 +309,6 @@ export class Prompting {
   }
 }
 
-/** What pi had queued of users' messages. */
-interface QueuedTexts {
-  readonly steering: string[];
-  readonly followUp: string[];
-}
-
 interface UnderWay {
   readonly hash: string;
   readonly result: Promise<PromptResult>;
@@ -325,8 +333,9 @@ interface Accepted {
   readonly response: PiResponse;
 }
 
-function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
+/** Resolves when no message that pi has taken out of its queue is on its way into the transcript. Throws `link_failed`. */
+async function drained(child: Child): Promise<void> {
+  await child.link.send({ kind: "drained" });
 }
 
 function busy(why: string): WireError {

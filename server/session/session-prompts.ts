@@ -106,9 +106,9 @@ export class SessionPrompts {
     });
   }
 
-  /** The helper says that pi's queue is empty, since the run has ended by itself. */
+  /** The helper says that the run has ended by itself: pi is through with what is not in its queue. */
   queueSettled(): void {
-    for (const promptId of this.ledger.runSettled(this.#core.runId)) this.runs.took(promptId);
+    this.ledger.runSettled();
   }
 
   compacting(isOn: boolean): void {

@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import type { SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, call, hold, type Reply, status } from "../../provider/reply.ts";
 import { Notifications } from "../helpers/notifications.ts";
@@ -63,4 +65,36 @@ describe("on real pi, a prompt with wait", () => {
       ["settled", "aborted", "aborted", "failed"].map((outcome) => `end: ${outcome}`),
     );
   });
+});
+
+/** The texts of the users' messages in the session's file. */
+async function written(session: SessionHandle): Promise<readonly unknown[]> {
+  const entries = readFileSync((await session.get()).file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { message?: { role: string; content: { text: string }[] } });
+  return entries.flatMap(({ message }) => (message?.role === "user" ? message.content.map(({ text }) => text) : []));
+}
+
+test("on real pi, a queued prompt that is cleared as its run ends is withdrawn or inserted, as the session file says", async () => {
+  const gates = Array.from({ length: 16 }, () => new Gate());
+  await using stage = await startStage({
+    provider: { script: gates.map((gate) => behind(hold(gate), answer("done"))) },
+  });
+  const session = await stage.session();
+  for (let i = 0; i < 8; i += 1) {
+    const run = session.runUntilSettled(`begin ${i}`);
+    const gate = gates.shift() as Gate;
+    await gate.reached;
+    const { promptId } = await session.followUp(`queued ${i}`);
+    const cleared = session.clearQueue();
+    gate.open();
+    const { followUp } = await cleared;
+    const isCleared = followUp.includes(`queued ${i}`);
+    if (!isCleared) gates.shift()?.open();
+    await run;
+    const { state } = await stage.client.call("prompt/get", { promptId });
+    expect([i, state]).toEqual([i, isCleared ? "withdrawn" : "inserted"]);
+    expect((await written(session)).includes(`queued ${i}`)).toBe(!isCleared);
+  }
 });

@@ -1,0 +1,23 @@
+import { isRecordObject } from "../pi/records.ts";
+
+/** pi's queue of users' messages, each list in the order in which pi takes them. */
+export interface QueuedTexts {
+  readonly steering: readonly string[];
+  readonly followUp: readonly string[];
+}
+
+/** One list of the queue. pi empties `steering` first. */
+export type QueueKind = keyof QueuedTexts;
+export const queueKinds: readonly QueueKind[] = ["steering", "followUp"];
+
+export const emptyQueue: QueuedTexts = { steering: [], followUp: [] };
+
+/** The queue in a record of pi's. */
+export function queuedTexts(value: unknown): QueuedTexts {
+  if (!isRecordObject(value)) return emptyQueue;
+  return { steering: texts(value["steering"]), followUp: texts(value["followUp"]) };
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
+}
