@@ -35,6 +35,7 @@ export type { ReachOptions } from "./reach.ts";
 export type { ReconnectOptions } from "./reconnect-policy.ts";
 export type { EventGap, FeedStart } from "./session-feed.ts";
 export type {
+  AbortOptions,
   CommandOptions,
   ControlOptions,
   MessageOptions,
@@ -42,5 +43,6 @@ export type {
   PromptOptions,
   PushParams,
   SessionHandle,
+  SteerOptions,
 } from "./session-handle.ts";
 export type { PromptCall, SettledRun } from "./settled-run.ts";

@@ -76,6 +76,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "model/list": "read",
   "session/command": "never",
   "session/clearQueue": "never",
+  "session/getQueue": "read",
   // The session may have been woken since.
   "session/hibernate": "never",
   "session/close": "never",
@@ -87,6 +88,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/delete": "never",
   "session/waitForIdle": "read",
   "prompt/get": "read",
+  "prompt/cancel": "never",
   "prompt/wait": "read",
   "prompt/list": "read",
   "delivery/push": "delivery_id",

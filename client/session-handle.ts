@@ -14,8 +14,11 @@ import { NotificationStream, type NotificationsOptions } from "./notification-st
 import { ProviderEvents, type ProviderEventsOptions } from "./provider-events.ts";
 import { type PromptCall, promptCall, type SettledRun } from "./settled-run.ts";
 
-/** What a user's message may have beside its text. */
-export type MessageOptions = Omit<Params<"session/steer">, "sessionId" | "text"> & CallOptions;
+/** `expectedRunId`: rejects with `run_mismatch` where another run is on, or none. */
+export type AbortOptions = Pick<Params<"session/abort">, "expectedRunId"> & CallOptions;
+/** What a user's message may have in addition to its text. */
+export type MessageOptions = Omit<Params<"session/followUp">, "sessionId" | "text"> & CallOptions;
+export type SteerOptions = Omit<Params<"session/steer">, "sessionId" | "text"> & CallOptions;
 export type PromptOptions = Omit<Params<"session/prompt">, "sessionId" | "text"> & CallOptions;
 export type PushParams = Omit<Params<"delivery/push">, "sessionId">;
 export type ControlOptions = Omit<Params<"session/acquireControl">, "sessionId"> & CallOptions;
@@ -66,7 +69,7 @@ export class SessionHandle {
   }
 
   /** Puts a user's message into the run before its next request. While idle it acts as a prompt. */
-  steer(text: string, options: MessageOptions = {}): PromptCall {
+  steer(text: string, options: SteerOptions = {}): PromptCall {
     return this.#prompted("session/steer", text, options);
   }
 
@@ -76,8 +79,9 @@ export class SessionHandle {
   }
 
   /** Aborts the run and resolves when the session is idle; `aborted` is false if there was none. */
-  abort(options: CallOptions = {}): Promise<Result<"session/abort">> {
-    return this.#peer.call("session/abort", { sessionId: this.id }, options);
+  abort({ expectedRunId, ...options }: AbortOptions = {}): Promise<Result<"session/abort">> {
+    const only = expectedRunId === undefined ? {} : { expectedRunId };
+    return this.#peer.call("session/abort", { sessionId: this.id, ...only }, options);
   }
 
   /**
@@ -194,6 +198,11 @@ export class SessionHandle {
    */
   onDialog(handler: DialogHandler, options: DialogResponderOptions = {}): DialogResponder {
     return new DialogResponder(this.#peer, this.id, handler, options);
+  }
+
+  /** pi's queue of users' messages, of all clients, in the order in which pi takes them in. */
+  getQueue(options: CallOptions = {}): Promise<Result<"session/getQueue">> {
+    return this.#peer.call("session/getQueue", { sessionId: this.id }, options);
   }
 
   /** Empties pi's queue of users' messages, and drops the pushes that are to go with it. */

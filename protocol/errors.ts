@@ -34,6 +34,13 @@ export const errorCatalogue = {
     true,
     "The session is running (or compacting) and the call did not say what to do then.",
   ),
+  run_mismatch: row(
+    -32028,
+    409,
+    false,
+    "The run that the call expects is not on; data.runId is the one that is, if any.",
+  ),
+  session_idle: row(-32029, 409, false, "No run is on, and the call said that it is only for one."),
   session_closed: row(-32012, 410, false, "The session was closed while the call was under way."),
   child_exited: row(-32013, 502, true, "The session's pi process ended before it answered."),
   start_failed: row(-32014, 502, false, "pi could not be started for this session; data has its last words."),

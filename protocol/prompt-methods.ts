@@ -1,5 +1,6 @@
+import { By } from "./client-identity.ts";
 import { DeliveryEffects } from "./delivery.ts";
-import { PromptId, Seq, SessionId } from "./ids.ts";
+import { PromptId, RunId, Seq, SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
 import { childErrors, message, params, sessionIdOnly } from "./params.ts";
@@ -24,6 +25,11 @@ const userMessage = {
   ),
   timeoutMs: Type.Optional({ ...timeoutMs, description: "With `wait`. Default: 600000." }),
 };
+const expectedRunId = Type.Optional({
+  ...RunId,
+  description: "Refused as `run_mismatch` where another run is on, or none. Default: whichever run is on.",
+});
+const queueParams = { ...userMessage, expectedRunId };
 const promptErrors = [
   ...childErrors,
   "session_busy",
@@ -34,6 +40,18 @@ const promptErrors = [
   "deadline_exceeded",
   "budget_exceeded",
 ] as const;
+
+function queuedPrompts(description: string) {
+  const message = Type.Object(
+    {
+      promptId: Type.Optional({ ...PromptId, description: "Absent: an extension has queued it." }),
+      text: Type.String({ description: "What pi will take in: templates and extensions may have rewritten it." }),
+      by: Type.Optional(By),
+    },
+    { additionalProperties: false },
+  );
+  return Type.Array(message, { description });
+}
 
 /** Rows of the method table about users' messages and the runs they start. */
 export const promptMethods = {
@@ -52,27 +70,34 @@ export const promptMethods = {
   },
   "session/steer": {
     summary: "Puts a user's message into the running agent before its next request. While idle it acts as a prompt.",
-    params: params(userMessage),
+    params: params({
+      ...queueParams,
+      ifIdle: Type.Optional(
+        Type.Enum(["prompt", "refuse"], {
+          description: "What to do when no run is on; `refuse`: `session_idle`. Default: prompt.",
+        }),
+      ),
+    }),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/steer" },
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: promptErrors,
+    errors: [...promptErrors, "run_mismatch", "session_idle"],
   },
   "session/followUp": {
     summary: "Gives the agent a user's message for when it would stop. While idle it acts as a prompt.",
-    params: params(userMessage),
+    params: params(queueParams),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/follow-up" },
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: promptErrors,
+    errors: [...promptErrors, "run_mismatch"],
   },
   "session/abort": {
     summary: "Aborts the run and returns when the session is idle. Overtakes waiting calls, never a prompt under way.",
-    params: sessionIdOnly,
+    params: params({ sessionId: SessionId, expectedRunId }),
     result: Type.Object(
       {
         aborted: Type.Boolean({ description: "Whether there was a run to abort." }),
@@ -84,7 +109,7 @@ export const promptMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi", "deadline_exceeded"],
+    errors: ["session_not_found", "child_exited", "overloaded", "refused_by_pi", "deadline_exceeded", "run_mismatch"],
   },
   "session/clearQueue": {
     summary: "Empties pi's queue of users' messages, and drops the pushes that are to go with it.",
@@ -102,6 +127,45 @@ export const promptMethods = {
     capability: "prompt",
     since: "0.1.0",
     errors: ["session_not_found", "session_closed", "child_exited", "overloaded", "refused_by_pi", "unsupported_by_pi"],
+  },
+  "session/getQueue": {
+    summary: "pi's queue of users' messages, of all clients, in the order in which pi takes them in.",
+    params: sessionIdOnly,
+    result: Type.Object(
+      {
+        steering: queuedPrompts("Those that pi takes in before its next request, in their order."),
+        followUp: queuedPrompts("Those that pi takes in when it would stop, after `steering`, in their order."),
+      },
+      { additionalProperties: false },
+    ),
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/queue" },
+    scope: "none",
+    capability: "observe",
+    since: "0.1.0",
+    errors: ["session_not_found"],
+  },
+  "prompt/cancel": {
+    summary: "Takes a prompt back that is in pi's queue. The result says whether that was so.",
+    params: params({ promptId: PromptId }),
+    result: Type.Object(
+      { cancelled: Type.Boolean({ description: "False: its state made it too late." }), prompt: Prompt },
+      { additionalProperties: false },
+    ),
+    http: { verb: "POST", path: "/v1/prompts/{promptId}/cancel" },
+    scope: "session",
+    capability: "prompt",
+    since: "0.1.0",
+    errors: [
+      "prompt_not_found",
+      "session_busy",
+      "session_closed",
+      "child_exited",
+      "overloaded",
+      "refused_by_pi",
+      "unsupported_by_pi",
+      "link_failed",
+      "cancelled",
+    ],
   },
   "session/waitForIdle": {
     summary:

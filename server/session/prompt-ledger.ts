@@ -1,4 +1,5 @@
 import type { By } from "../../protocol/client-identity.ts";
+import type { ImageBlock } from "../../protocol/content.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Prompt, PromptState } from "../../protocol/prompt.ts";
 import type { LostPrompt } from "../../protocol/session.ts";
@@ -29,7 +30,10 @@ export interface PromptLedgerOptions {
 
 /** What is undefined stays as it is. */
 type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
-type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & { readonly group?: string | undefined };
+type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & {
+  readonly group?: string | undefined;
+  readonly images?: readonly ImageBlock[];
+};
 
 /** Where a prompt is in pi's queue. The text is what pi made of it: templates, skills and extensions rewrite. */
 interface Place {
@@ -61,6 +65,8 @@ export class PromptLedger {
   #queue = emptyQueue;
   /** Of prompts that pi has queued. */
   readonly #places = new Map<string, Place>();
+  /** Of prompts that are on their way into the transcript: pi does not give them back with their texts. */
+  readonly #images = new Map<string, readonly ImageBlock[]>();
   /** Taken out of pi's queue by a call that has not ended. One that pi was taking in just then is inserted all the same. */
   readonly #takenOut = new Set<QueuedMessage>();
   /** A prompt that pi has accepted without a word of what it does with it: a run that begins now is its. */
@@ -119,9 +125,10 @@ export class PromptLedger {
    * Resolves when the text is on disk: only then may it be written to pi. Throws `overloaded`, `store_failed`; nothing is
    * stored then.
    */
-  async store({ promptId, text, hash, by, group }: NewPrompt): Promise<void> {
+  async store({ promptId, text, hash, by, group, images = [] }: NewPrompt): Promise<void> {
     const { sessionId, maxOpen, maxOpenChars, store } = this.#options;
-    if (this.#open.size >= maxOpen || (this.#openChars > 0 && this.#openChars + text.length > maxOpenChars)) {
+    const chars = text.length + charsOf(images);
+    if (this.#open.size >= maxOpen || (this.#openChars > 0 && this.#openChars + chars > maxOpenChars)) {
       const why = `The session has ${this.#open.size} prompts that are not over, which is what it may have.`;
       throw new WireError("overloaded", why, { retryAfterMs: 1_000, maxOpen, maxOpenChars });
     }
@@ -137,6 +144,8 @@ export class PromptLedger {
       createdAt: now,
       updatedAt: now,
     };
+    this.#images.set(promptId, images);
+    this.#openChars += charsOf(images);
     this.#track(prompt);
     try {
       await store.add(prompt, group);
@@ -196,6 +205,16 @@ export class PromptLedger {
       }
     }
     this.#queue = queue;
+  }
+
+  /** The images of a prompt that is on its way into the transcript. */
+  imagesOf(promptId: string): readonly ImageBlock[] | undefined {
+    return this.#images.get(promptId);
+  }
+
+  /** A prompt that was taken out of pi's queue is given to pi again. */
+  givingBack(promptId: string): void {
+    this.#places.delete(promptId);
   }
 
   /** pi's queue in the order in which pi takes it in. */
@@ -386,6 +405,7 @@ export class PromptLedger {
       if (this.#recent.size > maxRecent && oldest !== undefined) this.#recent.delete(oldest);
     } else if (this.#open.has(changed.promptId)) {
       this.#open.set(changed.promptId, changed);
+      if (changed.state === "inserted") this.#forgetImages(changed.promptId);
     }
     this.#waiters.changed();
     this.#options.onChange();
@@ -433,10 +453,16 @@ export class PromptLedger {
     const prompt = this.#open.get(promptId);
     if (prompt === undefined) return;
     this.#open.delete(promptId);
+    this.#forgetImages(promptId);
     this.#places.delete(promptId);
     this.#openChars -= prompt.text.length;
     this.#waiters.changed();
     this.#options.onChange();
+  }
+
+  #forgetImages(promptId: string): void {
+    this.#openChars -= charsOf(this.#images.get(promptId) ?? []);
+    this.#images.delete(promptId);
   }
 
   #endOf({ runId }: StoredPrompt): RunEnd | undefined {
@@ -477,6 +503,10 @@ function takeEntry(
   const rewritten = state === "started" ? written.findIndex((entry) => entry.at >= createdAt) : -1;
   const found = index === -1 ? rewritten : index;
   return found === -1 ? undefined : written.splice(found, 1)[0];
+}
+
+function charsOf(images: readonly ImageBlock[]): number {
+  return images.reduce((sum, { data }) => sum + data.length, 0);
 }
 
 function endOf({ outcome, stopReason, error }: RunEnd): Change {

@@ -24,12 +24,17 @@ export interface PromptRequest {
   readonly text: string;
   readonly images?: readonly ImageBlock[] | undefined;
   readonly ifRunning: IfRunning;
+  /** Only into this run. */
+  readonly expectedRunId?: string | undefined;
+  readonly ifIdle?: "prompt" | "refuse" | undefined;
   /** A prompt of a caller that has gone before its turn is not written. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** How long an abort that is under way keeps the session's turn. */
 const abortTurnMs = 1_000;
+/** pi may compact between two requests of a run. */
+const maxBetweenMs = 1_000;
 /** A run whose tool ignores the abort goes on; the caller hears of it then. */
 const abortTimeoutMs = 30_000;
 
@@ -58,7 +63,8 @@ export class Prompting {
   /**
    * Resolves when pi has taken the prompt. Its text is on disk before pi gets it. An id that was used before gives what
    * has become of that prompt; nothing is written then. A caller that has gone is answered, and the prompt goes on.
-   * Throws `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`, `conflict`, `prompt_lost`, `overloaded`.
+   * Throws `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`, `conflict`, `prompt_lost`, `overloaded`,
+   * `run_mismatch`, `session_idle`.
    */
   async prompt(request: PromptRequest): Promise<PromptResult> {
     const { promptId = uuidv7(), signal, text, images, ifRunning } = request;
@@ -87,16 +93,18 @@ export class Prompting {
    * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
    * ignores the abort.
    */
-  async abort(signal?: AbortSignal, by?: By): Promise<boolean> {
+  async abort(signal?: AbortSignal, by?: By, expectedRunId?: string): Promise<boolean> {
+    this.#requireRun(expectedRunId);
     // A caller that has gone wants the run to end all the same.
-    const aborted = this.#core.dialogs.whileAborting(() => this.#abort(by));
+    const aborted = this.#core.dialogs.whileAborting(() => this.#abort(by, expectedRunId));
     return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
   }
 
-  async #abort(by: By | undefined): Promise<boolean> {
+  async #abort(by: By | undefined, expectedRunId: string | undefined): Promise<boolean> {
     const waiting = AbortSignal.timeout(abortTimeoutMs);
     const turn = this.#core.scope.overtake(async () => {
       const { state } = this.#core;
+      this.#requireRun(expectedRunId);
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
       this.#core.abortSent(by);
       const response = state.child.send({ type: "abort" });
@@ -136,6 +144,56 @@ export class Prompting {
     const left = this.#ledger.settleTakenOut(taken.messages, () => true, by);
     const textsOf = (of: QueueKind): string[] => left.filter(({ kind }) => kind === of).map(({ text }) => text);
     return { steering: textsOf("steering"), followUp: textsOf("followUp") };
+  }
+
+  /**
+   * Takes back a prompt that pi has in its queue, which pi can only empty as a whole: the others are given back in their
+   * order before anything else is given to pi. Throws `session_busy`, `unsupported_by_pi`, `child_exited`, `link_failed`,
+   * `refused_by_pi`; nothing is taken back then.
+   */
+  async cancel(promptId: string, by?: By): Promise<void> {
+    await this.#core.scope.run(async () => {
+      const { state } = this.#core;
+      if ((state.kind !== "idle" && state.kind !== "running") || !this.#ledger.isQueued(promptId)) return;
+      const { child } = state;
+      this.#requireGivable(this.#ledger.queued());
+      const still = await within(drained(child), maxBetweenMs);
+      if (still.kind !== "done") throw busy("pi is between two requests");
+      const isCancelled = ({ prompt }: QueuedMessage): boolean => prompt?.promptId === promptId;
+      const messages = await this.#takeOut(child);
+      await drained(child);
+      const out = this.#ledger.settleTakenOut(messages, isCancelled, by);
+      for (const message of out) if (!isCancelled(message)) await this.#giveBack(child, message);
+    });
+  }
+
+  /** What an extension has queued may have images, which pi does not give back. Throws `unsupported_by_pi`. */
+  #requireGivable(messages: readonly QueuedMessage[]): void {
+    for (const { prompt } of messages) {
+      if (prompt !== undefined && this.#ledger.imagesOf(prompt.promptId) !== undefined) continue;
+      const why = "pi's queue has a message of an extension, and pi can only empty its queue as a whole.";
+      throw new WireError("unsupported_by_pi", why);
+    }
+  }
+
+  /**
+   * Gives a message that was taken out of pi's queue to pi again, as its client gave it. pi starts a run with it where the
+   * run has ended meanwhile; where none was on, it stays queued.
+   */
+  async #giveBack(child: Child, { kind, text: queuedText, prompt }: QueuedMessage): Promise<void> {
+    const promptId = prompt?.promptId;
+    const text = prompt?.text ?? queuedText;
+    const images = promptId === undefined ? [] : (this.#ledger.imagesOf(promptId) ?? []);
+    if (promptId !== undefined) this.#ledger.givingBack(promptId);
+    const more = images.length === 0 ? {} : { images };
+    const wasRunning = this.#core.state.kind === "running";
+    if (wasRunning) {
+      const streamingBehavior = kind === "steering" ? "steer" : "followUp";
+      const response = await child.send({ type: "prompt", message: text, ...more, streamingBehavior });
+      if (response.success) return;
+    }
+    // In a compaction pi takes no prompt, and while idle a prompt would start a run.
+    await child.send({ type: kind === "steering" ? "steer" : "follow_up", message: text, ...more });
   }
 
   /** Empties pi's queue, and says what was in it. Throws `child_exited`, `refused_by_pi`. */
@@ -197,6 +255,7 @@ export class Prompting {
   /** Writes the prompt, and holds the session's turn until another prompt can follow. */
   async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
     const { promptId, hash, text, by, reserved, group } = request;
+    this.#requireRunFor(request);
     const mayBeCommand = text.startsWith("/");
     if (!mayBeCommand) await this.#companion.admitPrompt();
     const child = await this.#core.awake("prompt");
@@ -207,13 +266,15 @@ export class Prompting {
     if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
     request.signal?.throwIfAborted();
     await Promise.race([reserved, Promise.resolve()]);
-    await this.#ledger.store({ promptId, text, hash, group, ...(by === undefined ? {} : { by }) });
+    const { images = [] } = request;
+    await this.#ledger.store({ promptId, text, hash, group, images, ...(by === undefined ? {} : { by }) });
     try {
       await reserved;
       if (!isChildOf(this.#core, child)) {
         const why = "Another session has taken over the session's pi; a second try starts another.";
         throw new WireError("child_exited", why);
       }
+      this.#requireRunFor(request);
     } catch (error) {
       this.#ledger.refused(promptId);
       throw error;
@@ -298,6 +359,20 @@ export class Prompting {
       },
     );
     return outcome;
+  }
+
+  #requireRunFor({ expectedRunId, ifIdle }: NewRequest): void {
+    this.#requireRun(expectedRunId);
+    if (ifIdle !== "refuse" || this.#core.state.kind === "running") return;
+    throw new WireError("session_idle", "No run is on. Send a prompt to start one.");
+  }
+
+  /** Throws `run_mismatch`. */
+  #requireRun(expected: string | undefined): void {
+    const { runId } = this.#core;
+    if (expected === undefined || expected === runId) return;
+    const on = runId === undefined ? "No run is on" : `The run "${runId}" is on`;
+    throw new WireError("run_mismatch", `${on}; the call is for "${expected}".`, { runId });
   }
 
   /** Text that begins with the helper's command would be run as a frame of the link. */

@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { SessionHandle } from "../../client/index.ts";
+import { connect, type SessionHandle } from "../../client/index.ts";
 import { Gate } from "../../provider/gate.ts";
 import { answer, behind, call, hold, type Reply, status } from "../../provider/reply.ts";
 import { Notifications } from "../helpers/notifications.ts";
 import { startStage } from "../helpers/stage.ts";
+
+const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** A reply that waits before its headers, and is never sent unless the gate is opened. */
 function held(): { gate: Gate; reply: Reply } {
@@ -97,4 +99,44 @@ test("on real pi, a queued prompt that is cleared as its run ends is withdrawn o
     expect([i, state]).toEqual([i, isCleared ? "withdrawn" : "inserted"]);
     expect((await written(session)).includes(`queued ${i}`)).toBe(!isCleared);
   }
+});
+
+test("on real pi, one queued prompt is taken back, and those of other clients keep their order and their images", async () => {
+  const gate = new Gate();
+  const script = [behind(hold(gate), answer("done")), answer("a"), answer("b"), answer("c")];
+  await using stage = await startStage({ provider: { script } });
+  const session = await stage.session();
+  const { client } = stage;
+  await using other = await connect({ stateDir: stage.stateDir });
+  const run = session.runUntilSettled("begin");
+  await gate.reached;
+  const { runId } = await session.get();
+  const image = { type: "image", mimeType: "image/png", data: onePixel } as const;
+  const theirs = other.session(session.id);
+  await theirs.steer("steer 1", { images: [image] });
+  const { promptId } = await session.steer("steer 2", { expectedRunId: runId as string });
+  await theirs.steer("steer 3");
+  await theirs.followUp("follow-up");
+  const textsOf = async () => {
+    const { steering, followUp } = await client.call("session/getQueue", { sessionId: session.id });
+    return [...steering, ...followUp].map(({ text }) => text);
+  };
+  expect(await textsOf()).toEqual(["steer 1", "steer 2", "steer 3", "follow-up"]);
+  const { cancelled, prompt } = await client.call("prompt/cancel", { promptId });
+  expect([cancelled, prompt.state]).toEqual([true, "withdrawn"]);
+  expect(await textsOf()).toEqual(["steer 1", "steer 3", "follow-up"]);
+  const wrong = { sessionId: session.id, expectedRunId: "another" };
+  await expect(client.call("session/abort", wrong)).rejects.toMatchObject({ kind: "run_mismatch", data: { runId } });
+  await expect(client.call("session/steer", { ...wrong, text: "x" })).rejects.toMatchObject({ kind: "run_mismatch" });
+  gate.open();
+  await run;
+  expect(await written(session)).toEqual(
+    ["begin", "steer 1", "steer 3", "follow-up"].flatMap((text, i) => (i === 1 ? [text, undefined] : [text])),
+  );
+  const refused = client.call("session/steer", { sessionId: session.id, text: "x", ifIdle: "refuse" });
+  await expect(refused).rejects.toMatchObject({ kind: "session_idle" });
+  const { prompts } = await client.call("prompt/list", { sessionId: session.id });
+  const late = await client.call("prompt/cancel", { promptId: prompts[0]?.promptId as string });
+  expect([late.cancelled, late.prompt.state]).toEqual([false, "inserted"]);
+  expect(prompts.map(({ state }) => state)).toEqual(["inserted", "inserted", "withdrawn", "inserted", "inserted"]);
 });

@@ -2,8 +2,10 @@ import type { Params } from "../../../protocol/methods.ts";
 import { type IfRunning, type PromptResult, PromptState } from "../../../protocol/prompt.ts";
 import type { promptMethods } from "../../../protocol/prompt-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { unlessAborted } from "../../lib/deadline.ts";
 import { type PromptLedger, promptNotFound, shown } from "../../session/prompt-ledger.ts";
 import { resultOf } from "../../session/prompting.ts";
+import type { QueueKind } from "../../session/queued-texts.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
@@ -22,6 +24,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       text,
       images,
       ifRunning,
+      expectedRunId: params.expectedRunId,
+      ifIdle: params.ifIdle,
       signal,
       by,
       reserved: subject?.reserved,
@@ -38,10 +42,13 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/prompt": (params, call) => prompt(params, params.ifRunning ?? "refuse", call),
     "session/steer": (params, call) => prompt(params, "steer", call),
     "session/followUp": (params, call) => prompt(params, "followUp", call),
-    "session/abort": async ({ sessionId }, { signal, by }) => {
+    "session/abort": async ({ sessionId, expectedRunId }, { signal, by }) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
-      return { aborted: await session.prompting.abort(signal, by), deliveries: await tracker.effects(underWay) };
+      return {
+        aborted: await session.prompting.abort(signal, by, expectedRunId),
+        deliveries: await tracker.effects(underWay),
+      };
     },
     "session/clearQueue": async ({ sessionId }, { by }) => {
       const underWay = tracker.underWay(sessionId);
@@ -49,6 +56,26 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       const cleared = await prompting.clearQueue(by);
       await pushing.clear();
       return { ...cleared, deliveries: await tracker.effects(underWay) };
+    },
+    "session/getQueue": ({ sessionId }) => {
+      const queued = registry.get(sessionId).prompts.ledger.queued();
+      const of = (kind: QueueKind) =>
+        queued
+          .filter((message) => message.kind === kind)
+          .map(({ text, prompt }) => ({
+            text,
+            ...(prompt === undefined ? {} : { promptId: prompt.promptId }),
+            ...(prompt?.by === undefined ? {} : { by: prompt.by }),
+          }));
+      return { steering: of("steering"), followUp: of("followUp") };
+    },
+    "prompt/cancel": async ({ promptId }, { signal, by }) => {
+      const known = registry.findPrompt(promptId);
+      if (known === undefined) throw promptNotFound(promptId);
+      const { prompting, ledger } = registry.get(known.sessionId).prompts;
+      await unlessAborted(prompting.cancel(promptId, by), signal);
+      const prompt = await ledger.decided(promptId);
+      return { cancelled: prompt.state === "withdrawn", prompt: shown(prompt, true) };
     },
     "session/waitForIdle": async ({ sessionId, timeoutMs = defaultWaitMs }, { signal }) => {
       const session = registry.get(sessionId);

@@ -104,6 +104,16 @@ describe("a prompt's receipts", () => {
     expect(story(heard).at(-1)).toBe("withdrawn");
   });
 
+  test("say of one that was taken back as its run ended that it was withdrawn", async () => {
+    await using core = await startCore();
+    const { session: created, heard } = await session(core, "keep-running", "queue", "settle-on-clear");
+    await prompt(created, "first");
+    const { promptId } = await prompt(created, "second", { ifRunning: "followUp" });
+    expect(await created.prompting.clearQueue()).toEqual({ steering: [], followUp: ["second"] });
+    await heard.until(isEnd);
+    expect((await over(created, promptId)).prompt.state).toBe("withdrawn");
+  });
+
   test("keep the whole text of a lost prompt, across daemons", async () => {
     await using core = await startCore();
     const { session: created } = await session(core, "die-after-response");
