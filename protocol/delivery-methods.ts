@@ -18,7 +18,14 @@ export const deliveryMethods = {
       content: Content,
       display: Type.Optional(Type.Boolean({ description: "Whether pi's own screens show it. Default: true." })),
       details: Type.Optional(
-        Type.Object({}, { additionalProperties: true, description: "Kept with the message, never sent to the model." }),
+        Type.Object(
+          {},
+          {
+            additionalProperties: true,
+            description:
+              "Kept with the message, never sent to the model. Numbers are doubles: one beyond their range is `invalid_params`, further digits are rounded.",
+          },
+        ),
       ),
       deliverAs: Type.Optional(DeliverAs),
       triggerTurn: Type.Optional(

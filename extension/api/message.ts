@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Content } from "../../protocol/content.ts";
 import type { DeliverAs } from "../../protocol/delivery.ts";
 import { CARRIER_TYPE, type HeldPush } from "../../protocol/link.ts";
+import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import { whatIsWrongWith } from "../link/inward-frame.ts";
 import { isObject } from "../pi-types.ts";
@@ -68,6 +69,9 @@ export function pushOf(message: DeliveryMessage, options: DeliverOptions): { pus
     ...(details && { details }),
   };
   const fingerprint = jsonOf(push);
+  const path = nonFiniteIn(details);
+  if (path !== undefined)
+    throw new DeliveryInputError("details", `The number at ${path} in the details is not finite.`);
   const bytes = Buffer.byteLength(fingerprint);
   if (bytes > maxBytes) {
     throw new DeliveryInputError("contentTooLarge", `The message has ${bytes} bytes; the limit is ${maxBytes}.`);

@@ -18,7 +18,8 @@ const maxDepth = 6;
  * push a text belongs to is never read from the payload. So equal texts are counted: the payload must have as many
  * user messages with this content as the message list, from which another handler may have taken some since.
  *
- * pi's adapters turn custom messages into user messages, keep their blocks, remove lone surrogates and drop blank text.
+ * pi's adapters turn custom messages into user messages, keep their blocks, remove lone surrogates and drop blank text. A
+ * push with a lone surrogate can therefore not be in any payload as it is.
  * The tag by which pruning names a message is no part of it.
  */
 export function checkPresence(
@@ -37,7 +38,7 @@ export function checkPresence(
 }
 
 function isSent(said: Said, listed: readonly Said[], sent: readonly Said[]): boolean {
-  if (said.isEmpty) return false;
+  if (said.isEmpty || said.isChanged) return false;
   const whole = (messages: readonly Said[]): number => messages.filter((other) => said.equals(other)).length;
   if (whole(sent) >= whole(listed)) return true;
   // An adapter may have joined messages.
@@ -76,9 +77,9 @@ function findUserMessages(value: unknown, depth: number): readonly unknown[] | u
 }
 
 function saidBy(message: unknown): Said {
-  if (!isObject(message)) return new Said("", []);
+  if (!isObject(message)) return new Said([], []);
   const content = message["content"] ?? message["parts"] ?? message["summary"];
-  if (typeof content === "string") return new Said(withoutLastTag(content), []);
+  if (typeof content === "string") return new Said([withoutLastTag(content)], []);
   const texts: string[] = [];
   const images: string[] = [];
   for (const block of Array.isArray(content) ? content : []) {
@@ -87,7 +88,7 @@ function saidBy(message: unknown): Said {
     if (typeof text === "string") texts.push(withoutLastTag(text));
     else if (!isToolResult(block)) images.push(...imagesIn(block, 0));
   }
-  return new Said(texts.join(""), images);
+  return new Said(texts, images);
 }
 
 function isToolResult(block: Readonly<Record<string, unknown>>): boolean {
@@ -119,12 +120,16 @@ const loneSurrogates = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[
 /** What a message says, without what adapters change: how it is cut into blocks, and white space around the cuts. */
 class Said {
   readonly #raw: string;
+  /** Whether lone surrogates were removed. */
+  readonly isChanged: boolean;
   readonly images: readonly string[];
   #squeezed: string | undefined;
   #beginning: string | undefined;
 
-  constructor(raw: string, images: readonly string[]) {
-    this.#raw = raw.isWellFormed() ? raw : raw.replace(loneSurrogates, "");
+  constructor(texts: readonly string[], images: readonly string[]) {
+    // Of each text by itself: halves at the end of one and the beginning of the next make no pair.
+    this.isChanged = !texts.every((text) => text.isWellFormed());
+    this.#raw = (this.isChanged ? texts.map((text) => text.replace(loneSurrogates, "")) : texts).join("");
     this.images = images;
   }
 

@@ -1,11 +1,19 @@
 import { v7 as uuidv7 } from "uuid";
 import type { By } from "../../protocol/client-identity.ts";
 import type { Delivery } from "../../protocol/delivery.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
+import { nonFiniteIn } from "../../protocol/non-finite.ts";
 import type { StoredPush } from "../store/deliveries.ts";
 
-/** The push in a call's params, with every default filled in. */
+/** The push in a call's params, with every default filled in. Throws `invalid_params` for a number that JSON cannot keep. */
 export function acceptedPush(params: Params<"delivery/push">): StoredPush {
+  const path = nonFiniteIn(params.details);
+  if (path !== undefined) {
+    throw new WireError("invalid_params", "A number in the details is larger than a double can be.", {
+      findings: [{ path: `/details${path}`.slice(0, 1_024), message: "must be a number of at most 1.797e308" }],
+    });
+  }
   return {
     deliveryId: params.deliveryId ?? uuidv7(),
     customType: params.customType,

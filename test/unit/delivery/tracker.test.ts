@@ -49,6 +49,15 @@ function deliver(tracker: DeliveryTracker, id = "d"): void {
 }
 
 describe("DeliveryTracker", () => {
+  test("refuses a number in the details that JSON cannot keep, and names its path", async () => {
+    const { tracker } = track();
+    const details = JSON.parse('{"a~":[1,{"b/c":1e400}],"kept":[1e308,-0.5,null]}');
+    await expect(tracker.accept(push({ details }))).rejects.toMatchObject({
+      kind: "invalid_params",
+      data: { findings: [{ path: "/details/a~0/1/b~1c" }] },
+    });
+  });
+
   test("has on disk what it has accepted", async () => {
     const { tracker, again } = track();
     await tracker.accept(push());

@@ -38,7 +38,6 @@ describe("presence in a payload", () => {
         ],
       },
     ],
-    ["without lone surrogates", "a\uD83Db🙈", { messages: [user("ab🙈")] }],
     [
       "in a longer message",
       "A sentence of a certain length.",
@@ -105,10 +104,25 @@ describe("presence in a payload", () => {
       "You are a helpful assistant.",
       { messages: [{ role: "system", content: "You are a helpful assistant." }] },
     ],
+    ["a lone surrogate, which pi removes", "a\uD83Db🙈", { messages: [user("ab🙈")] }],
+    ["a lone surrogate that was replaced", "a\uD83Db", { messages: [user("a\uFFFDb")] }],
+    [
+      "halves of a pair in two blocks",
+      [
+        { type: "text", text: "a\uD83D" },
+        { type: "text", text: "\uDE48b" },
+      ],
+      { messages: [user("ab")] },
+    ],
     ["blank text that is not sent", " \n", { messages: [user("Hello.")] }],
     ["anything in nothing", "Hello.", undefined],
   ])("does not find %s", ([, content, payload]) => {
     expect(check(content, payload)).toBe("unverified");
+  });
+
+  test("finds a push although other messages have lone surrogates", () => {
+    const payload = { messages: [user("ab"), user("Hello.")] };
+    expect(check("Hello.", payload, [user("a\uD83Db")])).toBe("confirmed");
   });
 
   test("counts equal contents: as many as are listed must be sent", () => {
