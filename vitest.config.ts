@@ -34,6 +34,8 @@ export default defineConfig({
     hookTimeout: 180_000,
     teardownTimeout: 30_000,
     expect: { poll: { timeout: 20_000 } },
+    // A result or an error that breaks the method table ends the daemon that gave it.
+    env: { PI_RPCD_VALIDATE: "1" },
     projects: [
       {
         extends: true,

@@ -16,6 +16,8 @@ export interface HttpRoute {
    * rows with the same path this one takes the requests that accept `text/event-stream`.
    */
   readonly stream?: true;
+  /** Where it was before. Requests there are still answered; the path is deprecated. */
+  readonly formerPath?: `/${string}`;
 }
 
 /** Why a method has no path: it can be called by JSON-RPC alone. */
@@ -62,6 +64,15 @@ export type MethodTable = Readonly<Record<string, MethodRow>>;
 /** The path of a row, if it has one. */
 export function routeOf({ http }: MethodRow): HttpRoute | undefined {
   return "path" in http ? http : undefined;
+}
+
+/** All paths of a row: its own, and the one where it was before. */
+export function routesOf(row: MethodRow): readonly (HttpRoute & { readonly isFormer: boolean })[] {
+  const route = routeOf(row);
+  if (route === undefined) return [];
+  const { formerPath } = route;
+  const own = { ...route, isFormer: false };
+  return formerPath === undefined ? [own] : [own, { ...route, path: formerPath, isFormer: true }];
 }
 
 /** Whether a method changes nothing. */

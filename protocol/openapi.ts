@@ -1,17 +1,18 @@
-import { errorCatalogue } from "./errors.ts";
+import { errorCatalogue, WireError } from "./errors.ts";
+import { type Example, exampleOf } from "./examples.ts";
 import { type FixedRoute, fixedRoutes } from "./fixed-routes.ts";
-import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "./method-row.ts";
-import { methods } from "./methods.ts";
+import { type HttpRoute, type MethodRow, type MethodTable, routesOf } from "./method-row.ts";
+import { isMethodName, methods } from "./methods.ts";
 import { namedObjects, namedTypes } from "./named-schemas.ts";
 import { shapeOf } from "./schema-text.ts";
-import { PROTOCOL_VERSION } from "./wire.ts";
+import { PROTOCOL_VERSION, RPC_PATH } from "./wire.ts";
 
 type Json = Record<string, unknown>;
 
 interface Target {
   readonly method: string;
   readonly row: MethodRow;
-  readonly route: HttpRoute;
+  readonly route: HttpRoute & { readonly isFormer: boolean };
 }
 
 interface ObjectSchema {
@@ -25,10 +26,9 @@ const problem = { "application/problem+json": { schema: { $ref: "#/components/sc
 
 /** The paths of the protocol as an OpenAPI 3.1 document. Methods that share a path and a verb are one operation. */
 export function openApiDocument(version: string, table: MethodTable = methods): Json {
-  const targets = Object.entries(table).flatMap(([method, row]): Target[] => {
-    const route = routeOf(row);
-    return route === undefined ? [] : [{ method, row, route }];
-  });
+  const targets = Object.entries(table).flatMap(([method, row]) =>
+    routesOf(row).map((route): Target => ({ method, row, route })),
+  );
   const paths: Record<string, Json> = {};
   for (const route of fixedRoutes) paths[route.path] = { [route.verb.toLowerCase()]: fixedOperation(route) };
   for (const [, rows] of Map.groupBy(targets, ({ route }) => `${route.verb} ${route.path}`)) {
@@ -52,6 +52,7 @@ export function openApiDocument(version: string, table: MethodTable = methods): 
       schemas: {
         ...Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, inner(schema)])),
         Problem: problemSchema,
+        ...rpcSchemas,
       },
     },
   };
@@ -72,6 +73,82 @@ const problemSchema = {
   additionalProperties: true,
 };
 
+const rpcRef = (name: keyof typeof rpcSchemas): Json => ({ $ref: `#/components/schemas/${name}` });
+const oneOrBatch = (name: keyof typeof rpcSchemas): Json => ({
+  oneOf: [rpcRef(name), { type: "array", minItems: 1, items: rpcRef(name) }],
+});
+const rpcId = { type: ["string", "number", "null"] };
+
+/** The bodies of JSON-RPC 2.0. */
+const rpcSchemas = {
+  RpcRequest: {
+    type: "object",
+    description: "A call; a notification where it has no `id`.",
+    properties: { jsonrpc: { const: "2.0" }, id: rpcId, method: { type: "string" }, params: { type: "object" } },
+    required: ["jsonrpc", "method"],
+    additionalProperties: false,
+  },
+  RpcSuccess: {
+    type: "object",
+    properties: { jsonrpc: { const: "2.0" }, id: rpcId, result: {} },
+    required: ["jsonrpc", "id", "result"],
+    additionalProperties: false,
+  },
+  RpcFailure: {
+    type: "object",
+    properties: {
+      jsonrpc: { const: "2.0" },
+      id: { ...rpcId, description: "`null` where the body was not JSON or not a request." },
+      error: {
+        type: "object",
+        properties: {
+          code: { type: "integer" },
+          message: { type: "string", description: "What was attempted, why it failed, what to do." },
+          data: {
+            type: "object",
+            properties: {
+              name: { type: "string", enum: Object.keys(errorCatalogue) },
+              retryable: { type: "boolean", description: "Whether the same call may succeed later." },
+            },
+            required: ["name", "retryable"],
+            additionalProperties: true,
+          },
+        },
+        required: ["code", "message", "data"],
+        additionalProperties: false,
+      },
+    },
+    required: ["jsonrpc", "id", "error"],
+    additionalProperties: false,
+  },
+  RpcAnswer: {
+    oneOf: [{ $ref: "#/components/schemas/RpcSuccess" }, { $ref: "#/components/schemas/RpcFailure" }],
+  },
+};
+
+function rpcOperation(): Json {
+  const json = (schema: Json, example: unknown): Json => ({ "application/json": { schema, example } });
+  const { params, result } = exampleOf("session/prompt");
+  const request = { jsonrpc: "2.0", id: 1, method: "session/prompt", params };
+  const error = new WireError("parse_error", "The text is not JSON.");
+  const { code, message, data } = error;
+  return {
+    requestBody: { required: true, content: json(oneOrBatch("RpcRequest"), request) },
+    responses: {
+      200: {
+        description: "The answer, or those of a batch: results, and errors of calls.",
+        content: json(oneOrBatch("RpcAnswer"), { jsonrpc: "2.0", id: 1, result }),
+      },
+      204: { description: "The body held notifications only." },
+      400: {
+        description: "The body is not JSON, or not a request.",
+        content: json(rpcRef("RpcFailure"), { jsonrpc: "2.0", id: null, error: { code, message, data } }),
+      },
+      default: { description: "Refused by HTTP, before JSON-RPC.", content: problem },
+    },
+  };
+}
+
 function operation(rows: readonly Target[]): Json {
   const main = rows.find(({ route }) => route.ifQuery === undefined && route.stream !== true) ?? (rows[0] as Target);
   const others = rows.filter((one) => one !== main);
@@ -82,7 +159,8 @@ function operation(rows: readonly Target[]): Json {
   const hasBody = route.verb === "POST" || route.verb === "PUT";
   const errors = [...new Set(rows.flatMap((one) => one.row.errors))];
   return {
-    operationId: method,
+    operationId: route.isFormer ? `${method}.former` : method,
+    ...(route.isFormer && { deprecated: true }),
     summary: row.summary,
     ...(others.length > 0 && { description: others.map(otherwise).join("\n\n") }),
     tags: [method.split(/[/.]/, 1)[0]],
@@ -95,7 +173,10 @@ function operation(rows: readonly Target[]): Json {
           rows.map((one) =>
             one.route.stream === true
               ? ["text/event-stream", { schema: { type: "string", description: one.row.summary } }]
-              : ["application/json", { schema: refer(one.row.result) }],
+              : [
+                  "application/json",
+                  { schema: refer(one.row.result), ...exampleIn(one.method, ({ result }) => result) },
+                ],
           ),
         ),
       },
@@ -118,7 +199,7 @@ function otherwise({ method, row, route }: Target): string {
 }
 
 /** What stands in the path, in the query and in headers. With a body, what is not in the path can be in the query too. */
-function parametersOf({ row, route }: Target): Json[] {
+function parametersOf({ method, row, route }: Target): Json[] {
   const inPath = namesIn(route);
   const { properties = {}, required = [] } = row.params as ObjectSchema;
   const hasBody = route.verb === "POST" || route.verb === "PUT";
@@ -126,7 +207,17 @@ function parametersOf({ row, route }: Target): Json[] {
     const place = inPath.includes(name) ? "path" : "query";
     if (place === "query" && hasBody) return [];
     const isNeeded = place === "path" || required.includes(name);
-    return [{ name, in: place, required: isNeeded, schema: refer(schema), ...(isList(schema) && { explode: false }) }];
+    const isShown = isNeeded && !isList(schema);
+    return [
+      {
+        name,
+        in: place,
+        required: isNeeded,
+        schema: refer(schema),
+        ...(isList(schema) && { explode: false }),
+        ...(isShown && exampleIn(method, ({ params }) => params[name])),
+      },
+    ];
   });
   if ("idempotencyKey" in properties)
     parameters.push({
@@ -142,7 +233,7 @@ function parametersOf({ row, route }: Target): Json[] {
   return parameters;
 }
 
-function bodyOf({ row, route }: Target): Json {
+function bodyOf({ method, row, route }: Target): Json {
   const inPath = namesIn(route);
   const { properties = {}, required = [] } = row.params as ObjectSchema;
   const needed = required.filter((name) => !inPath.includes(name));
@@ -157,23 +248,35 @@ function bodyOf({ row, route }: Target): Json {
           ...(needed.length > 0 && { required: needed }),
           additionalProperties: false,
         },
+        ...exampleIn(method, ({ params }) =>
+          Object.fromEntries(Object.entries(params).filter(([name]) => !inPath.includes(name))),
+        ),
       },
     },
   };
 }
 
-function fixedOperation({ verb, summary, answers, isOpen, path }: FixedRoute): Json {
-  const content = { "application/json": { schema: {} } };
+/** A part of the example of a method; none for methods of other tables. */
+function exampleIn(method: string, part: (example: Example) => unknown): Json {
+  if (!isMethodName(method)) return {};
+  const example = part(exampleOf(method));
+  return example === undefined ? {} : { example };
+}
+
+function fixedOperation({ summary, answers, isOpen, path }: FixedRoute): Json {
   return {
     operationId: path.replaceAll(/\W+/g, " ").trim().replaceAll(" ", "."),
     summary,
     tags: ["http"],
     ...(isOpen === true && { security: [] }),
-    ...(verb === "POST" && { requestBody: { required: true, content } }),
-    responses: {
-      200: { description: "The answer.", content: { [answers]: { schema: {} } } },
-      default: { description: "An error.", content: problem },
-    },
+    ...(path === RPC_PATH
+      ? rpcOperation()
+      : {
+          responses: {
+            200: { description: "The answer.", content: { [answers]: { schema: {} } } },
+            default: { description: "An error.", content: problem },
+          },
+        }),
   };
 }
 

@@ -1,11 +1,10 @@
-import { type ErrorName, errorCatalogue } from "./errors.ts";
+import { errorCatalogue } from "./errors.ts";
+import { exampleOf } from "./examples.ts";
+import { errorsOf } from "./method-errors.ts";
 import type { MethodRow } from "./method-row.ts";
-import { methods } from "./methods.ts";
+import { type MethodName, methods } from "./methods.ts";
 import { notifications } from "./notifications.ts";
 import { PROTOCOL_VERSION, WEBSOCKET_PATH } from "./wire.ts";
-
-/** Errors that every method can give, and that the rows therefore do not list. */
-const commonErrors = ["invalid_params", "internal_error", "overloaded"] as const satisfies readonly ErrorName[];
 
 /** The protocol as an OpenRPC 1.3 document. `notifications` and `errors` beyond OpenRPC stand under `x-` keys. */
 export function openRpcDocument(version: string): Record<string, unknown> {
@@ -16,12 +15,13 @@ export function openRpcDocument(version: string): Record<string, unknown> {
       version,
       description: `JSON-RPC 2.0 over WebSocket (${WEBSOCKET_PATH}), HTTP and a Unix socket. Protocol version ${PROTOCOL_VERSION}.`,
     },
-    methods: Object.entries(methods).map(([name, row]) => method(name, row)),
+    methods: (Object.keys(methods) as MethodName[]).map((name) => method(name, methods[name])),
     "x-notifications": Object.entries(notifications).map(([name, row]) => ({
       name,
       summary: row.summary,
       "x-since": row.since,
-      params: [{ name: "params", schema: row.params }],
+      paramStructure: "by-name",
+      params: paramsOf(row.params),
     })),
     "x-errors": Object.entries(errorCatalogue).map(([name, { code, httpStatus, retryable, meaning }]) => ({
       name,
@@ -33,23 +33,39 @@ export function openRpcDocument(version: string): Record<string, unknown> {
   };
 }
 
-function method(name: string, row: MethodRow): Record<string, unknown> {
-  const schema = row.params as unknown as { properties: Record<string, unknown>; required?: readonly string[] };
+/** The properties of an object's schema as params by their names. */
+function paramsOf(schema: object): readonly Record<string, unknown>[] {
+  const { properties, required = [] } = schema as {
+    readonly properties: Readonly<Record<string, unknown>>;
+    readonly required?: readonly string[];
+  };
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    required: required.includes(name),
+    schema: property,
+  }));
+}
+
+function method(name: MethodName, row: MethodRow): Record<string, unknown> {
+  const example = exampleOf(name);
   return {
     name,
     summary: row.summary,
     paramStructure: "by-name",
-    params: Object.entries(schema.properties).map(([parameter, parameterSchema]) => ({
-      name: parameter,
-      required: schema.required?.includes(parameter) ?? false,
-      schema: parameterSchema,
-    })),
+    params: paramsOf(row.params),
     result: { name: "result", schema: row.result },
-    errors: [...commonErrors, ...row.errors].map((error) => ({
+    errors: errorsOf(row).map((error) => ({
       code: errorCatalogue[error].code,
       message: errorCatalogue[error].meaning,
       data: { name: error },
     })),
+    examples: [
+      {
+        name,
+        params: Object.entries(example.params).map(([parameter, value]) => ({ name: parameter, value })),
+        result: { name: "result", value: example.result },
+      },
+    ],
     "x-scope": row.scope,
     "x-capability": row.capability,
     "x-since": row.since,

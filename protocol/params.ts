@@ -40,8 +40,9 @@ export const commandErrors = [
   "too_large",
 ] as const satisfies readonly ErrorName[];
 export const sessionName = Type.String({
-  pattern: "^[^-\\u0000-\\u001f][^\\u0000-\\u001f]{0,199}$",
-  description: "A name for lists, also in pi's own.",
+  // Control characters and lone surrogates would not be the same in the daemon, in pi and in the store.
+  pattern: "^(?!-)[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]{1,200}$",
+  description: "A name for lists, also in pi's own: no control characters, and no `-` in front.",
 });
 export const message = {
   sessionId: SessionId,

@@ -72,7 +72,12 @@ export const subscriptionMethods = {
       },
       { additionalProperties: false },
     ),
-    http: { verb: "GET", path: "/v1/sessions/{sessionId}/events", stream: true },
+    http: {
+      verb: "GET",
+      path: "/v1/sessions/{sessionId}/events/stream",
+      stream: true,
+      formerPath: "/v1/sessions/{sessionId}/events",
+    },
     scope: "none",
     capability: "observe",
     needs: [
@@ -123,7 +128,11 @@ export const subscriptionMethods = {
       { additionalProperties: false },
     ),
     scope: "none",
-    http: { verb: "GET", path: "/v1/sessions/{sessionId}/events" },
+    http: {
+      verb: "GET",
+      path: "/v1/sessions/{sessionId}/events/page",
+      formerPath: "/v1/sessions/{sessionId}/events",
+    },
     capability: "observe",
     since: "0.1.0",
     errors: ["session_not_found"],

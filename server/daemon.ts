@@ -271,7 +271,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         },
       ),
       validator,
-      validateResults: env["PI_RPCD_VALIDATE"] === "1",
+      onViolation: env["PI_RPCD_VALIDATE"] === "1" ? failOnViolation : undefined,
       log,
     });
     const edge = resources.add(
@@ -326,6 +326,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await resources.release();
     throw error;
   }
+}
+
+/** A mistake of ours on the wire ends a daemon that looks for them, as no test can overlook. */
+function failOnViolation(violation: Error): void {
+  setImmediate(() => {
+    throw violation;
+  });
 }
 
 function settingsOf({ port, allowedOrigins, drainMs }: DaemonOptions): Sources["options"] {

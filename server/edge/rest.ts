@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { type HttpRoute, type MethodRow, type MethodTable, routeOf } from "../../protocol/method-row.ts";
+import { type HttpRoute, type MethodRow, type MethodTable, routesOf } from "../../protocol/method-row.ts";
 import { methods } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
 import { resultText, type Text } from "../rpc/answer-text.ts";
@@ -44,10 +44,9 @@ const eventStream = "text/event-stream";
 
 /** The methods of a table that have a path, by the path as fastify writes it and the verb. */
 function targetsOf(table: MethodTable): ReadonlyMap<string, readonly Target[]> {
-  const targets = Object.entries(table).flatMap(([method, row]): Target[] => {
-    const route = routeOf(row);
-    return route === undefined ? [] : [{ method, row, route }];
-  });
+  const targets = Object.entries(table).flatMap(([method, row]) =>
+    routesOf(row).map((route): Target => ({ method, row, route })),
+  );
   return Map.groupBy(targets, ({ route }) => `${route.verb} ${route.path}`);
 }
 

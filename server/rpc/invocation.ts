@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { isMethodName, type MethodName } from "../../protocol/methods.ts";
+import { errorsOf } from "../../protocol/method-errors.ts";
+import { isMethodName, type MethodName, methods } from "../../protocol/methods.ts";
 import type { Validator } from "../../protocol/validation.ts";
 import type { Call, Handlers } from "./call.ts";
 import { toWireError } from "./errors.ts";
@@ -9,8 +10,8 @@ import { maxNameLength, wrongParams } from "./wrong-params.ts";
 export interface InvocationOptions {
   readonly handlers: Handlers;
   readonly validator: Validator;
-  /** Checks what handlers return, too (for tests). */
-  readonly validateResults: boolean;
+  /** Has what handlers return and throw checked too, and hears what the method table does not allow (for tests). */
+  readonly onViolation?: ((violation: Error) => void) | undefined;
   readonly log: Logger;
 }
 
@@ -21,14 +22,21 @@ export interface InvocationOptions {
  */
 export type Invoke = (method: string, params: unknown, call: Call) => unknown;
 
-export function createInvoke({ handlers, validator, validateResults, log }: InvocationOptions): Invoke {
+export function createInvoke({ handlers, validator, onViolation, log }: InvocationOptions): Invoke {
   // Here and not where the answer is made: a notification has none, and its failure is logged all the same.
-  const failed = (method: string, params: unknown, call: Call, error: unknown): unknown =>
-    isAbortOf(call, error) ? call.signal.reason : toWireError(error, log, contextOf(method, params, call));
+  const failed = (method: string, params: unknown, call: Call, error: unknown): unknown => {
+    if (isAbortOf(call, error)) return call.signal.reason;
+    const found = toWireError(error, log, contextOf(method, params, call));
+    if (onViolation !== undefined && isMethodName(method) && !errorsOf(methods[method]).includes(found.kind))
+      onViolation(new Error(`${method} does not list its error ${found.kind}: ${found.message}`));
+    return found;
+  };
 
   function checked(method: MethodName, result: unknown): unknown {
-    if (validateResults) checkResult(method, result, validator);
-    return result;
+    const violation = onViolation === undefined ? undefined : violationOf(method, result, validator);
+    if (violation === undefined) return result;
+    onViolation?.(violation);
+    throw violation;
   }
 
   async function later(method: MethodName, params: unknown, call: Call, result: Promise<unknown>): Promise<unknown> {
@@ -81,9 +89,9 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
   throw wrongParams(method, value, found);
 }
 
-function checkResult(method: MethodName, result: unknown, validator: Validator): void {
+function violationOf(method: MethodName, result: unknown, validator: Validator): Error | undefined {
   // What crosses the wire has no undefined in it.
   const findings = validator.result(method, JSON.parse(JSON.stringify(result ?? null)));
-  if (findings.length > 0)
-    throw new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
+  if (findings.length === 0) return undefined;
+  return new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
 }

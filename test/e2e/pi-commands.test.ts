@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { httpCall } from "../../client/index.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { isMethodName } from "../../protocol/methods.ts";
 import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
@@ -35,6 +36,7 @@ describe("pi's commands by their methods", () => {
     const call = <M extends MethodName>(method: M, params: Omit<Params<M>, "sessionId">): Promise<Result<M>> =>
       stage.client.call(method, { ...params, sessionId } as Params<M>);
     const before = settings();
+    expect(await call("session/getLastText", {})).toEqual({ text: null });
     await session.promptAndWait("hello");
 
     const state = await call("session/getState", {});
@@ -65,8 +67,22 @@ describe("pi's commands by their methods", () => {
     expect(await session.get()).toMatchObject({ model: { id: cycled.model?.id, provider: cycled.model?.provider } });
     expect(await call("session/setThinkingLevel", { level: "high" })).toEqual({ level: "off" });
     expect(await call("session/cycleThinkingLevel", {})).toEqual({ changed: false });
-    expect(await call("session/rename", { name: "a name" })).toEqual({});
-    expect((await session.get()).name).toBe("a name");
+    for (const [name, shown] of [
+      [" näme 名前\u2028\u202ex😀\u00a0 ", "näme 名前\u2028\u202ex😀"],
+      ["a name", "a name"],
+    ] as const) {
+      expect(await call("session/rename", { name })).toEqual({});
+      expect((await session.get()).name).toBe(shown);
+      expect((await call("session/getState", {})).sessionName).toBe(shown);
+    }
+    for (const name of ["a\u0085b", "a\u009b31m", "a\u007fb", "a\nb", "a\ud800", "-a", ""]) {
+      const refused = { kind: "invalid_params" };
+      const { stateDir, cwd } = stage;
+      await expect(httpCall("session/rename", { sessionId, name }, { stateDir })).rejects.toMatchObject(refused);
+      await expect(httpCall("session/create", { cwd, name }, { stateDir })).rejects.toMatchObject(refused);
+      const command = { type: "set_session_name", name };
+      await expect(httpCall("session/command", { sessionId, command }, { stateDir })).rejects.toMatchObject(refused);
+    }
     expect(await call("session/abortRetry", {})).toEqual({});
     expect((await call("session/export", {})).html).toMatch(/<html.*<\/html>/is);
     await expect(call("session/compact", {})).rejects.toMatchObject({ kind: "refused_by_pi" });

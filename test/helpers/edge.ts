@@ -109,7 +109,6 @@ export async function startEdge(options: EdgeTestOptions = {}): Promise<TestEdge
   const dispatcher = createDispatcher({
     handlers,
     validator: createValidator(),
-    validateResults: false,
     log,
     limits: options.dispatcherLimits,
   });

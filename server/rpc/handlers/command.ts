@@ -50,7 +50,14 @@ export function commandHandlers(
     "session/getEntries": asked("get_entries"),
     "session/getTree": asked("get_tree"),
     "session/getForkMessages": asked("get_fork_messages"),
-    "session/getLastText": asked("get_last_assistant_text"),
+    "session/getLastText": async ({ sessionId }, call) => {
+      // Without an answer pi leaves the text out.
+      const { text } = objectOf(
+        await sent(sessionId, { type: "get_last_assistant_text" }, call),
+        "get_last_assistant_text",
+      );
+      return { text: typeof text === "string" ? text : null };
+    },
     "session/getStats": asked("get_session_stats"),
     "session/getCommands": asked("get_commands"),
     "session/getThinkingLevels": asked("get_available_thinking_levels"),

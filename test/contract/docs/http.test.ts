@@ -185,13 +185,44 @@ describe("the OpenAPI document", () => {
     for (const schema of schemas) expect(ajv.validateSchema(schema), JSON.stringify(ajv.errors)).toBe(true);
   });
 
+  test("has an example of each body, path and result, which its schema allows", () => {
+    const ajv = new Ajv2020({ strict: false });
+    ajv.addSchema({ $id: "pi-rpcd", ...document }, "document");
+    const examples = (operation: Any): Any[] => [
+      ...(operation.parameters ?? []).filter((one: Any) => one.required && one.schema.type !== "array"),
+      ...[operation.requestBody, ...Object.values(operation.responses)].flatMap((body: Any) =>
+        Object.entries<Any>(body?.content ?? {}).flatMap(([type, one]) => (type === "application/json" ? [one] : [])),
+      ),
+    ];
+    for (const { path, operation } of operations) {
+      if (operation["x-method"] === undefined && path !== "/v1/rpc") continue;
+      for (const { schema, example } of examples(operation)) {
+        expect(example, path).toBeDefined();
+        const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"pi-rpcd#/'));
+        expect(ajv.validate(whole, example), `${path} ${JSON.stringify(ajv.errors)}`).toBe(true);
+      }
+    }
+  });
+
+  test("has JSON-RPC's own bodies for JSON-RPC, its errors too", () => {
+    const { responses } = document.paths["/v1/rpc"].post;
+    expect(responses["400"].content["application/json"].schema).toEqual({ $ref: "#/components/schemas/RpcFailure" });
+    expect(Object.keys(responses)).toEqual(["200", "204", "400", "default"]);
+    expect(Object.keys(responses.default.content)).toEqual(["application/problem+json"]);
+  });
+
   test("names every path, of the table and fixed", () => {
     const wanted = [...fixedRoutes, ...Object.values(table).flatMap((row) => routeOf(row) ?? [])];
     for (const { verb, path } of wanted) expect(document.paths[path]).toHaveProperty(verb.toLowerCase());
-    expect(document.paths["/v1/sessions/{sessionId}/events"].get.responses["200"].content).toMatchObject({
-      "application/json": {},
-      "text/event-stream": {},
-    });
+    const events = (path: string) => document.paths[`/v1/sessions/{sessionId}/events${path}`].get;
+    const types = (path: string) => Object.keys(events(path).responses["200"].content);
+    expect([types("/page"), types("/stream")]).toEqual([["application/json"], ["text/event-stream"]]);
+    expect(types("").toSorted()).toEqual(["application/json", "text/event-stream"]);
+    expect([events(""), events("/page"), events("/stream")].map(({ deprecated }) => deprecated)).toEqual([
+      true,
+      undefined,
+      undefined,
+    ]);
     expect(document.paths["/healthz"].get.security).toEqual([]);
   });
 });
@@ -220,7 +251,7 @@ const content = {
   additionalProperties: {
     type: "object",
     required: ["schema"],
-    properties: { schema: { type: "object" } },
+    properties: { schema: { type: "object" }, example: true },
     additionalProperties: false,
   },
 };
@@ -298,6 +329,7 @@ const openApiSubset = {
         operationId: { type: "string" },
         summary: { type: "string" },
         description: { type: "string" },
+        deprecated: { const: true },
         tags: strings,
         security: { type: "array" },
         parameters: {
@@ -312,6 +344,7 @@ const openApiSubset = {
               required: { type: "boolean" },
               description: { type: "string" },
               explode: { type: "boolean" },
+              example: true,
               schema: { type: "object" },
             },
           },

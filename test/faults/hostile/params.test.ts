@@ -28,7 +28,6 @@ describe("params that are broken in one place", () => {
   const dispatcher = createDispatcher({
     handlers: fake,
     validator: createValidator(),
-    validateResults: false,
     log: pino({ level: "silent" }),
   });
   const say = (method: MethodName, params: unknown) =>

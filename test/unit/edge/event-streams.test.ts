@@ -129,6 +129,22 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     expect(anything.response.headers["content-type"]).toBe("text/event-stream");
   });
 
+  it("have a path for the page and one for the stream, which answer in one way whatever is accepted", async () => {
+    await using room = await startRoom();
+    room.say(said("a"));
+    const page = await http(room.edge, {
+      transport,
+      path: `${path}/page`,
+      headers: { ...authorization, accept: "*/*" },
+    });
+    expect(page.headers["content-type"]).toMatch(/^application\/json/);
+    expect(page.body).toMatchObject({ after: 1, cursor: 1 });
+    const headers = { ...authorization, accept: "application/json" };
+    expect((await http(room.edge, { transport, path: `${path}/stream`, headers })).status).toBe(406);
+    using stream = await room.open("/stream", { accept: "*/*" }, transport);
+    expect(stream.response.headers["content-type"]).toBe("text/event-stream");
+  });
+
   it.each([
     ["a session that there is not", "/v1/sessions/other/events", {}, 404, "session_not_found"],
     ["an id of something else", path, { "last-event-id": "77" }, 400, "invalid_params"],

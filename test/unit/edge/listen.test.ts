@@ -32,7 +32,7 @@ function place(): Place {
   const directory = mkdtempSync(join(tmpdir(), "listen-"));
   const log = pino({ level: "silent" });
   const validator = createValidator();
-  const dispatcher = createDispatcher({ handlers: fakeCore().handlers, validator, validateResults: false, log });
+  const dispatcher = createDispatcher({ handlers: fakeCore().handlers, validator, log });
   const edge = createEdge({ dispatcher, tokens: soleToken(token), log });
   return {
     edge,

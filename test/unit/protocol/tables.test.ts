@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { errorCatalogue, errorNameOf, WireError } from "../../../protocol/errors.ts";
+import { exampleOf, exampleValue } from "../../../protocol/examples.ts";
 import { isMethodName, methods } from "../../../protocol/methods.ts";
 import { notifications } from "../../../protocol/notifications.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
@@ -26,6 +27,40 @@ describe("the method table", () => {
   test("knows no method by an inherited name", () => {
     for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty", ""])
       expect(isMethodName(name)).toBe(false);
+  });
+
+  test("has an example of each method that its schemas allow, in the OpenRPC document too", () => {
+    const validator = createValidator();
+    const described = openRpcDocument("0")["methods"] as {
+      readonly name: string;
+      readonly examples: readonly unknown[];
+    }[];
+    for (const { name, examples } of described) {
+      if (!isMethodName(name)) throw new Error(name);
+      const { params, result } = exampleOf(name);
+      expect(validator.params(name, params), name).toEqual([]);
+      expect(validator.result(name, result), name).toEqual([]);
+      expect(validator.result(name, exampleValue(methods[name].result, { withOptional: true })), name).toEqual([]);
+      const named = Object.entries(params).map(([parameter, value]) => ({ name: parameter, value }));
+      expect(examples).toEqual([{ name, params: named, result: { name: "result", value: result } }]);
+    }
+  });
+
+  test("has the params of notifications in the OpenRPC document each by its own name", () => {
+    const described = openRpcDocument("0")["x-notifications"] as {
+      readonly name: keyof typeof notifications;
+      readonly params: readonly { readonly name: string; readonly required: boolean }[];
+    }[];
+    for (const { name, params } of described) {
+      const { properties, required = [] } = notifications[name].params as { properties: object; required?: string[] };
+      expect(params.map((one) => one.name)).toEqual(Object.keys(properties));
+      expect(
+        params
+          .filter((one) => one.required)
+          .map((one) => one.name)
+          .toSorted(),
+      ).toEqual([...required].toSorted());
+    }
   });
 
   test("is what the checked-in OpenRPC document says", () => {

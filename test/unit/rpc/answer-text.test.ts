@@ -12,7 +12,7 @@ const log = pino({ level: "silent" });
 async function batch(calls: number, result: () => object, maxBatchAnswerBytes?: number, last?: string) {
   const { handlers } = fakeCore({ "rpc.discover": result });
   const limits = maxBatchAnswerBytes === undefined ? {} : { maxBatchAnswerBytes };
-  const dispatcher = createDispatcher({ handlers, validator: createValidator(), validateResults: false, log, limits });
+  const dispatcher = createDispatcher({ handlers, validator: createValidator(), log, limits });
   const requests = Array.from({ length: calls }, (_, id) => ({ jsonrpc: "2.0", id, method: "rpc.discover" }));
   if (last !== undefined) requests.push({ jsonrpc: "2.0", id: calls, method: last });
   const answer = await dispatcher.converse(undefined, undefined).receive(Buffer.from(JSON.stringify(requests)));

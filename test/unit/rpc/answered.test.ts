@@ -36,7 +36,7 @@ function start() {
       promptId: () => undefined,
     },
   });
-  const dispatcher = createDispatcher({ handlers, validator: createValidator(), validateResults: false, log });
+  const dispatcher = createDispatcher({ handlers, validator: createValidator(), log });
   return { dispatcher, event };
 }
 

@@ -15,17 +15,17 @@ const sessionId = "01920000-0000-7000-8000-000000000002";
 interface Options {
   readonly handlers?: EdgeTestOptions["handlers"];
   readonly limits?: Partial<DispatcherLimits>;
-  readonly validateResults?: boolean;
+  readonly onViolation?: (violation: Error) => void;
 }
 
-function start({ handlers, limits, validateResults = false }: Options = {}) {
+function start({ handlers, limits, onViolation }: Options = {}) {
   const logged: string[] = [];
   const log = pino({ level: "trace" }, { write: (line) => logged.push(line) });
   const core = fakeCore(handlers);
   const dispatcher = createDispatcher({
     handlers: core.handlers,
     validator: createValidator(),
-    validateResults,
+    onViolation,
     log,
     limits,
   });
@@ -116,19 +116,28 @@ describe("params", () => {
 });
 
 describe("results", () => {
-  it("are checked where this is asked for, and a wrong one is logged and told as an internal error", async () => {
+  it("and errors are checked where this is asked for; a wrong result is an internal error too", async () => {
     const options = { handlers: { "session/list": () => ({ sessions: "none" }) } };
     const unchecked = start(options);
     expect((await say(unchecked.conversation, request(1, "session/list"))).result).toEqual({ sessions: "none" });
-    const { conversation, logged } = start({ ...options, validateResults: true });
+    const violations: string[] = [];
+    const onViolation = ({ message }: Error) => violations.push(message);
+    const { conversation, logged } = start({ ...options, onViolation });
     expect((await say(conversation, request(1, "session/list"))).error.code).toBe(-32603);
     expect(logged.join("")).toContain("/sessions");
+    expect(violations).toEqual([expect.stringContaining("The result of session/list")]);
+    const unlisted = () => {
+      throw new WireError("phase_not_open", "There is none.");
+    };
+    const other = start({ handlers: { "session/list": unlisted }, onViolation });
+    expect((await say(other.conversation, request(1, "session/list"))).error.data.name).toBe("phase_not_open");
+    expect(violations.slice(1)).toEqual(["session/list does not list its error phase_not_open: There is none."]);
   });
 
   it("that are checked may hold undefined, as JSON leaves it out", async () => {
     const { conversation } = start({
       handlers: { "session/list": () => ({ sessions: [], more: undefined }) },
-      validateResults: true,
+      onViolation: (violation) => expect.unreachable(violation.message),
     });
     expect((await say(conversation, request(1, "session/list"))).error).toBeUndefined();
   });
