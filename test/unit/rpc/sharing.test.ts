@@ -22,7 +22,6 @@ function dispatcher(handlers: Parameters<typeof fakeCore>[0], limits: Partial<Di
   const options: DispatcherOptions = {
     handlers: fakeCore(handlers).handlers,
     validator: createValidator(),
-    validateResults: false,
     log: pino({ level: "silent" }),
     limits,
   };
