@@ -55,7 +55,7 @@ export class Client {
 
   /**
    * Calls a method of the protocol. Rejects with the daemon's `WireError` (`kind` is its name, `data` its details),
-   * `InvalidParamsError`, `ConnectionClosedError`, `WaitingOverflowError`, the reason of `signal`, or with what ended
+   * `InvalidParamsError`, `UnknownMethodError`, `ConnectionClosedError`, `WaitingOverflowError`, the reason of `signal`, or with what ended
    * the client for good (`ReconnectFailedError`, `UnauthorizedError`, `ProtocolMismatchError`).
    */
   call<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}): Promise<Result<M>> {

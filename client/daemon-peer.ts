@@ -9,9 +9,9 @@ import { Connection, type ConnectionEvent, type Dial } from "./connection.ts";
 import { DaemonFeed } from "./daemon-feed.ts";
 import { type Diagnostic, guarded, type OnDiagnostic } from "./diagnostic.ts";
 import { KnownDeliveries } from "./known-delivery.ts";
-import { InvalidParamsError, ProtocolViolationError } from "./local-errors.ts";
+import { InvalidParamsError, ProtocolViolationError, UnknownMethodError } from "./local-errors.ts";
 import type { ReconnectPolicy } from "./reconnect-policy.ts";
-import { repeatable } from "./repeatable.ts";
+import { isKnownMethod, repeatable } from "./repeatable.ts";
 import { type FeedListener, type RequestNotification, SessionFeed } from "./session-feed.ts";
 import type { SessionNotification } from "./session-notification.ts";
 
@@ -119,6 +119,7 @@ export class DaemonPeer {
   }
 
   async call<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}): Promise<Result<M>> {
+    if (!isKnownMethod(method)) throw new UnknownMethodError(String(method));
     const wrong = this.#checks.params?.(method, params) ?? [];
     if (wrong.length > 0) throw new InvalidParamsError(method, wrong);
     const call = this.#repeats ? repeatable(method, params, uuidv7) : ({ params, repeat: "never" } as const);

@@ -132,6 +132,18 @@ export class TimeoutError extends LocalError {
   readonly kind = "timeout";
 }
 
+/** The call was not sent because this version of the library has no such method. */
+export class UnknownMethodError extends LocalError {
+  override readonly name = "UnknownMethodError";
+  readonly kind = "unknown_method";
+  readonly method: string;
+
+  constructor(method: string) {
+    super(`"${method}" was not sent: this version of the library has no such method.`);
+    this.method = method;
+  }
+}
+
 /** The params were not sent because they do not match the method's schema. */
 export class InvalidParamsError extends LocalError {
   override readonly name = "InvalidParamsError";

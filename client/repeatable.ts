@@ -114,6 +114,11 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "rpc.discover": "read",
 };
 
+/** Whether this version of the library knows a method. */
+export function isKnownMethod(method: string): method is MethodName {
+  return Object.hasOwn(rules, method);
+}
+
 /** A call as it is sent, and whether it may be sent again. */
 export interface Repeatable {
   readonly params: unknown;

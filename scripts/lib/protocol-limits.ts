@@ -18,6 +18,10 @@ const edge: Readonly<Record<keyof EdgeLimits, string>> = {
     "What a peer may still send after its request was refused: it is read and thrown away, so that the peer can read the refusal. Beyond, or when nothing comes for `closeTimeoutMs`, the socket is closed.",
   maxHeaderBytes: "The head of an HTTP request. A larger one is answered with 431.",
   maxSockets: "Sockets of each transport. Further ones are closed as they come.",
+  maxSocketsWithoutToken:
+    "Sockets of a TCP port that have not shown a token. A further one takes the place of the oldest, so they keep nobody out who has a token.",
+  maxSocketsWithoutTokenPerAddress: "The same from one address with TLS.",
+  tokenTimeoutMs: "Until such a socket has shown a token. Then 408, or the socket is closed.",
   maxConnections: "WebSocket connections. Further upgrades are answered with 503.",
   maxEventStreams: "Streams of server-sent events. Further ones are answered with 503.",
   maxConnectionsPerToken: "WebSocket connections of one named token. Further upgrades are answered with 503.",

@@ -12,6 +12,12 @@ export interface EdgeLimits {
   readonly maxHeaderBytes: number;
   /** Sockets of each transport; further ones are closed as they come. */
   readonly maxSockets: number;
+  /** Sockets of a TCP transport that have not shown a token; a further one takes the place of the oldest. */
+  readonly maxSocketsWithoutToken: number;
+  /** The same from one address beyond loopback. */
+  readonly maxSocketsWithoutTokenPerAddress: number;
+  /** Until such a socket has shown a token; then 408. */
+  readonly tokenTimeoutMs: number;
   /** WebSocket connections; further upgrades are answered with 503. */
   readonly maxConnections: number;
   /** Streams of server-sent events; further ones are answered with 503. */
@@ -84,6 +90,9 @@ export const defaultEdgeLimits: EdgeLimits = {
   maxDiscardedBytes: 16 * 1024 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxSockets: 2_048,
+  maxSocketsWithoutToken: 256,
+  maxSocketsWithoutTokenPerAddress: 64,
+  tokenTimeoutMs: 10_000,
   maxConnections: 1_024,
   maxEventStreams: 256,
   maxConnectionsPerToken: 256,

@@ -42,6 +42,13 @@ interface SocketUse {
   readonly grants: Set<Grant>;
 }
 
+/** A socket that has not shown a token. */
+interface Tokenless {
+  /** Before the handshake of TLS the plain one. */
+  socket: Socket;
+  readonly timer: NodeJS.Timeout;
+}
+
 interface Lost {
   readonly why: string;
   readonly [detail: string]: unknown;
@@ -57,6 +64,8 @@ export class TransportServer {
   readonly #handshakes = new Map<string, Socket>();
   /** How many sockets each address beyond loopback has. */
   readonly #addresses = new Map<string, number>();
+  /** Sockets that have not shown a token yet, by their peers, the oldest first. Not those of the Unix socket. */
+  readonly #tokenless = new Map<string, Tokenless>();
   /** Sockets that were closed as they came: anybody makes those, and as many as they like. */
   readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
@@ -109,12 +118,20 @@ export class TransportServer {
     // Once it listens, a server fails by what it cannot accept (no file descriptors): it goes on with the others.
     this.http.on("error", (error) => this.#lost.add("unaccepted", { err: error, why: "a socket was not accepted" }));
     this.http.on("drop", () => this.#lost.add("drop", { why: "too many sockets: one was closed" }));
-    if (secure === undefined) this.http.on("connection", (socket) => this.#hold(socket));
-    else {
+    if (transport === "unix") this.http.on("connection", (socket) => this.#hold(socket));
+    else if (secure === undefined) {
+      this.http.on("connection", (socket) => {
+        this.#hold(socket);
+        this.#expectToken(socket);
+      });
+    } else {
       this.http.on("connection", (socket) => this.#holdUntilSecure(socket));
       this.http.on("secureConnection", (socket: Socket) => {
         this.#hold(socket);
-        this.#handshakes.delete(peerOf(socket));
+        const peer = peerOf(socket);
+        this.#handshakes.delete(peer);
+        const waiting = this.#tokenless.get(peer);
+        if (waiting !== undefined) waiting.socket = socket;
       });
     }
   }
@@ -125,6 +142,52 @@ export class TransportServer {
       this.#sockets.delete(socket);
       this.#drainedIfEmpty();
     });
+  }
+
+  /**
+   * Anybody can open sockets. So those without a token have a small share, in which a new one takes the place of the oldest,
+   * and a deadline: they keep nobody out who has a token.
+   */
+  #expectToken(socket: Socket): void {
+    const { maxSocketsWithoutToken, maxSocketsWithoutTokenPerAddress, tokenTimeoutMs } = this.#options.limits;
+    const peer = peerOf(socket);
+    const timer = setTimeout(() => this.#endTokenless(peer), tokenTimeoutMs).unref();
+    const added: Tokenless = { socket, timer };
+    this.#tokenless.set(peer, added);
+    socket.once("close", () => {
+      clearTimeout(timer);
+      if (this.#tokenless.get(peer) === added) this.#tokenless.delete(peer);
+    });
+    if (this.#tokenless.size > maxSocketsWithoutToken) this.#evict([...this.#tokenless.keys()][0]);
+    if (this.#options.secure === undefined) return;
+    const { remoteAddress } = socket;
+    const same = [...this.#tokenless].filter(([, other]) => other.socket.remoteAddress === remoteAddress);
+    if (same.length > maxSocketsWithoutTokenPerAddress) this.#evict(same[0]?.[0]);
+  }
+
+  #hasToken(socket: Socket): void {
+    const peer = peerOf(socket);
+    clearTimeout(this.#tokenless.get(peer)?.timer);
+    this.#tokenless.delete(peer);
+  }
+
+  #evict(peer: string | undefined): void {
+    const oldest = this.#tokenless.get(peer ?? "");
+    if (oldest === undefined) return;
+    const { remoteAddress } = oldest.socket;
+    this.#lost.add("tokenless", { remoteAddress, why: "too many sockets without a token: the oldest was closed" });
+    this.#tokenless.delete(peer ?? "");
+    oldest.socket.destroy();
+  }
+
+  #endTokenless(peer: string): void {
+    const socket = this.#tokenless.get(peer)?.socket;
+    this.#tokenless.delete(peer);
+    if (socket === undefined) return;
+    // One that has had an answer, or is not secured, is not told.
+    if (this.#sockets.has(socket) && this.#sockets.get(socket)?.waiting === undefined) {
+      this.#refuse(socket, httpRefusal(408, "No request with a token came in time."));
+    } else socket.destroy();
   }
 
   #holdUntilSecure(socket: Socket): void {
@@ -138,6 +201,7 @@ export class TransportServer {
     }
     this.#addresses.set(remoteAddress, others + 1);
     this.#handshakes.set(peer, socket);
+    this.#expectToken(socket);
     socket.once("close", () => {
       if (this.#handshakes.get(peer) === socket) this.#handshakes.delete(peer);
       const left = (this.#addresses.get(remoteAddress) ?? 1) - 1;
@@ -199,7 +263,10 @@ export class TransportServer {
       this.#overloaded(use.waiting > limits.maxRequestsPerSocket) ??
       (expects === "other" ? httpRefusal(417, "The only expectation that is met here is 100-continue.") : undefined);
     const grant = grantOf(request);
-    if (grant !== undefined) use.grants.add(grant);
+    if (grant !== undefined) {
+      if (use.grants.size === 0) this.#hasToken(socket);
+      use.grants.add(grant);
+    }
     if (refused === undefined) onRequest(request, response, expects && (() => this.#goOn(response)));
     else if (refused === "drop") socket.destroy();
     else if (expects === undefined) refuseRequest(response, refused, limits);
@@ -229,6 +296,7 @@ export class TransportServer {
       admission.refuse(request, transport) ??
       // Before Node 22.21 every upgrade comes here.
       (isUpgrade(request) ? this.#overloaded(false) : httpRefusal(400, "The only upgrade here is to websocket."));
+    if (grantOf(request) !== undefined) this.#hasToken(socket);
     if (refused === undefined) onUpgrade(request, socket, head);
     else this.#refuse(socket, refused);
   }

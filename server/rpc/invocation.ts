@@ -79,6 +79,7 @@ function isAbortOf(call: Call, error: unknown): boolean {
 
 function checkedParams(method: MethodName, params: unknown, validator: Validator): unknown {
   if (Array.isArray(params)) {
+    if (params.length === 0 && takesNone(method)) return {};
     throw new WireError("invalid_params", `${method} takes its params by name, not by position.`, {
       findings: [{ path: "", message: "must be an object" }],
     });
@@ -87,6 +88,11 @@ function checkedParams(method: MethodName, params: unknown, validator: Validator
   const found = validator.params(method, value);
   if (found.length === 0) return value;
   throw wrongParams(method, value, found);
+}
+
+function takesNone(method: MethodName): boolean {
+  const { properties = {} } = methods[method].params as { readonly properties?: object };
+  return Object.keys(properties).length === 0;
 }
 
 function violationOf(method: MethodName, result: unknown, validator: Validator): Error | undefined {

@@ -39,6 +39,16 @@ export const specification: readonly Example[] = [
     answer: badParams(2),
   },
   {
+    title: "a call with no positional params of a method that has none",
+    text: '{"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "id": 2}',
+    answer: { id: 2, result: { openrpc: "1.3.2" } },
+  },
+  {
+    title: "a call whose params are null",
+    text: '{"jsonrpc": "2.0", "method": "session/list", "params": null, "id": 2}',
+    answer: invalid(2),
+  },
+  {
     title: "a call with named params",
     text: '{"jsonrpc": "2.0", "method": "session/list", "params": {"cwd": "/tmp"}, "id": 3}',
     answer: noSessions(3),

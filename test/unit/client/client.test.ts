@@ -30,6 +30,19 @@ describe("a call", () => {
     expect((await slow).sessionId).toBe("slow");
   });
 
+  it.each(["workspace/ask", "constructor", "__proto__"])(
+    "is not sent for a method that does not exist, and the error names it: %s",
+    async (method) => {
+      await using daemon = await FakeDaemon.start();
+      await using client = await daemon.connect();
+      await expect(client.call(method as never, {} as never)).rejects.toMatchObject({
+        name: "UnknownMethodError",
+        kind: "unknown_method",
+        message: expect.stringContaining(`"${method}" was not sent`),
+      });
+    },
+  );
+
   it("is not sent with params that break the schema", async () => {
     await using daemon = await FakeDaemon.start();
     await using client = await daemon.connect();

@@ -113,6 +113,36 @@ describe("the sockets from one address beyond loopback", () => {
   });
 });
 
+describe("sockets without a token", () => {
+  it.each(["tcp", "tls"] as const)(
+    "over %s keep nobody out who has one: a further one takes the place of the oldest",
+    async (transport) => {
+      const share = { maxSocketsWithoutToken: 2, maxSocketsWithoutTokenPerAddress: 2 };
+      await using edge = await startEdge({ tls: true, limits: share });
+      const port = transport === "tcp" ? edge.port : edge.tlsPort;
+      await using stays = await openWebSocket(edge);
+      const sockets = Array.from({ length: 3 }, () => connect({ host: "127.0.0.1", port }).on("error", () => {}));
+      const [oldest, ...others] = sockets as [Socket, ...Socket[]];
+      oldest.resume();
+      await new Promise((resolve) => oldest.once("close", resolve));
+      expect(others.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+      if (transport === "tcp") expect(await isUsable(edge)).toBe(true);
+      else expect(await isSecured(edge)).toBe(true);
+      // Those with a token are not among them.
+      expect((await stays.call("session/list")).result).toEqual({ sessions: [] });
+      for (const socket of sockets) socket.destroy();
+    },
+  );
+
+  it("have a deadline, which those with a token do not have", async () => {
+    await using edge = await startEdge({ limits: { tokenTimeoutMs: 20 } });
+    using silent = rawSocket(edge);
+    await using stays = await openWebSocket(edge);
+    expect(await silent.ended).toMatch(/^HTTP\/1\.1 408 /);
+    expect((await stays.call("session/list")).result).toEqual({ sessions: [] });
+  });
+});
+
 /** Whether a handshake succeeds. */
 function isSecured(edge: TestEdge): Promise<boolean> {
   return new Promise((resolve) => {
