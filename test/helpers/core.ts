@@ -35,6 +35,8 @@ export interface Core extends AsyncDisposable {
   readonly tracker: DeliveryTracker;
   readonly dialogs: DialogDesk;
   readonly feed: Feed;
+  /** Whether the store has a row of a session, also of one that is being created. */
+  stored(sessionId: string): boolean;
   /** Sets how children that start from now on misbehave. */
   behave(...behaviours: readonly string[]): void;
   /** Puts a session into the store that no daemon has made; the next {@link restart} finds it. */
@@ -191,6 +193,8 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
     get feed() {
       return current.feed;
     },
+    stored: (sessionId) =>
+      current.database.prepare("SELECT 1 FROM sessions WHERE session_id = ?").get(sessionId) !== undefined,
     behave: (...behaviours) => {
       env["FAKE_PI"] = behaviours.join(",");
     },

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { limits } from "../../../server/config.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 
 const changes = ({ heard }: ReturnType<typeof recorder>) => heard.map(({ params: { change } }) => change);
@@ -24,4 +25,27 @@ test("who keeps a list hears of each session that is created, changes or is clos
   expect(changes(other)).not.toContain("closed");
   // A prompt alone changes a session three times.
   expect(changes(list).length).toBeLessThan(8);
+});
+
+test("the feed has a session from the moment in which clients know it, one that a killed daemon was creating from the next start on", async () => {
+  await using core = await startCore({ limits: { child: { ...limits.child, afterEofMs: 200 } } });
+  const told = async (): Promise<readonly string[]> => {
+    const reader = recorder();
+    const { cursor } = core.feed.follow(reader, { after: 0 });
+    if (cursor > 0) await reader.until(({ params }) => params.seq === cursor);
+    core.feed.unfollow(reader.id);
+    return reader.heard.map(({ params }) => `${params.state} ${params.sessionId}`);
+  };
+  core.behave("exit-at-start");
+  await expect(core.registry.create({ cwd: core.cwd }, "failed")).rejects.toThrow();
+  expect(await told()).toEqual([]);
+  core.behave("hang-at-start", "no-hello");
+  const creating = core.registry.create({ cwd: core.cwd }, "half").catch(() => {});
+  await expect.poll(() => core.stored("half")).toBe(true);
+  expect(await told()).toEqual([]);
+  await core.kill();
+  await creating;
+  expect(core.registry.find("half")).toBeDefined();
+  await core.registry.close("half");
+  expect(await told()).toEqual(["created half", "closed half"]);
 });
