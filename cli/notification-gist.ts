@@ -22,6 +22,10 @@ export function gist(notification: LogNotification): string {
         .join(" ");
     case "session/replaced":
       return `${params.to} has the pi now`;
+    case "session/navigated":
+      return `from ${params.from ?? "the beginning"} to ${params.to ?? "the beginning"}${by(params)}`;
+    case "session/labelled":
+      return `${params.entryId}: ${params.label ?? "no label"}${by(params)}`;
     case "session/foreignWrite":
       return `another program has written to the file: ${params.action}`;
     case "session/controlChanged":

@@ -48,6 +48,8 @@ const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
   "session/gap",
   "session/updated",
   "session/replaced",
+  "session/navigated",
+  "session/labelled",
   "session/foreignWrite",
   "session/controlChanged",
   "prompt/updated",
@@ -279,6 +281,10 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
       return isObject(params.session);
     case "session/replaced":
       return typeof params.to === "string";
+    case "session/navigated":
+      return isLeaf(params.from) && isLeaf(params.to);
+    case "session/labelled":
+      return typeof params.entryId === "string";
     case "session/foreignWrite":
       return isObject(params.write);
     case "session/controlChanged":
@@ -302,6 +308,10 @@ function isWellFormed({ name, params }: SessionNotification): boolean {
     case "context/failed":
       return isObject(params.error) && typeof params.error.message === "string";
   }
+}
+
+function isLeaf(value: unknown): boolean {
+  return typeof value === "string" || value === null;
 }
 
 function isObject(value: unknown): value is object {

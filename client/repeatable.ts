@@ -67,6 +67,10 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/rename": "idempotency_key",
   "session/compact": "idempotency_key",
   "session/bash": "idempotency_key",
+  // Another client may have moved since.
+  "session/navigate": "never",
+  "session/setLabel": "idempotency_key",
+  "session/listLabels": "read",
   "session/setSteeringMode": "idempotency_key",
   "session/setFollowUpMode": "idempotency_key",
   "session/setAutoCompaction": "idempotency_key",

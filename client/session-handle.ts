@@ -4,6 +4,7 @@ import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { Prompt } from "../protocol/prompt.ts";
 import type { SessionInfo } from "../protocol/session.ts";
+import type { EntryLabel } from "../protocol/tree.ts";
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { DeliveryHandle } from "./delivery.ts";
 import { DeliveryChanges, type DeliveryChangesOptions } from "./delivery-changes.ts";
@@ -29,6 +30,7 @@ export interface PiCommand {
 }
 export type BashOptions = Omit<Params<"session/bash">, "sessionId" | "command"> & CallOptions;
 export type CompactOptions = Omit<Params<"session/compact">, "sessionId"> & CallOptions;
+export type NavigateOptions = Omit<Params<"session/navigate">, "sessionId" | "entryId"> & CallOptions;
 export type CommandOptions = Omit<Params<"session/command">, "sessionId" | "command"> & CallOptions;
 
 /**
@@ -134,6 +136,25 @@ export class SessionHandle {
   async clone(options: CallOptions = {}): Promise<SessionHandle> {
     const { session } = await this.#peer.call("session/clone", { sessionId: this.id }, options);
     return new SessionHandle(this.#peer, session.sessionId, session);
+  }
+
+  /**
+   * Goes on from another entry of the session's tree, in the same session. Of a user's or a custom message: before it, and
+   * the result has its text. With `summarize`, the model sums up what is left. Rejects with `session_busy` while a run is
+   * on; `outcome: "cancelled"` where an extension does not allow it. Subscribers hear of it by `session/navigated`.
+   */
+  navigate(entryId: string, { signal, ...rest }: NavigateOptions = {}): Promise<Result<"session/navigate">> {
+    return this.#peer.call("session/navigate", { ...rest, sessionId: this.id, entryId }, callOptions(signal));
+  }
+
+  /** Gives an entry of the session a label, or removes it with `null`. */
+  async setLabel(entryId: string, label: string | null, options: CallOptions = {}): Promise<void> {
+    await this.#peer.call("session/setLabel", { sessionId: this.id, entryId, label }, options);
+  }
+
+  /** The labels of the session's entries, in the order in which they were set. */
+  async labels(options: CallOptions = {}): Promise<readonly EntryLabel[]> {
+    return (await this.#peer.call("session/listLabels", { sessionId: this.id }, options)).labels;
   }
 
   /** Goes on with the session's file as it is now, whoever has written to it. */

@@ -6,6 +6,8 @@ export type SessionNotification =
   | { readonly name: "session/event"; readonly params: SessionEnvelope }
   | { readonly name: "session/updated"; readonly params: NotificationParams<"session/updated"> }
   | { readonly name: "session/replaced"; readonly params: NotificationParams<"session/replaced"> }
+  | { readonly name: "session/navigated"; readonly params: NotificationParams<"session/navigated"> }
+  | { readonly name: "session/labelled"; readonly params: NotificationParams<"session/labelled"> }
   | { readonly name: "session/foreignWrite"; readonly params: NotificationParams<"session/foreignWrite"> }
   | { readonly name: "session/controlChanged"; readonly params: NotificationParams<"session/controlChanged"> }
   | { readonly name: "prompt/updated"; readonly params: NotificationParams<"prompt/updated"> }

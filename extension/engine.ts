@@ -302,6 +302,10 @@ function startEngine(pi: ExtensionAPI): Engine {
     timer.hasten();
   };
   pi.on(
+    "session_tree",
+    guarded("session_tree", (_event, ctx) => observer.moved(ctx)),
+  );
+  pi.on(
     "session_compact",
     guarded("session_compact", (_event, ctx) => {
       compacted();

@@ -8,6 +8,7 @@ import { inspecting } from "./inspecting.ts";
 import { endStartEnvironment, takeHelperConfig } from "./link/config.ts";
 import { isLinkKept } from "./memory.ts";
 import { messageOf } from "./pi-types.ts";
+import { tree } from "./tree.ts";
 
 export interface OpenOptions {
   /** URL of the entry module. pi may load several copies of the helper: the first one keeps the link. */
@@ -36,6 +37,7 @@ export function openHelper(pi: ExtensionAPI, { entry, parts = [] }: OpenOptions)
   if (link?.owner !== entry) return undefined;
   for (const part of parts) engine.add(part);
   engine.add(inspecting);
+  engine.add(tree);
   const contextParts = contextPartsOf(engine);
   linkToDaemon(pi, engine, link, contextParts);
   return contextParts();

@@ -16,6 +16,7 @@ import {
   PiTree,
 } from "./pi-data.ts";
 import { ThinkingLevel } from "./session.ts";
+import { EntryId, EntryLabel, Navigation } from "./tree.ts";
 
 const reads = { scope: "none", capability: "observe", since: "0.1.0", errors: commandErrors } as const;
 const changes = { scope: "none", capability: "prompt", since: "0.1.0", errors: commandErrors } as const;
@@ -163,6 +164,52 @@ export const commandMethods = {
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/compact" },
     scope: "session",
     errors: [...repeatable.errors, "session_busy"],
+  },
+  "session/navigate": {
+    summary:
+      "Goes on from another entry of the session's tree, in the same session and the same file. Only while no run is on. With `summarize`, what is left is summed up by the model at the place where the session goes on; `session/abort` ends that.",
+    params: params({
+      sessionId: SessionId,
+      entryId: {
+        ...EntryId,
+        description:
+          "Where the branch shall end. Of a user's or a custom message: before it, so that another can take its place.",
+      },
+      summarize: Type.Optional(Type.Boolean({ description: "Sums up the branch that is left. Default: false." })),
+    }),
+    result: Navigation,
+    http: { verb: "POST", path: "/v1/sessions/{sessionId}/navigate" },
+    ...changes,
+    scope: "session",
+    errors: [...commandErrors, "session_busy", "entry_not_found"],
+  },
+  "session/setLabel": {
+    summary: "Gives an entry of the session's file a label, or removes it. Also during a run.",
+    params: params({
+      sessionId: SessionId,
+      entryId: EntryId,
+      label: Type.Union(
+        [
+          Type.String({
+            pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]{1,200}$",
+          }),
+          Type.Null(),
+        ],
+        { description: "At most 200 characters, none of them a control character. `null` removes it." },
+      ),
+      idempotencyKey,
+    }),
+    result: nothing,
+    http: { verb: "PUT", path: "/v1/sessions/{sessionId}/entries/{entryId}/label" },
+    ...repeatable,
+    errors: [...repeatable.errors, "entry_not_found"],
+  },
+  "session/listLabels": {
+    summary: "The labels of the session's entries, in the order in which they were set.",
+    params: sessionIdOnly,
+    result: Type.Object({ labels: Type.Array(EntryLabel) }, { additionalProperties: false }),
+    http: { verb: "GET", path: "/v1/sessions/{sessionId}/labels" },
+    ...reads,
   },
   "session/abortRetry": {
     summary: "Ends pi's pause before it tries a failed request again, and the trying.",

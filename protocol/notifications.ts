@@ -15,6 +15,7 @@ import { PromptUpdated, RunEnded, RunStarted } from "./prompt.ts";
 import { RequestDelivered, RequestFailed, RequestPrepared } from "./provider.ts";
 import { PruningChanged, PruningDegraded, PruningNudged } from "./pruning/notices.ts";
 import { LostPrompt, SessionInfo } from "./session.ts";
+import { SessionLabelled, SessionNavigated } from "./tree.ts";
 
 export interface NotificationRow {
   readonly summary: string;
@@ -94,6 +95,22 @@ export const notifications = {
         from: { ...SessionId, description: "This session. It goes on as one that has hibernated." },
         to: { ...SessionId, description: "The session that is in the pi now." },
       },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "session/navigated": {
+    summary: "The session goes on from another entry of its tree: a client has moved there, or an extension.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), ...SessionNavigated.properties },
+      { additionalProperties: false },
+    ),
+    since: "0.1.0",
+  },
+  "session/labelled": {
+    summary: "A client has set or removed the label of an entry.",
+    params: Type.Object(
+      { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), ...SessionLabelled.properties },
       { additionalProperties: false },
     ),
     since: "0.1.0",

@@ -119,6 +119,9 @@ export class SessionView {
       case "session/replaced":
         this.#note(`the session ${params.to} has taken over its pi`, "yellow");
         break;
+      case "session/navigated":
+        this.#note(`the session goes on from another entry of its tree${this.#by(params)}`, "yellow");
+        break;
       case "session/foreignWrite":
         this.#note(`another program has written to the session's file: ${params.action}`, "yellow");
         break;

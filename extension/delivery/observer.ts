@@ -123,6 +123,16 @@ export class Observer {
     standing.done(deliveryIds);
   }
 
+  /** pi has gone to another branch: what was left on the one before is carried by no request until pi comes back. */
+  moved(ctx: ExtensionContext): void {
+    const { standing, send } = this.#options;
+    const left = standing
+      .undelivered()
+      .filter(({ entryId }) => whyLeftOut(ctx.sessionManager, entryId) === "off_branch");
+    const deliveryIds = left.map(({ deliveryId }) => deliveryId);
+    if (deliveryIds.length > 0) send({ kind: "leftOut", deliveryIds, reason: "off_branch" });
+  }
+
   /** A push whose entry can come back is watched for in later requests, and reported again for each that leaves it out. */
   #reportLeftOut(listed: ReadonlySet<string>, ctx: ExtensionContext): void {
     const { standing, send } = this.#options;

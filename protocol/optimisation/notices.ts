@@ -2,6 +2,7 @@ import type { Static } from "typebox";
 import { DialogUnsupported } from "../dialog.ts";
 import { Type } from "../json-schema.ts";
 import { pruningNotices } from "../pruning/notices.ts";
+import { SessionLabelled, SessionNavigated } from "../tree.ts";
 
 const tokens = (description: string) => Type.Integer({ minimum: 0, description });
 /** As reported: some providers say numbers below 0, and pi adds them. */
@@ -118,6 +119,8 @@ export type CostCheckpointed = Static<typeof CostCheckpointed>;
 /** What parts inside pi tell subscribers, by the notification's name. */
 export const notices = {
   "dialog/unsupported": DialogUnsupported,
+  "session/navigated": SessionNavigated,
+  "session/labelled": SessionLabelled,
   "cache/broken": CacheBroken,
   "cost/checkpointed": CostCheckpointed,
   "cost/budgetReached": BudgetReached,

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
+import type { By } from "../../protocol/client-identity.ts";
 import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
 import type { OutwardFrame } from "../../protocol/link.ts";
-import type { MethodName, Result } from "../../protocol/methods.ts";
+import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import { createValidator, type Validator } from "../../protocol/validation.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { Child } from "../pi/child.ts";
@@ -9,8 +10,11 @@ import type { Journal } from "./journal.ts";
 import { PartsConfiguring, type PartsConfiguringOptions } from "./parts-configuring.ts";
 import { PolicyTools, type PolicyToolsOptions } from "./policy-tools.ts";
 import type { SessionCore } from "./session-core.ts";
+import { signed } from "./signed.ts";
 
 export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyToolsOptions, "startTimeoutMs"> {
+  /** Whose call changes the session now. */
+  readonly by: () => By | undefined;
   readonly journal: Journal;
   readonly log: Logger;
 }
@@ -28,6 +32,8 @@ export class PartCalls {
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
   #reloading: "once" | "again" | undefined;
+  /** The pi that moves within its session's tree. */
+  #navigating: Child | undefined;
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
@@ -65,7 +71,29 @@ export class PartCalls {
 
   /** A part tells the subscribers something. */
   noticed({ name, data }: Notice): void {
-    this.#options.journal.say(name, data);
+    const isOfCaller = name === "session/navigated" || name === "session/labelled";
+    this.#options.journal.say(name, isOfCaller ? { ...signed(this.#options.by()), ...data } : data);
+  }
+
+  /** Moves within the session's tree. Nothing else is written to pi meanwhile. Throws `session_busy`, and what asking can throw. */
+  async navigate(params: Params<"session/navigate">, signal: AbortSignal): Promise<Result<"session/navigate">> {
+    const moved = this.#core.scope.run(async () => {
+      const child = await this.#core.awake();
+      if (this.#core.state.kind === "running") throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
+      this.#navigating = child;
+      try {
+        // Whoever asked may go: what pi has begun goes on, and has its turn to itself.
+        return await this.ask("session/navigate", params, new AbortController().signal);
+      } finally {
+        this.#navigating = undefined;
+      }
+    }, signal);
+    return await unlessAborted(moved, signal);
+  }
+
+  /** Ends the summary of a branch that is being left. An abort would otherwise wait for its turn until that is done. */
+  abortNavigation(): void {
+    this.#navigating?.send({ type: "abort" }).catch(() => {});
   }
 
   /** A part says what it does: its configuration wants that. */

@@ -93,7 +93,10 @@ export class Session implements SessionCore {
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
-    this.parts = new PartCalls(this, { ...options.child, ...options.parts, ...made, log });
+    this.parts = new PartCalls(this, {
+      ...{ ...options.child, ...options.parts, ...made, log },
+      by: () => this.attribution.by,
+    });
     this.costs = new SessionCosts(this, { record: this.#record, parts: this.parts, log });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing, costs: this.costs },

@@ -1,7 +1,9 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
+import type { EntryLabel } from "../../../protocol/tree.ts";
 import type { Validator } from "../../../protocol/validation.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
+import { isRecordObject } from "../../pi/records.ts";
 import { changesSession, checkCommand } from "../../session/client-command.ts";
 import { checkFields } from "../../session/command-fields.ts";
 import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
@@ -78,6 +80,18 @@ export function commandHandlers(
         deliveries: await tracker.effects(underWay),
       };
     },
+    "session/navigate": (params, { signal, by }) => {
+      const session = registry.get(params.sessionId);
+      return session.attribution.acting(by, () => session.parts.navigate(params, signal));
+    },
+    "session/setLabel": ({ idempotencyKey: _, ...params }, { signal, by }) => {
+      const session = registry.get(params.sessionId);
+      return session.attribution.acting(by, () => session.parts.ask("session/setLabel", params, signal));
+    },
+    "session/listLabels": async ({ sessionId }, call) => {
+      const { entries } = objectOf(await sent(sessionId, { type: "get_entries" }, call), "get_entries");
+      return { labels: labelsIn(entries) };
+    },
     "session/abortRetry": told("abort_retry"),
     "session/bash": async ({ sessionId, command, excludeFromContext, bashId }, { signal }) =>
       (await callsOf(sessionId).bash({ command, excludeFromContext, bashId }, signal)) as Result<"session/bash">,
@@ -92,6 +106,19 @@ export function commandHandlers(
       return command.type === "compact" ? { ...result, deliveries: await tracker.effects(underWay) } : result;
     },
   };
+}
+
+/** The labels that hold, as pi reads them: the newest of each entry, and none where that is empty. */
+function labelsIn(entries: unknown): EntryLabel[] {
+  const labels = new Map<string, EntryLabel>();
+  for (const entry of Array.isArray(entries) ? entries : []) {
+    if (!isRecordObject(entry) || entry["type"] !== "label" || typeof entry["targetId"] !== "string") continue;
+    const { targetId: entryId, label, timestamp: at } = entry;
+    labels.delete(entryId);
+    if (typeof label !== "string" || label === "") continue;
+    labels.set(entryId, { entryId, label, ...(typeof at === "string" ? { at } : {}) });
+  }
+  return [...labels.values()];
 }
 
 type Given = Params<"session/get"> & { readonly idempotencyKey?: string };

@@ -45,6 +45,8 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
     "session/abort": async ({ sessionId, expectedRunId }, { signal, by }) => {
       const session = registry.get(sessionId);
       const underWay = tracker.underWay(sessionId);
+      // An abort of a certain run leaves the summary of a branch alone.
+      if (expectedRunId === undefined) session.parts.abortNavigation();
       return {
         aborted: await session.prompting.abort(signal, by, expectedRunId),
         deliveries: await tracker.effects(underWay),

@@ -1,0 +1,134 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { connect, type SessionHandle } from "../../client/index.ts";
+import { Gate } from "../../provider/gate.ts";
+import { answer, behind, hold } from "../../provider/reply.ts";
+import { shareStage } from "../helpers/shared-stage.ts";
+import { watch } from "../helpers/watcher.ts";
+
+const shared = shareStage({
+  agent: { settings: { extensions: [join(import.meta.dirname, "..", "fixtures", "extension", "staying.ts")] } },
+});
+
+interface Entry {
+  readonly id: string;
+  readonly message?: { readonly role: string; readonly content: unknown };
+}
+
+async function entries(session: SessionHandle): Promise<readonly Entry[]> {
+  return ((await session.command({ type: "get_entries" })) as { entries: Entry[] }).entries;
+}
+
+/** The id of the message of this role whose content has the text. */
+async function entryOf(session: SessionHandle, role: string, text: string): Promise<string> {
+  const found = (await entries(session)).find(
+    ({ message }) => message?.role === role && JSON.stringify(message.content).includes(text),
+  );
+  return found?.id ?? "none";
+}
+
+test("a session goes on from another entry of its tree: told to all, kept by the file, and priced", async () => {
+  await using stage = await shared.use();
+  const { provider, stateDir } = stage;
+  const session = await stage.freshSession();
+  await using bob = await connect({ stateDir, name: "Bob", validateResults: true });
+  const his = bob.session(session.id);
+  await using watcher = await watch(stage.daemon.file, session.id);
+  const moves = () => watcher.heard.filter(({ method }) => method === "session/navigated").map(({ params }) => params);
+  const lastRequest = (): string => JSON.stringify(provider.requests.at(-1)?.messages);
+  const prompt = async (text: string, reply: string): Promise<void> => {
+    provider.add(answer(reply));
+    await session.promptAndWait(text);
+    await session.waitForIdle();
+  };
+
+  await prompt("First question.", "First reply.");
+  await prompt("Second question.", "Second reply.");
+  const first = await entryOf(session, "assistant", "First reply.");
+  const second = await entryOf(session, "assistant", "Second reply.");
+  const by = { clientId: bob.id, name: "Bob" };
+
+  // Away from the second answer, also for a pi that is started afterwards.
+  const moved = await his.navigate(first);
+  expect(moved).toEqual({ outcome: "moved", leafId: expect.any(String) });
+  await watcher.until(({ method }) => method === "session/navigated");
+  expect(moves()).toMatchObject([{ from: second, to: moved.leafId, by }]);
+  expect(await his.navigate(first)).toEqual({ outcome: "unchanged", leafId: moved.leafId });
+  await watcher.call("session/hibernate", { sessionId: session.id });
+  await prompt("Third question.", "Third reply.");
+  expect(lastRequest()).toContain("First reply.");
+  expect(lastRequest()).not.toContain("Second");
+
+  // Before a user's message, whose text comes back.
+  const third = await entryOf(session, "user", "Third question.");
+  expect(await his.navigate(third)).toMatchObject({ outcome: "moved", text: "Third question." });
+
+  // A push on a branch that is left waits there, and is carried when the branch is gone on with.
+  const push = session.push({ customType: "note", content: "Noted here.", triggerTurn: false });
+  await push.inserted;
+  await his.setLabel(first, "the start");
+  const afterNote = (await entries(session)).at(-1)?.id ?? "none";
+  await his.navigate(second);
+  const parked = ({ method, params }: { method: string; params: { delivery?: { state: string } } }): boolean =>
+    method === "delivery/updated" && params.delivery?.state === "parked";
+  expect((await watcher.until(parked)).params.delivery).toMatchObject({ deliveryId: push.id, state: "parked" });
+  const note = (await entries(session)).find((entry) => JSON.stringify(entry).includes("Noted here."))?.id ?? "none";
+  expect(await his.navigate(note)).toMatchObject({ outcome: "moved", text: "Noted here." });
+  await his.navigate(afterNote);
+  await prompt("Fourth question.", "Fourth reply.");
+  expect(lastRequest()).toContain("Noted here.");
+  await push.delivered;
+
+  // With a summary of what is left, which costs.
+  const before = (await watcher.call("cost/report", { sessionId: session.id })).result as Report;
+  provider.add(answer("What was left."));
+  const summed = await his.navigate(second, { summarize: true });
+  expect(summed).toMatchObject({ outcome: "moved", leafId: summed.summaryEntryId });
+  expect(moves().at(-1)).toMatchObject({ to: summed.leafId, summaryEntryId: summed.summaryEntryId, by });
+  await prompt("Fifth question.", "Fifth reply.");
+  expect(lastRequest()).toContain("What was left.");
+  const after = (await watcher.call("cost/report", { sessionId: session.id })).result as Report;
+  expect(before.bySource["branch_summary"]).toBeUndefined();
+  expect(after.bySource["branch_summary"]?.totalTokens).toBeGreaterThan(0);
+
+  // An abort ends the summary, and nothing has moved.
+  const summing = new Gate();
+  provider.add(behind(hold(summing), answer("Never.")));
+  const aborted = his.navigate(first, { summarize: true });
+  await summing.reached;
+  await session.abort();
+  expect(await aborted).toMatchObject({ outcome: "cancelled" });
+
+  // Refused by name: during a run, by an extension, for an entry that is not there.
+  const gate = new Gate();
+  provider.add(behind(hold(gate), answer("Sixth reply.")));
+  const run = session.promptAndWait("Sixth question.");
+  await gate.reached;
+  await expect(his.navigate(first)).rejects.toMatchObject({ kind: "session_busy" });
+  gate.open();
+  await run;
+  await session.waitForIdle();
+  const count = moves().length;
+  await session.prompt("/stay");
+  expect(await his.navigate(first)).toMatchObject({ outcome: "cancelled" });
+  await session.prompt("/go");
+  await expect(his.navigate("no-such-entry")).rejects.toMatchObject({ kind: "entry_not_found" });
+  expect(moves()).toHaveLength(count);
+
+  // Labels.
+  await his.setLabel(second, "a dead end");
+  await his.setLabel(first, "the beginning");
+  expect(await session.labels()).toMatchObject([
+    { entryId: second, label: "a dead end" },
+    { entryId: first, label: "the beginning" },
+  ]);
+  await his.setLabel(second, null);
+  expect(await session.labels()).toMatchObject([{ entryId: first, label: "the beginning" }]);
+  const labelled = watcher.heard.filter(({ method }) => method === "session/labelled").map(({ params }) => params);
+  expect(labelled.at(-1)).toMatchObject({ entryId: second, label: null, by });
+  await expect(his.setLabel("no-such-entry", "x")).rejects.toMatchObject({ kind: "entry_not_found" });
+});
+
+interface Report {
+  readonly bySource: Readonly<Record<string, { readonly totalTokens: number }>>;
+}
