@@ -32,7 +32,8 @@ export function tree(places: Places): void {
 async function navigate(params: unknown, ctx: ExtensionContext): Promise<Result<"session/navigate">> {
   const { entryId, summarize } = isObject(params) ? params : {};
   const target = requireEntry(ctx, entryId);
-  if (!ctx.isIdle()) throw new AskRefused("session_busy", "A run or a compaction is on. Wait until it has ended, or abort it.");
+  if (!ctx.isIdle())
+    throw new AskRefused("session_busy", "A run or a compaction is on. Wait until it has ended, or abort it.");
   const { sessionManager } = ctx;
   const former = sessionManager.getLeafEntry();
   const content = contentOf(target);
@@ -76,5 +77,7 @@ function contentOf(entry: Entry): unknown {
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  return content.map((block: unknown) => (isObject(block) && typeof block["text"] === "string" ? block["text"] : "")).join("");
+  return content
+    .map((block: unknown) => (isObject(block) && typeof block["text"] === "string" ? block["text"] : ""))
+    .join("");
 }

@@ -50,7 +50,10 @@ export const Navigation = Type.Object(
     }),
     leafId: leaf("Where the branch ends now; the next message follows it."),
     text: Type.Optional(
-      Type.String({ description: "Where `entryId` is a user's or a custom message: the branch ends before it, and this is its text." }),
+      Type.String({
+        description:
+          "Where `entryId` is a user's or a custom message: the branch ends before it, and this is its text.",
+      }),
     ),
     summaryEntryId: Type.Optional(Type.String({ description: "The entry with the summary of what was left." })),
   },

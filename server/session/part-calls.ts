@@ -79,7 +79,8 @@ export class PartCalls {
   async navigate(params: Params<"session/navigate">, signal: AbortSignal): Promise<Result<"session/navigate">> {
     const moved = this.#core.scope.run(async () => {
       const child = await this.#core.awake();
-      if (this.#core.state.kind === "running") throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
+      if (this.#core.state.kind === "running")
+        throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
       this.#navigating = child;
       try {
         // Whoever asked may go: what pi has begun goes on, and has its turn to itself.

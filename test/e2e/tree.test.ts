@@ -84,7 +84,8 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   provider.add(answer("What was left."));
   const summed = await his.navigate(second, { summarize: true });
   expect(summed).toMatchObject({ outcome: "moved", leafId: summed.summaryEntryId });
-  expect(moves().at(-1)).toMatchObject({ to: summed.leafId, summaryEntryId: summed.summaryEntryId, by });
+  const toldOf = await watcher.until(({ params }) => params["summaryEntryId"] === summed.summaryEntryId);
+  expect(toldOf.params).toMatchObject({ to: summed.leafId, by });
   await prompt("Fifth question.", "Fifth reply.");
   expect(lastRequest()).toContain("What was left.");
   const after = (await watcher.call("cost/report", { sessionId: session.id })).result as Report;
@@ -108,11 +109,13 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   gate.open();
   await run;
   await session.waitForIdle();
+  await watcher.call("daemon/info", {});
   const count = moves().length;
   await session.prompt("/stay");
   expect(await his.navigate(first)).toMatchObject({ outcome: "cancelled" });
   await session.prompt("/go");
   await expect(his.navigate("no-such-entry")).rejects.toMatchObject({ kind: "entry_not_found" });
+  await watcher.call("daemon/info", {});
   expect(moves()).toHaveLength(count);
 
   // Labels.
@@ -124,8 +127,10 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   ]);
   await his.setLabel(second, null);
   expect(await session.labels()).toMatchObject([{ entryId: first, label: "the beginning" }]);
-  const labelled = watcher.heard.filter(({ method }) => method === "session/labelled").map(({ params }) => params);
-  expect(labelled.at(-1)).toMatchObject({ entryId: second, label: null, by });
+  const removed = await watcher.until(
+    ({ method, params }) => method === "session/labelled" && params["label"] === null,
+  );
+  expect(removed.params).toMatchObject({ entryId: second, by });
   await expect(his.setLabel("no-such-entry", "x")).rejects.toMatchObject({ kind: "entry_not_found" });
 });
 
