@@ -22,6 +22,7 @@ import { claimMemory, releaseMemory } from "./memory.ts";
 import { PartsDesk } from "./parts-desk.ts";
 import { PendingList } from "./pending/list.ts";
 import { messageOf } from "./pi-types.ts";
+import { tellExtensions } from "./provider/bus-events.ts";
 import { QueueWindow } from "./queue-window.ts";
 import { type Fault, RequestPipeline } from "./request-pipeline.ts";
 import { RunWatch } from "./run-watch.ts";
@@ -71,7 +72,7 @@ function startEngine(pi: ExtensionAPI): Engine {
   let current: ExtensionContext | undefined;
   const timer = new RetryTimer(() => current && handOver.retry(current), fault);
   const handOver = new HandOver({ pi, memory, run, standing, send, fault, wait: () => timer.ask() });
-  const observer = new Observer({ memory, standing, send });
+  const observer = new Observer({ memory, standing, send, tell: tellExtensions(pi) });
   const queueWindow = new QueueWindow();
   const structured = new StructuredContext({ memory, fault });
   const pending = new PendingList({ send, context: () => current });

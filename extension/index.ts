@@ -23,6 +23,12 @@ export {
 } from "./background/runner.ts";
 export type { DeliveryProgress } from "./delivery/progress.ts";
 export type { DialogEvent } from "./dialog-news.ts";
+export type {
+  ProviderRequestDelivered,
+  ProviderRequestEvents,
+  ProviderRequestFailed,
+  ProviderRequestPrepared,
+} from "./provider/bus-events.ts";
 
 /** The helper extension. In a pi that no daemon has started it does nothing. */
 export default function helper(pi: ExtensionAPI): Promise<void> | undefined {

@@ -8,7 +8,7 @@ import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
 import type { Tracked } from "./delivery/tracker.ts";
 import { nothingObserved, type Observation } from "./delivery/verdict.ts";
-import { type ProviderWatch, unwatched, type WatchedRequest } from "./provider/reporter.ts";
+import { type ProviderWatch, type ReportedRequest, unwatched } from "./provider/reporter.ts";
 
 /** What the helper needs to be reached by its daemon, fixed for the life of the process. */
 export interface LinkIdentity {
@@ -54,7 +54,7 @@ export interface Memory {
   /** A run is to be started for what stands in the transcript as soon as pi is idle. */
   isCarryWanted: boolean;
   watch: ProviderWatch;
-  request: WatchedRequest | undefined;
+  request: ReportedRequest | undefined;
   /** What stands in front of the conversation in each request, and in no file. */
   context: HeldContext | undefined;
   /** A context is to come until this `performance.now()`, and no request is made before it has. */

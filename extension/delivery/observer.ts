@@ -9,6 +9,7 @@ import { isLeftOutForGood } from "../../protocol/link.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import type { Memory } from "../memory.ts";
 import type { AgentMessage, TreeReader } from "../pi-types.ts";
+import type { TellExtensions } from "../provider/bus-events.ts";
 import { RequestReporter } from "../provider/reporter.ts";
 import { findEntries, whyLeftOut } from "./branch.ts";
 import { deliveryIdOf } from "./marker.ts";
@@ -20,13 +21,14 @@ export interface ObserverOptions {
   readonly memory: Memory;
   readonly standing: StandingList;
   readonly send: (frame: OutwardBody) => void;
+  readonly tell: TellExtensions;
 }
 
 const maxErrorLength = 1_024;
 
-/** Watches the requests to the provider, and reports of each that carries pushes, or that is watched, what became of it. */
+/** Watches the requests to the provider, and reports what became of each. */
 export class Observer {
-  /** Reports every request while somebody watches. */
+  /** Tells other extensions of every request, and the daemon while somebody watches. */
   readonly requests: RequestReporter;
   readonly #options: ObserverOptions;
   /** The message list of the open attempt. */
@@ -45,7 +47,7 @@ export class Observer {
     const deliveryIds = [...listed].filter((id) => standing.get(id) !== undefined);
     const requestId = randomUUID();
     this.#messages = deliveryIds.length > 0 ? messages : [];
-    this.#see({ kind: "request", requestId, deliveryIds, isWatched: this.requests.isWatching });
+    this.#see({ kind: "request", requestId, deliveryIds });
     this.requests.offered(requestId, deliveryIds, messages, ctx);
     if (deliveryIds.length > 0) send({ kind: "prepared", requestId, deliveryIds });
   }
@@ -55,7 +57,8 @@ export class Observer {
     if (memory.observation.kind !== "offered") return;
     this.requests.payload(payload, { mayWarm: memory.observation.warming });
     const expected = Object.keys(memory.observation.attempt.payload).flatMap((id) => standing.get(id) ?? []);
-    this.#see({ kind: "payload", checks: checkPresence(expected, this.#messages, payload) });
+    const checks = expected.length === 0 ? {} : checkPresence(expected, this.#messages, payload);
+    this.#see({ kind: "payload", checks });
   }
 
   headers({ status, headers }: AfterProviderResponseEvent): void {
@@ -77,8 +80,10 @@ export class Observer {
   }
 
   messageEnd(message: AgentMessage, ctx: ExtensionContext): void {
-    if (message.role !== "assistant" || this.#options.memory.observation.kind === "none") return;
+    if (message.role !== "assistant") return;
     const { stopReason, errorMessage } = message;
+    this.requests.answered(stopReason);
+    if (this.#options.memory.observation.kind === "none") return;
     this.#see({ kind: "end", stopReason, failure: failureOf(errorMessage, ctx) });
   }
 
@@ -96,6 +101,7 @@ export class Observer {
   /** Nothing more comes of the run. */
   over(failure: Failure): void {
     this.#see({ kind: "over", failure });
+    this.requests.retriesOver();
     this.#options.standing.runOver();
   }
 
@@ -115,6 +121,7 @@ export class Observer {
   /** The transcript was compacted: what was cut off before any request carried it reaches no model any more. */
   compacted(ctx: ExtensionContext): void {
     const { standing, send } = this.#options;
+    this.requests.retriesOver();
     const gone = standing
       .undelivered()
       .filter(({ entryId }) => whyLeftOut(ctx.sessionManager, entryId) === "compacted");

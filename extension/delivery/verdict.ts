@@ -1,6 +1,6 @@
 import type { Evidence, PayloadCheck } from "../../protocol/delivery.ts";
 
-/** A request to the provider that carries pushes, or that somebody watches. */
+/** A request to the provider. */
 export interface Attempt {
   readonly requestId: string;
   /** For each push of the request, whether its content was found in the payload. */
@@ -40,13 +40,8 @@ interface Success {
 
 /** What the hooks say, in pi's order. */
 export type Sighting =
-  /** `context_with_system`: a message list. Without pushes in it there is nothing to observe, unless somebody watches. */
-  | {
-      readonly kind: "request";
-      readonly requestId: string;
-      readonly deliveryIds: readonly string[];
-      readonly isWatched?: boolean;
-    }
+  /** `context_with_system`: a message list. */
+  | { readonly kind: "request"; readonly requestId: string; readonly deliveryIds: readonly string[] }
   /** `before_provider_request`, which pi may call twice for one request: the last one left. */
   | { readonly kind: "payload"; readonly checks: Readonly<Record<string, PayloadCheck>> }
   /** `after_provider_response`. */
@@ -117,9 +112,8 @@ export function observe(state: Observation, sighting: Sighting): Step {
   switch (sighting.kind) {
     case "request": {
       const ended = end(state, { aborted: false, error: "pi made another request before this one was answered." });
-      const { requestId, deliveryIds, isWatched = false } = sighting;
+      const { requestId, deliveryIds } = sighting;
       const { warming } = state;
-      if (deliveryIds.length === 0 && !isWatched) return { next: { kind: "none", warming }, findings: ended.findings };
       const payload = Object.fromEntries(deliveryIds.map((id) => [id, "unchecked" as const]));
       return {
         next: { kind: "offered", attempt: { requestId, payload }, warming, payloadSeen: false, response: "none" },

@@ -5,6 +5,7 @@ import type { Finding } from "../delivery/verdict.ts";
 import type { OutwardBody } from "../link/outbound.ts";
 import { type AgentMessage, isObject, messageOf } from "../pi-types.ts";
 import { Bodies, type BodyPlace, factsOf } from "./bodies.ts";
+import type { PayloadFacts, ProviderRequest, TellExtensions } from "./bus-events.ts";
 import { type ShownHeaders, shownHeaders } from "./headers.ts";
 
 /** What the daemon wants to hear of requests. Part of the memory that outlives the module. */
@@ -15,10 +16,10 @@ export interface ProviderWatch {
 
 export const unwatched: ProviderWatch = { level: "off", bodies: { prefix: "", maxBytes: 0 } };
 
-/** The request that is under way and was made while somebody watched. Part of the memory that outlives the module. */
-export interface WatchedRequest {
-  readonly requestId: string;
-  readonly deliveryIds: readonly string[];
+/** The request that is under way. Part of the memory that outlives the module. */
+export interface ReportedRequest extends ProviderRequest {
+  /** Whether the daemon asked for it when it was made. */
+  readonly isWatched: boolean;
   readonly messageCount: number;
   readonly model: { readonly provider: string; readonly id: string } | undefined;
   /** `performance.now()` of its leaving, as far as it is known. */
@@ -31,34 +32,28 @@ export interface WatchedRequest {
   readonly headers: ShownHeaders | undefined;
 }
 
-interface PayloadFacts {
-  readonly payloadBytes: number;
-  readonly payloadSha256: string;
-}
-
 export interface ReporterOptions {
-  readonly memory: { watch: ProviderWatch; request: WatchedRequest | undefined };
+  readonly memory: { watch: ProviderWatch; request: ReportedRequest | undefined };
   readonly send: (frame: OutwardBody) => void;
+  readonly tell: TellExtensions;
 }
 
 type Watch = Omit<Extract<InwardFrame, { kind: "watch" }>, "kind" | "rid">;
 type Verdict = Extract<Finding, { kind: "verdict" }>;
 
 /**
- * Reports the requests to the provider while somebody watches, each by one `request` and one `requestEnd`. With the level
- * `off` it looks at nothing: no payload is written as text or hashed. Never throws.
+ * Reports the requests to the provider: to other extensions each, and to the daemon, by one `request` and one `requestEnd`,
+ * while it watches. Never throws.
  */
 export class RequestReporter {
   readonly #options: ReporterOptions;
   readonly #bodies = new Bodies();
   #messages: readonly AgentMessage[] = [];
+  /** How often in a row a request of this run has ended in an error, which pi tries again. */
+  #retries = 0;
 
   constructor(options: ReporterOptions) {
     this.#options = options;
-  }
-
-  get isWatching(): boolean {
-    return this.#options.memory.watch.level !== "off";
   }
 
   /** Sets what is reported from the next request on. */
@@ -69,14 +64,13 @@ export class RequestReporter {
   /** A message list is complete; a request with it is about to be made. */
   offered(requestId: string, deliveryIds: readonly string[], messages: readonly AgentMessage[], ctx: ExtensionContext) {
     const { memory } = this.#options;
-    memory.request = undefined;
-    this.#messages = [];
-    if (!this.isWatching) return;
-    if (covers(memory.watch.level, "messages")) this.#messages = messages;
+    this.#messages = covers(memory.watch.level, "messages") ? messages : [];
     const model = ctx.model === undefined ? undefined : { provider: ctx.model.provider, id: ctx.model.id };
     memory.request = {
       requestId,
+      attempt: this.#retries + 1,
       deliveryIds,
+      isWatched: memory.watch.level !== "off",
       messageCount: messages.length,
       model,
       leftAt: performance.now(),
@@ -85,6 +79,16 @@ export class RequestReporter {
       last: undefined,
       headers: undefined,
     };
+  }
+
+  /** An assistant's message is complete. After an error pi makes the same request again, or the run ends. */
+  answered(stopReason: string): void {
+    this.#retries = stopReason === "error" ? this.#retries + 1 : 0;
+  }
+
+  /** The run is over, or its context was compacted: the next request is another one. */
+  retriesOver(): void {
+    this.#retries = 0;
   }
 
   /** What pi is about to send. `mayWarm`: it may be a cache-warming request's, which repeats the last one for one token. */
@@ -112,32 +116,38 @@ export class RequestReporter {
 
   /** The verdict about a request. One whose payload pi did not show is told of now. */
   ended(finding: Verdict): void {
-    const { memory, send } = this.#options;
+    const { memory, send, tell } = this.#options;
     if (memory.request?.requestId !== finding.attempt.requestId) return;
     if (!memory.request.isTold) this.#tell(undefined);
-    const { requestId, leftAt, headers, last } = memory.request;
+    const { requestId, attempt, deliveryIds, isWatched, leftAt, headers, last } = memory.request;
     memory.request = undefined;
     this.#messages = [];
     const { kind: _kind, attempt: _attempt, ...verdict } = finding;
-    send({
-      kind: "requestEnd",
-      requestId,
-      ...verdict,
-      latencyMs: Math.max(0, Math.round(performance.now() - leftAt)),
-      ...(finding.outcome === "delivered" && headers !== undefined ? { headers: headers.headers } : {}),
-      ...(finding.outcome === "delivered" && headers !== undefined && headers.omitted > 0
-        ? { headersOmitted: headers.omitted }
-        : {}),
-      ...last,
-    });
+    const latencyMs = Math.max(0, Math.round(performance.now() - leftAt));
+    const shown =
+      finding.outcome !== "delivered" || headers === undefined
+        ? {}
+        : { headers: headers.headers, ...(headers.omitted > 0 ? { headersOmitted: headers.omitted } : {}) };
+    if (isWatched) send({ kind: "requestEnd", requestId, ...verdict, latencyMs, ...shown, ...last });
+    const request = { requestId, attempt, deliveryIds, latencyMs };
+    if (verdict.outcome === "delivered") {
+      const { outcome: _outcome, ...accepted } = verdict;
+      tell("provider_request_delivered", { ...request, ...accepted, ...shown, ...last });
+    } else {
+      const { outcome: reason, ...refused } = verdict;
+      tell("provider_request_failed", { ...request, reason, ...refused });
+    }
   }
 
   #tell(payload: string | undefined): void {
-    const { memory, send } = this.#options;
+    const { memory, send, tell } = this.#options;
     const { request, watch } = memory;
     if (request === undefined) return;
-    const { requestId, deliveryIds, messageCount, model, told } = request;
+    const { requestId, attempt, deliveryIds, isWatched, messageCount, model, told } = request;
     memory.request = { ...request, isTold: true };
+    const summary = { deliveryIds, messageCount, ...(model === undefined ? {} : { model }), ...told };
+    tell("provider_request_prepared", { requestId, attempt, ...summary });
+    if (!isWatched) return;
     const messages = this.#messages.length === 0 ? undefined : this.#text(this.#messages);
     this.#messages = [];
     const leave = (name: string, text: string | undefined) =>
@@ -147,10 +157,7 @@ export class RequestReporter {
     send({
       kind: "request",
       requestId,
-      deliveryIds,
-      messageCount,
-      ...(model === undefined ? {} : { model }),
-      ...told,
+      ...summary,
       ...(messagesFacts === undefined ? {} : { messages: messagesFacts }),
       ...(payloadFacts === undefined ? {} : { payload: payloadFacts }),
     });
@@ -161,6 +168,7 @@ export class RequestReporter {
     try {
       return JSON.stringify(value);
     } catch (thrown) {
+      if (this.#options.memory.request?.isWatched !== true) return undefined;
       this.#options.send({ kind: "fault", where: "provider", error: messageOf(thrown).slice(0, 1_024) });
       return undefined;
     }

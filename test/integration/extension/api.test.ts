@@ -36,6 +36,40 @@ test("without a daemon, a message of an extension is delivered with evidence and
   expect(pi.log.records.filter(({ type }) => type === "extension_error")).toEqual([]);
 });
 
+test.for([
+  ["without a daemon", alone],
+  ["with the daemon's helper", { after: ["delivering"] }],
+] as const)("%s, other extensions are told of each request on pi.events", async ([, options]) => {
+  await using provider = await startProvider({ script: [status(529), "Understood."] });
+  await using pi = await startPi({ provider, ...options });
+  await ask(pi, "deliver", { tag: "a", message, options: { deliveryId: "d1" } });
+  await pi.told("a.answered");
+  const told = async (n: number): Promise<unknown> => JSON.parse(await pi.told(`request${n}`));
+  const [first, second] = provider.requests;
+  const of = (n: number) => ({ requestId: expect.any(String), attempt: n, deliveryIds: ["d1"] });
+  const prepared = (n: number, request: typeof first) => ({
+    channel: "provider_request_prepared",
+    ...of(n),
+    messageCount: request?.messages.length,
+    model: { provider: "scripted", id: "model-1" },
+    payloadBytes: expect.any(Number),
+    payloadSha256: request?.bodySha256,
+  });
+  const ended = { latencyMs: expect.any(Number), error: expect.stringContaining("529"), status: 529 };
+  expect(await told(0)).toEqual(prepared(1, first));
+  expect(await told(1)).toEqual({ channel: "provider_request_failed", ...of(1), ...ended, reason: "failed" });
+  expect(await told(2)).toEqual(prepared(2, second));
+  expect(await told(3)).toEqual({
+    channel: "provider_request_delivered",
+    ...of(2),
+    evidence: "headers",
+    status: 200,
+    latencyMs: expect.any(Number),
+    headers: expect.objectContaining({ "content-type": "text/event-stream; charset=utf-8" }),
+  });
+  expect(pi.log.records.filter(({ type }) => type === "extension_error")).toEqual([]);
+});
+
 test("a message from within a tool call is in the very next request, in one run", async () => {
   await using lent = await shared.use(alone);
   const { pi, provider } = lent;

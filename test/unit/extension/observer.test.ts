@@ -27,7 +27,7 @@ function observed(...ids: readonly string[]) {
   const reader = session(user("u1"), ...ids.map((id) => pushed(`e-${id}`, id)));
   const ctx = { sessionManager: reader, signal: undefined } as unknown as ExtensionContext;
   const frames: OutwardBody[] = [];
-  const observer = new Observer({ memory, standing, send: (frame) => frames.push(frame) });
+  const observer = new Observer({ memory, standing, send: (frame) => frames.push(frame), tell: () => {} });
   return { observer, ctx, frames, reader, standing, kinds: () => frames.map(({ kind }) => kind) };
 }
 

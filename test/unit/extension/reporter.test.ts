@@ -9,6 +9,7 @@ import { StandingList } from "../../../extension/delivery/standing.ts";
 import type { OutwardBody } from "../../../extension/link/outbound.ts";
 import { emptyMemory, type Memory } from "../../../extension/memory.ts";
 import type { AgentMessage } from "../../../extension/pi-types.ts";
+import { tellExtensions } from "../../../extension/provider/bus-events.ts";
 import type { ProviderLevel } from "../../../protocol/provider-level.ts";
 import { session, user } from "./session.ts";
 
@@ -32,10 +33,12 @@ function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const { memory = emptyMemory(), maxBodyBytes = 1_000 } = options;
   const frames: OutwardBody[] = [];
+  const events: Readonly<Record<string, unknown>>[] = [];
   const observer = new Observer({
     memory,
     standing: new StandingList(memory.standing),
     send: (frame) => frames.push(frame),
+    tell: (channel, event) => events.push({ channel, ...event }),
   });
   const watch = (provider: ProviderLevel): void =>
     observer.requests.watch({ provider, bodyPrefix: join(directory, "body-"), maxBodyBytes });
@@ -52,24 +55,58 @@ function observed(level: ProviderLevel, options: { memory?: Memory; maxBodyBytes
     observer.messageStart(assistant("pending"), ctx);
     observer.messageEnd(assistant("stop"), ctx);
   };
-  return { observer, memory, ctx, frames, directory, watch, request };
+  return { observer, memory, ctx, frames, events, directory, watch, request };
 }
 
-test("with nobody watching, a request without pushes is not looked at", () => {
-  const { request, frames } = observed("off");
-  const untouchable = new Proxy(
-    {},
-    {
-      get: () => {
-        throw new Error("looked at");
-      },
-      ownKeys: () => {
-        throw new Error("looked at");
-      },
-    },
-  );
-  request(untouchable);
+test("extensions are told of each request in summary, and the daemon of none that it does not watch", () => {
+  const { observer, ctx, events, frames, request } = observed("off");
+  observer.offer([userMessage], ctx);
+  observer.payload(payload);
+  observer.messageStart(assistant("error", "529 no"), ctx);
+  observer.messageEnd(assistant("error", "529 no"), ctx);
+  request();
+  request();
   expect(frames).toEqual([]);
+  const [failed, retried] = [events[0]?.["requestId"], events[2]?.["requestId"]];
+  const prepared = { channel: "provider_request_prepared", deliveryIds: [], messageCount: 1, ...facts(payload) };
+  const model = { provider: "p", id: "m" };
+  const ended = { deliveryIds: [], latencyMs: expect.any(Number) };
+  expect(events.slice(0, 4)).toEqual([
+    { ...prepared, requestId: failed, attempt: 1, model },
+    {
+      channel: "provider_request_failed",
+      requestId: failed,
+      attempt: 1,
+      reason: "failed",
+      status: 529,
+      error: "529 no",
+      ...ended,
+    },
+    { ...prepared, requestId: retried, attempt: 2, model },
+    {
+      channel: "provider_request_delivered",
+      requestId: retried,
+      attempt: 2,
+      evidence: "headers",
+      status: 200,
+      headers: { "content-type": "text/event-stream", "x-request-id": "r", cookie: "[redacted]" },
+      ...ended,
+    },
+  ]);
+  expect(events.slice(4).map(({ attempt }) => attempt)).toEqual([1, 1]);
+});
+
+test("extensions get frozen copies, and one that throws changes nothing", () => {
+  const given: Readonly<Record<string, unknown>>[] = [];
+  const emit = (_channel: string, data: unknown): void => {
+    given.push(data as Readonly<Record<string, unknown>>);
+    throw new Error("A listener has thrown.");
+  };
+  const event = { requestId: "r", attempt: 1, deliveryIds: ["d"], latencyMs: 1, reason: "failed" } as const;
+  tellExtensions({ events: { emit, on: () => () => {} } })("provider_request_failed", event);
+  expect(given).toEqual([event]);
+  expect([given[0], given[0]?.["deliveryIds"]].every(Object.isFrozen)).toBe(true);
+  expect(given[0]?.["deliveryIds"]).not.toBe(event.deliveryIds);
 });
 
 test("a watched request has one report of its leaving and one of its end", () => {

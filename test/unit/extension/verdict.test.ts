@@ -199,15 +199,10 @@ describe("the verdict", () => {
     ],
     ["hooks outside an attempt say nothing", [payload(), headers(), start(), content, end(), over()], []],
     [
-      "a request without pushes is not observed",
-      [{ kind: "request", requestId: "r1", deliveryIds: [] }, headers(), start(), end()],
-      [],
-    ],
-    [
-      "a request without pushes that somebody watches is observed by the same rules",
+      "a request without pushes is observed by the same rules",
       [
-        ...[{ kind: "request", requestId: "r1", deliveryIds: [], isWatched: true } as const, start("error")],
-        ...[{ kind: "request", requestId: "r2", deliveryIds: [], isWatched: true } as const, headers(), payload()],
+        ...[{ kind: "request", requestId: "r1", deliveryIds: [] } as const, start("error")],
+        ...[{ kind: "request", requestId: "r2", deliveryIds: [] } as const, headers(), payload()],
         ...[headers(), start(), end()],
       ],
       ["r1 failed", "r2 delivered headers", "r2 answered"],
