@@ -52,11 +52,13 @@ export const commandMethods = {
     ...reads,
   },
   "session/getTree": {
-    summary: "The entries of the session file as a tree.",
+    summary:
+      "The entries of the session file as a tree, in pi's form. Each entry is two levels of JSON deeper than its parent. With more than 5,000 entries below each other it is `too_large`; `session/getEntries` has them in a list.",
     params: sessionIdOnly,
     result: PiTree,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/tree" },
     ...reads,
+    errors: [...commandErrors, "too_large"],
   },
   "session/getForkMessages": {
     summary: "The user's messages that the session can be forked at.",

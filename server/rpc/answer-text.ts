@@ -12,9 +12,9 @@ export const smallAnswerBytes = 16 * 1024;
 /** What was written already. */
 const texts = new WeakMap<object, Buffer>();
 
-/** Keeps the JSON of a result that never changes and is given often. */
-export function keepText<T extends object>(value: T): T {
-  texts.set(value, Buffer.from(JSON.stringify(value)));
+/** Keeps the JSON of a result that never changes and is given often, or that `JSON.stringify` cannot write. */
+export function keepText<T extends object>(value: T, text: string = JSON.stringify(value)): T {
+  texts.set(value, Buffer.from(text));
   return value;
 }
 

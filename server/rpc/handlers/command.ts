@@ -6,8 +6,10 @@ import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { isRecordObject } from "../../pi/records.ts";
 import { changesSession, checkCommand } from "../../session/client-command.ts";
 import { checkFields } from "../../session/command-fields.ts";
+import { entryTree } from "../../session/entry-tree.ts";
 import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
 import type { Registry } from "../../session/registry.ts";
+import { keepText } from "../answer-text.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
 export function commandHandlers(
@@ -50,7 +52,10 @@ export function commandHandlers(
     "session/getState": asked("get_state"),
     "session/getMessages": asked("get_messages"),
     "session/getEntries": asked("get_entries"),
-    "session/getTree": asked("get_tree"),
+    "session/getTree": async ({ sessionId }, call) => {
+      const { value, text } = entryTree(await sent(sessionId, { type: "get_entries" }, call));
+      return keepText(value, text) as never;
+    },
     "session/getForkMessages": asked("get_fork_messages"),
     "session/getLastText": async ({ sessionId }, call) => {
       // Without an answer pi leaves the text out.
