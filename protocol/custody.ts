@@ -42,6 +42,8 @@ export const SessionFileReason = Type.Enum([
   "not_a_session",
   "header_damaged",
   "version_unknown",
+  "entries_damaged",
+  "too_large",
   "copied",
   "other_session",
   "symbolic_link",

@@ -34,6 +34,20 @@ export function storeOf(state: StateDirectory, env: NodeJS.ProcessEnv, log: Logg
   }
 }
 
+/** SQLite's result code for a full disk. */
+const sqliteFull = 13;
+
+/** Names a full disk, which each part of a start reports in another way. Gives other errors as they are. */
+export function namedStartError(error: unknown, stateDir: string): unknown {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { code, errcode } = cause as NodeJS.ErrnoException & { readonly errcode?: number };
+    if (code !== "ENOSPC" && code !== "EDQUOT" && (errcode ?? 0) % 256 !== sqliteFull) continue;
+    const message = `The disk of the state directory ${stateDir} is full: ${cause.message}. Free some space on it, or choose another state directory with --state-dir.`;
+    return new StartError("state_dir_unusable", message, { cause: error });
+  }
+  return error;
+}
+
 /** Who removes texts that no session refers to. `sessions` is asked later: it need not be there yet. */
 export function spillOf(
   state: StateDirectory,

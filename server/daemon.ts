@@ -6,7 +6,7 @@ import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { lifeLimits, limits, stateDirectory } from "./config.ts";
 import { configure, type Sources } from "./configuration/configuration.ts";
 import { contextConfiguration } from "./configuration/context.ts";
-import { helperPath, requireOwnAgentDirectory, spillOf, storeOf } from "./daemon-parts.ts";
+import { helperPath, namedStartError, requireOwnAgentDirectory, spillOf, storeOf } from "./daemon-parts.ts";
 import { DeliveryTracker } from "./delivery/tracker.ts";
 import { createEdge, type Edge } from "./edge/app.ts";
 import type { EdgeLimits } from "./edge/limits.ts";
@@ -324,7 +324,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
   } catch (error) {
     await resources.release();
-    throw error;
+    throw namedStartError(error, stateDirectory(options.stateDir, inherited));
   }
 }
 

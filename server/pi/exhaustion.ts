@@ -7,6 +7,22 @@ const advice: Readonly<Record<string, string>> = {
   ENOMEM: "the system has no memory left",
 };
 
+/** Whether something could not be written since the disk, or the user's part of it, is full. */
+export function diskFull(error: unknown): WireError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { code, path } = cause as NodeJS.ErrnoException;
+    if (code !== "ENOSPC" && code !== "EDQUOT") continue;
+    const where = path === undefined ? "" : ` ${path} could not be written.`;
+    return new WireError(
+      "store_failed",
+      `The disk is full (${code}).${where} Free some space, then try again.`,
+      {},
+      { cause: error },
+    );
+  }
+  return undefined;
+}
+
 /** Whether a start failed because the system has run out of something, and not because of what was asked for. */
 export function exhaustion(error: unknown): WireError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

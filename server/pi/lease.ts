@@ -54,6 +54,8 @@ const maxGuards = 4;
 /** What the last child of a dead daemon is given to end by itself: its stdin has ended with its daemon. */
 const childEndsWithinMs = 2_000;
 const withoutLinks: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
+/** pi reads a session file as one string, of which V8 takes no more. */
+const maxSessionFileBytes = 512 * 1024 * 1024;
 /** No lease is as long as this. */
 const maxLeaseBytes = 64 * 1024;
 
@@ -279,7 +281,7 @@ function inUse(found: Found): WireError {
   );
 }
 
-/** Throws `session_file_unusable` for a file that one lease could not protect, or that is not the user's own. */
+/** Throws `session_file_unusable` for a file that one lease could not protect, that is not the user's own, or too large for pi. */
 export function checkFile(file: string): void {
   let found: Stats | undefined;
   try {
@@ -290,6 +292,9 @@ export function checkFile(file: string): void {
   if (found === undefined) return;
   if (found.isSymbolicLink()) throw unusable(file, "symbolic_link", "is a symbolic link");
   if (!found.isFile()) throw unusable(file, "not_a_file", "is no file");
+  if (found.size > maxSessionFileBytes) {
+    throw unusable(file, "too_large", `has ${found.size} bytes; pi can load ${maxSessionFileBytes}`);
+  }
   if (found.uid !== process.getuid?.()) throw unusable(file, "foreign_owner", "belongs to another user");
   if (found.nlink > 1) throw unusable(file, "hard_link", `has ${found.nlink} names, of which a lease protects one`);
 }

@@ -7,6 +7,7 @@ import { Gate } from "../lib/gate.ts";
 import { adopt, isExactModel } from "../pi/adopt.ts";
 import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
 import type { ChildBook } from "../pi/child-book.ts";
+import { checkEntries } from "../pi/entry-check.ts";
 import { exhaustion } from "../pi/exhaustion.ts";
 import type { PiProgram } from "../pi/locate.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
@@ -282,5 +283,6 @@ async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdA
     (isOpened !== true || generation > 1) &&
     (await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) }));
   if (!isNew) requireOwnHeader({ sessionId, file });
+  if (isOpened === true && generation === 1) await checkEntries(file);
   return isNew;
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Params } from "../../protocol/methods.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { diskFull } from "../pi/exhaustion.ts";
 import { sessionFilePath } from "../pi/session-file.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import type { Contexts } from "./context/contexts.ts";
@@ -52,8 +53,14 @@ export class Creator {
     this.#options = options;
   }
 
-  /** Nothing is left behind where it throws. */
-  async create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
+  /** Nothing is left behind where it throws. A full disk is `store_failed`. */
+  async create(creation: Creation): Promise<Session> {
+    return await this.#create(creation).catch((error: unknown) => {
+      throw diskFull(error) ?? error;
+    });
+  }
+
+  async #create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
     const { configuration, contexts, env, runDirectory } = this.#options;
     const cwd = await admittedDirectory(params.cwd, admit);
     const now = new Date();

@@ -175,14 +175,22 @@ export class NewerStoreError extends Error {
   }
 }
 
+/** Throws a {@link NewerStoreError}, and an error for what no version of this program has written. */
+export function requireKnownShape(shape: number): number {
+  if (shape > knownShape) throw new NewerStoreError(shape);
+  if (shape >= 0) return shape;
+  throw new Error(
+    `Its user_version is ${shape}, which no pi-rpcd writes: the database is damaged, or another program's. Move it away, or use another state directory.`,
+  );
+}
+
 /**
  * Brings a database to the newest shape, or for tests to an older one. Throws a {@link NewerStoreError} when a newer daemon
  * has written it.
  */
 export function migrate(database: DatabaseSync, shape = knownShape): void {
   const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
-  const taken = row.user_version;
-  if (taken > knownShape) throw new NewerStoreError(taken);
+  const taken = requireKnownShape(row.user_version);
   for (const [index, step] of steps.entries()) {
     if (index < taken || index >= shape) continue;
     database.exec("BEGIN IMMEDIATE");

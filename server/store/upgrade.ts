@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { knownShape, NewerStoreError } from "./migrations.ts";
+import { knownShape, requireKnownShape } from "./migrations.ts";
 
 /** How many copies of older stores are kept: of each shape the newest, and of these the newest. */
 const maxBackups = 2;
@@ -23,8 +23,7 @@ export function backUpOlder(path: string, now: number): StoreBackup | undefined 
   // A connection that may write would move the WAL into the database when it is closed.
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const shape = Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
-    if (shape > knownShape) throw new NewerStoreError(shape);
+    const shape = requireKnownShape(Number(database.prepare("PRAGMA user_version").get()?.["user_version"]));
     if (shape === 0 || shape === knownShape) return undefined;
     const target = `${path}.shape-${shape}-${new Date(now).toISOString().replace(/[-:.]/g, "")}`;
     copyTo(`${path}.copying`, database);

@@ -1,0 +1,58 @@
+import { createReadStream } from "node:fs";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { unusable } from "./lease.ts";
+import { isRecordObject } from "./records.ts";
+
+/** A longer line is not looked at. */
+const maxEntryBytes = 64 * 1024 * 1024;
+
+/**
+ * Looks at the entries of a file that another program may have written, before a pi loads it: pi follows parents without
+ * end where they form a cycle. One line at a time is in memory. Throws `session_file_unusable`.
+ */
+export async function checkEntries(file: string): Promise<void> {
+  const parents = new Map<string, unknown>();
+  let line = 0;
+  const onRecord = (record: Buffer): void => {
+    line += 1;
+    const { type, id, parentId } = entryIn(record);
+    if (type === "session" || typeof id !== "string") return;
+    if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${shown(id)} twice (line ${line})`);
+    parents.set(id, parentId);
+  };
+  const onOversize = (): void => {
+    line += 1;
+  };
+  const splitter = new JsonlSplitter({ maxRecordBytes: maxEntryBytes, onRecord, onOversize });
+  for await (const chunk of createReadStream(file)) splitter.push(chunk as Buffer);
+  splitter.push(Buffer.from("\n"));
+  requireNoCycle(file, parents);
+}
+
+function requireNoCycle(file: string, parents: ReadonlyMap<string, unknown>): void {
+  const known = new Set<unknown>();
+  for (const start of parents.keys()) {
+    const path = new Set<unknown>();
+    let id: unknown = start;
+    while (typeof id === "string" && parents.has(id) && !known.has(id)) {
+      if (path.has(id)) throw unusable(file, "entries_damaged", `has a cycle of parents at the entry ${shown(id)}`);
+      path.add(id);
+      id = parents.get(id);
+    }
+    for (const one of path) known.add(one);
+  }
+}
+
+/** A line that is not an object is passed over, as pi does. */
+function entryIn(record: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    const entry: unknown = JSON.parse(record.toString("utf8"));
+    return isRecordObject(entry) ? entry : {};
+  } catch {
+    return {};
+  }
+}
+
+function shown(id: string): string {
+  return JSON.stringify(id.slice(0, 128));
+}
