@@ -36,9 +36,8 @@ test("a session file that pi could not load is refused by name, with what is wro
     [sparse, "too_large", "21474836480 bytes"],
     [folder, "not_a_file", "is no"],
   ] as const) {
-    const refusal = await registry.files.open({ file }).catch((error: { data: object; message: string }) => error);
-    expect(refusal).toMatchObject({ kind: "session_file_unusable", data: { file, reason } });
-    expect((refusal as Error).message).toContain(words);
+    const refusal = { kind: "session_file_unusable", data: { file, reason }, message: expect.stringContaining(words) };
+    await expect(registry.files.open({ file })).rejects.toMatchObject(refusal);
   }
   expect(registry.all().map(({ sessionId }) => sessionId)).toEqual(["made"]);
   const fine = await registry.files.open({
