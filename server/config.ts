@@ -5,6 +5,8 @@ import { isAbsolute, join, resolve } from "node:path";
 export const limits = {
   /** Sessions that are not closed, children or not. */
   maxSessions: 1_000,
+  /** pi reads a session file as one string, of which V8 takes no more. */
+  maxSessionFileBytes: 512 * 1024 * 1024,
   /** How often a daemon looks whether its state directory is still there. */
   lookAtStateDirectoryEveryMs: 1_000,
   /** Named tokens. */

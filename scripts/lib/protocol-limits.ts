@@ -109,6 +109,7 @@ const daemon: Readonly<
   >
 > = {
   maxSessions: "Sessions that are not closed. `session/create` is then answered with `overloaded`.",
+  maxSessionFileBytes: "A session file; pi cannot load a longer one: `session_file_unusable` (`too_large`).",
   lookAtStateDirectoryEveryMs:
     "How often a daemon looks whether its state directory is still the one that it has locked. One that was removed, moved or replaced ends the daemon in order; until then nothing is stored (`store_failed`).",
   maxTokens: "Named tokens; beyond: `overloaded`.",

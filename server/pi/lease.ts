@@ -5,6 +5,7 @@ import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
+import { limits } from "../config.ts";
 import { exhaustion } from "./exhaustion.ts";
 import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";
@@ -54,8 +55,6 @@ const maxGuards = 4;
 /** What the last child of a dead daemon is given to end by itself: its stdin has ended with its daemon. */
 const childEndsWithinMs = 2_000;
 const withoutLinks: ReadonlySet<string | undefined> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
-/** pi reads a session file as one string, of which V8 takes no more. */
-const maxSessionFileBytes = 512 * 1024 * 1024;
 /** No lease is as long as this. */
 const maxLeaseBytes = 64 * 1024;
 
@@ -292,6 +291,7 @@ export function checkFile(file: string): void {
   if (found === undefined) return;
   if (found.isSymbolicLink()) throw unusable(file, "symbolic_link", "is a symbolic link");
   if (!found.isFile()) throw unusable(file, "not_a_file", "is no file");
+  const { maxSessionFileBytes } = limits;
   if (found.size > maxSessionFileBytes) {
     throw unusable(file, "too_large", `has ${found.size} bytes; pi can load ${maxSessionFileBytes}`);
   }
