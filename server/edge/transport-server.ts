@@ -47,6 +47,8 @@ interface Tokenless {
   /** Before the handshake of TLS the plain one. */
   socket: Socket;
   readonly timer: NodeJS.Timeout;
+  /** The turn of the event loop in which it came, as {@link TransportServer} counts. */
+  readonly turn: number;
 }
 
 interface Lost {
@@ -66,6 +68,9 @@ export class TransportServer {
   readonly #addresses = new Map<string, number>();
   /** Sockets that have not shown a token yet, by their peers, the oldest first. Not those of the Unix socket. */
   readonly #tokenless = new Map<string, Tokenless>();
+  /** Counts while there are more than their share. */
+  #turn = 0;
+  #isEnforcing = false;
   /** Sockets that were closed as they came: anybody makes those, and as many as they like. */
   readonly #lost: Tally<Lost>;
   readonly #drained = Promise.withResolvers<void>();
@@ -149,35 +154,58 @@ export class TransportServer {
    * and a deadline: they keep nobody out who has a token.
    */
   #expectToken(socket: Socket): void {
-    const { maxSocketsWithoutToken, maxSocketsWithoutTokenPerAddress, tokenTimeoutMs } = this.#options.limits;
     const peer = peerOf(socket);
-    const timer = setTimeout(() => this.#endTokenless(peer), tokenTimeoutMs).unref();
-    const added: Tokenless = { socket, timer };
+    const timer = setTimeout(() => this.#endTokenless(peer), this.#options.limits.tokenTimeoutMs).unref();
+    const added: Tokenless = { socket, timer, turn: this.#turn };
     this.#tokenless.set(peer, added);
     socket.once("close", () => {
       clearTimeout(timer);
       if (this.#tokenless.get(peer) === added) this.#tokenless.delete(peer);
     });
-    if (this.#tokenless.size > maxSocketsWithoutToken) this.#evict([...this.#tokenless.keys()][0]);
-    if (this.#options.secure === undefined) return;
-    const { remoteAddress } = socket;
-    const same = [...this.#tokenless].filter(([, other]) => other.socket.remoteAddress === remoteAddress);
-    if (same.length > maxSocketsWithoutTokenPerAddress) this.#evict(same[0]?.[0]);
+    if (this.#isEnforcing || this.#tokenless.size <= this.#smallestShare) return;
+    this.#isEnforcing = true;
+    setImmediate(() => this.#enforce());
+  }
+
+  get #smallestShare(): number {
+    const { maxSocketsWithoutToken: all, maxSocketsWithoutTokenPerAddress: each } = this.#options.limits;
+    return this.#options.secure === undefined ? all : Math.min(all, each);
+  }
+
+  /**
+   * Closes the oldest sockets beyond the share. What a client sends with its connect is read in the turn of the event loop
+   * after the one that accepts it, so a socket stays for that one, however many come in the same.
+   */
+  #enforce(): void {
+    const { maxSocketsWithoutToken, maxSocketsWithoutTokenPerAddress } = this.#options.limits;
+    this.#turn += 1;
+    const ofAddress = new Map<string | undefined, number>();
+    if (this.#options.secure !== undefined) {
+      for (const { socket } of this.#tokenless.values())
+        ofAddress.set(socket.remoteAddress, (ofAddress.get(socket.remoteAddress) ?? 0) + 1);
+    }
+    let waits = false;
+    for (const [peer, { socket, turn }] of this.#tokenless) {
+      const { remoteAddress } = socket;
+      const same = ofAddress.get(remoteAddress) ?? 0;
+      if (this.#tokenless.size <= maxSocketsWithoutToken && same <= maxSocketsWithoutTokenPerAddress) continue;
+      if (turn > this.#turn - 2) {
+        waits = true;
+        break;
+      }
+      ofAddress.set(remoteAddress, same - 1);
+      this.#lost.add("tokenless", { remoteAddress, why: "too many sockets without a token: the oldest was closed" });
+      this.#tokenless.delete(peer);
+      socket.destroy();
+    }
+    this.#isEnforcing = waits;
+    if (waits) setImmediate(() => this.#enforce());
   }
 
   #hasToken(socket: Socket): void {
     const peer = peerOf(socket);
     clearTimeout(this.#tokenless.get(peer)?.timer);
     this.#tokenless.delete(peer);
-  }
-
-  #evict(peer: string | undefined): void {
-    const oldest = this.#tokenless.get(peer ?? "");
-    if (oldest === undefined) return;
-    const { remoteAddress } = oldest.socket;
-    this.#lost.add("tokenless", { remoteAddress, why: "too many sockets without a token: the oldest was closed" });
-    this.#tokenless.delete(peer ?? "");
-    oldest.socket.destroy();
   }
 
   #endTokenless(peer: string): void {
