@@ -77,6 +77,7 @@ const reasonCodes = [
   "link_failed",
   "refused_by_pi",
   "not_started",
+  "dialog",
   "cancelled",
   "expired",
 ] as const;

@@ -43,6 +43,8 @@ export type DeliveryInput =
   | { readonly kind: "resent"; readonly at: number; readonly by?: By | undefined }
   /** It could not be brought to pi for now, and is kept. */
   | { readonly kind: "postponed"; readonly at: number; readonly reason: Reason }
+  /** The run waits, or waits no more, for the answer to a question that an extension has asked. */
+  | { readonly kind: "dialog"; readonly at: number; readonly isOpen: boolean }
   | { readonly kind: "childEnded"; readonly at: number }
   | { readonly kind: "sessionClosed"; readonly at: number }
   /** A daemon has begun that does not know the session. */
@@ -112,6 +114,8 @@ function apply(delivery: Delivery, input: DeliveryInput): Transition {
         delivery.reason?.message !== input.reason.message
         ? { kind: "changed", delivery: { ...delivery, reason: input.reason, updatedAt: input.at } }
         : ignored;
+    case "dialog":
+      return dialog(delivery, input);
     case "childEnded":
       return childEnded(delivery, input.at);
     case "sessionClosed":
@@ -130,8 +134,20 @@ function apply(delivery: Delivery, input: DeliveryInput): Transition {
 /** The helper has it, or has it again: nothing is left of why it had to wait. */
 function held(delivery: Delivery, at: number): Transition {
   if (delivery.state === "accepted") return move(delivery, "held", { at });
-  if (delivery.state !== "held" || delivery.reason?.code !== "not_started") return ignored;
-  const { reason: _waited, ...rest } = delivery;
+  return delivery.state === "held" && delivery.reason?.code === "not_started" ? withoutReason(delivery, at) : ignored;
+}
+
+/** A run that waits for an answer hands nothing over. A push for the next prompt does not wait for the run. */
+function dialog(delivery: Delivery, { at, isOpen }: Extract<DeliveryInput, { kind: "dialog" }>): Transition {
+  const { state, deliverAs, reason: why } = delivery;
+  if (state !== "held" || deliverAs === "nextTurn") return ignored;
+  if (!isOpen) return why?.code === "dialog" ? withoutReason(delivery, at) : ignored;
+  if (why !== undefined) return ignored;
+  const waits = reason("dialog", "The run waits for the answer to an extension's dialog.");
+  return { kind: "changed", delivery: { ...delivery, reason: waits, updatedAt: at } };
+}
+
+function withoutReason({ reason: _why, ...rest }: Delivery, at: number): Transition {
   return { kind: "changed", delivery: { ...rest, updatedAt: at } };
 }
 

@@ -54,6 +54,8 @@ export class DeliveryTracker {
   readonly #telling: Telling;
   readonly #expiry: Expiry;
   readonly #deciding = new Map<string, Deferred<void>>();
+  /** Sessions whose run waits for the answer to a dialog. */
+  readonly #runsWaiting = new Set<string>();
 
   constructor(options: TrackerOptions) {
     this.#options = options;
@@ -76,6 +78,8 @@ export class DeliveryTracker {
     }
     const gone = [...this.#bySession.keys()].filter((sessionId) => options.isGone?.(sessionId) === true);
     for (const sessionId of gone) this.applyToAll(sessionId, { kind: "sessionGone", at: Date.now() });
+    // The dialogs of a former daemon have ended with it.
+    for (const sessionId of [...this.#bySession.keys()]) this.runWaits(sessionId, false);
   }
 
   /** How many are on their way, in each state that any is in. */
@@ -283,14 +287,23 @@ export class DeliveryTracker {
   apply(sessionId: string, deliveryId: string, input: DeliveryInput): void {
     const tracked = this.#open.get(deliveryId);
     if (tracked === undefined || tracked.delivery.sessionId !== sessionId) return;
+    if (!this.#advance(tracked, input)) return;
+    const isHeldNow = tracked.delivery.state === "held" && input.kind !== "dialog";
+    if (isHeldNow && this.#runsWaiting.has(sessionId))
+      this.#advance(tracked, { kind: "dialog", at: Date.now(), isOpen: true });
+  }
+
+  /** Whether the input has changed the delivery. */
+  #advance(tracked: Tracked, input: DeliveryInput): boolean {
+    const { deliveryId } = tracked.push;
     const result = transition(tracked.delivery, input);
-    if (result.kind === "ignored") return;
+    if (result.kind === "ignored") return false;
     if (result.kind === "impossible") {
       this.#options.log.error(
         { deliveryId, state: tracked.delivery.state, input },
         "a receipt contradicts the delivery's state",
       );
-      return;
+      return false;
     }
     tracked.delivery = result.delivery;
     this.#expiry.watch(result.delivery);
@@ -309,11 +322,19 @@ export class DeliveryTracker {
       );
     }
     this.#telling.changed(result.delivery, written);
+    return true;
   }
 
   /** Applies one input to all open deliveries of a session. */
   applyToAll(sessionId: string, input: DeliveryInput): void {
     for (const id of this.underWay(sessionId)) this.apply(sessionId, id, input);
+  }
+
+  /** The session's run waits, or waits no more, for the answer to a dialog: its held pushes say so, also those to come. */
+  runWaits(sessionId: string, isOpen: boolean): void {
+    if (isOpen) this.#runsWaiting.add(sessionId);
+    else this.#runsWaiting.delete(sessionId);
+    this.applyToAll(sessionId, { kind: "dialog", at: Date.now(), isOpen });
   }
 
   #decided(deliveryId: string): void {

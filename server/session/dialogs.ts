@@ -45,6 +45,8 @@ export interface DialogsOptions {
   readonly child: () => Reader | undefined;
   /** Some are open now and none were, or the other way round. */
   readonly onPending: () => void;
+  /** A dialog is open that was asked in a run, and none was; or the other way round. */
+  readonly onRunWaits: (isWaiting: boolean) => void;
   readonly log: Logger;
 }
 
@@ -92,6 +94,7 @@ export class Dialogs implements DialogOwner {
   readonly #open = new Map<string, OpenDialog>();
   /** Asked while pi starts, when it reads no answers. */
   #early: Asked[] = [];
+  #isRunWaiting = false;
   /** Aborts that are under way. */
   #aborts = 0;
   /** Dialogs that have ended, and of which the extensions are being told. */
@@ -267,6 +270,7 @@ export class Dialogs implements DialogOwner {
     desk.opened(this, entry.dialog, bytes);
     this.#options.say("dialog/opened", { dialog: entry.dialog });
     if (this.#open.size === 1) this.#options.onPending();
+    this.#noteRun();
   }
 
   /** Why a question is not offered to anybody. */
@@ -337,7 +341,15 @@ export class Dialogs implements DialogOwner {
     entry.stopTimer();
     const resolution = this.#tell(entry.dialog, ending, true);
     if (this.#open.size === 0) this.#options.onPending();
+    this.#noteRun();
     return resolution;
+  }
+
+  #noteRun(): void {
+    const isWaiting = [...this.#open.values()].some(({ dialog }) => dialog.runId !== undefined);
+    if (isWaiting === this.#isRunWaiting) return;
+    this.#isRunWaiting = isWaiting;
+    this.#options.onRunWaits(isWaiting);
   }
 
   #tell(

@@ -44,6 +44,7 @@ export function dialogsOf(parts: SessionDialogsParts): Dialogs {
     generation: () => record.stored.generation,
     child: () => life.child,
     onPending,
+    onRunWaits: (isWaiting) => options.tracker.runWaits(options.stored.sessionId, isWaiting),
     log: options.log,
   });
   subscriptions.onAnswerers(() => dialogs.respondersChanged());

@@ -89,10 +89,18 @@ test("an extension's questions are answered by clients, each once, in a run and 
   expect((await session.get()).pendingDialogs).toMatchObject([{ dialogId: gate.dialogId, title: "Run it?" }]);
   expect(gate.runId).toBe((await session.get()).runId);
   await expect(session.respond(gate.dialogId, { value: "yes" })).rejects.toMatchObject({ kind: "invalid_params" });
+  // A push waits with the run, and says so.
+  const push = session.push({ customType: "n", content: "The build is green." });
+  const waits = await watcher.until(
+    ({ method, params }) => method === "delivery/updated" && params.delivery.reason !== undefined,
+  );
+  expect(waits.params.delivery).toMatchObject({ deliveryId: push.id, state: "held", reason: { code: "dialog" } });
+  expect(await push.get()).toMatchObject({ state: "held", reason: { code: "dialog" } });
   await session.respond(gate.dialogId, { confirmed: true });
   const late = await watcher.call("dialog/respond", { dialogId: gate.dialogId, answer: { confirmed: false } });
   expect(late.error?.data).toMatchObject({ name: "stale", resolution: { by: "client", how: "answered" } });
   expect(await run).toBe("It was run.");
+  expect((await push.answered).reason).toBeUndefined();
 
   // An abort does not wait for an answer.
   provider.add(answer("Again.", call("bash", { command: "echo ask-first twice" })));

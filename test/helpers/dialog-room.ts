@@ -22,6 +22,7 @@ export class DialogRoom {
   /** As it is on disk. */
   readonly stored = new Map<string, Dialog>();
   pendingChanges = 0;
+  readonly runWaits: boolean[] = [];
   /** What the child has come to. */
   childState: ChildState = { kind: "ready" };
   responders = 0;
@@ -169,6 +170,7 @@ export class DialogRoom {
       onPending: () => {
         this.pendingChanges += 1;
       },
+      onRunWaits: (isWaiting) => void this.runWaits.push(isWaiting),
       log: pino({ level: "silent" }),
     });
     this.dialogs = dialogs;

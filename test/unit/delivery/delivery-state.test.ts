@@ -35,6 +35,7 @@ const withdrawn = (as: "cancelled" | "expired") =>
 const postponed = { kind: "postponed", at, reason: { code: "not_started", message: "" } } as const;
 const leftOut = (code: "removed_by_extension" | "off_branch") =>
   ({ kind: "leftOut", at, reason: { code, message: "" } }) as const;
+const waits = (isOpen: boolean) => ({ kind: "dialog", at, isOpen }) as const;
 const resent = { kind: "resent", at } as const;
 const childEnded = { kind: "childEnded", at } as const;
 const sessionClosed = { kind: "sessionClosed", at } as const;
@@ -62,6 +63,8 @@ const everyInput: readonly DeliveryInput[] = [
     (as): DeliveryInput => ({ kind: "withdrawn", at, as, reason: { code: "cancelled", message: "" } }),
   ),
   postponed,
+  waits(true),
+  waits(false),
   leftOut("off_branch"),
   resent,
   childEnded,
@@ -200,6 +203,10 @@ describe("a delivery", () => {
       "run_failed",
     ],
     ["is inserted no more once it is cancelled", [held, withdrawn("cancelled"), inserted], "cancelled", "cancelled"],
+    ["says that its run waits for a dialog", [held, waits(true)], "held", "dialog"],
+    ["says no more that its run waited", [held, waits(true), waits(false)], "held", undefined],
+    ["is inserted with no word of a dialog", [held, waits(true), inserted], "inserted", undefined],
+    ["says of a dialog nothing before it is held", [waits(true)], "accepted", undefined],
     ["says why it waits for a pi", [postponed], "accepted", "not_started"],
     ["says no more why it waited once it is held", [postponed, held], "held", undefined],
     [
@@ -213,6 +220,10 @@ describe("a delivery", () => {
   ])("%s", (_title, inputs, state, reason) => {
     const delivery = run(inputs);
     expect([delivery.state, delivery.reason?.code]).toEqual([state, reason]);
+  });
+
+  test("waits for no dialog when it is nextTurn", () => {
+    expect(run([held, waits(true)], { ...accepted, deliverAs: "nextTurn" }).reason).toBeUndefined();
   });
 
   test("keeps waiting for the next prompt when it is nextTurn and the run is aborted", () => {

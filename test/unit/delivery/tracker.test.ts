@@ -49,6 +49,32 @@ function deliver(tracker: DeliveryTracker, id = "d"): void {
 }
 
 describe("DeliveryTracker", () => {
+  test("says of each held push that its run waits for a dialog, also of one that comes then, until the dialog ends", async () => {
+    const { tracker, again, changes } = track();
+    const codes = () => ["d", "late"].map((id) => tracker.find(id)?.reason?.code);
+    await tracker.accept(push());
+    tracker.apply("s", "d", { kind: "held", at });
+    tracker.runWaits("s", true);
+    await tracker.accept(push({ deliveryId: "late" }));
+    tracker.apply("s", "late", { kind: "held", at });
+    expect(codes()).toEqual(["dialog", "dialog"]);
+    tracker.runWaits("other", false);
+    expect(codes()).toEqual(["dialog", "dialog"]);
+    tracker.runWaits("s", false);
+    expect(codes()).toEqual([undefined, undefined]);
+    await tracker.told();
+    expect(changes.map(({ deliveryId, state, reason }) => [deliveryId, state, reason?.code])).toContainEqual([
+      "d",
+      "held",
+      "dialog",
+    ]);
+    tracker.runWaits("s", true);
+    await tracker.told();
+    tracker.close();
+    const { state, reason } = again().find("d") as Delivery;
+    expect([state, reason]).toEqual(["held", undefined]);
+  });
+
   test("refuses a number in the details that JSON cannot keep, and names its path", async () => {
     const { tracker } = track();
     const details = JSON.parse('{"a~":[1,{"b/c":1e400}],"kept":[1e308,-0.5,null]}');

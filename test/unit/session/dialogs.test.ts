@@ -454,4 +454,16 @@ describe("those who watch the session", () => {
     room.dialogs.cancelAll("clear_queue");
     expect(room.pendingChanges).toBe(2);
   });
+
+  it("are told while one is open that was asked in a run", () => {
+    const room = new DialogRoom();
+    room.ask();
+    expect(room.runWaits).toEqual([]);
+    room.runId = "run";
+    room.ask();
+    room.ask();
+    expect(room.runWaits).toEqual([true]);
+    room.dialogs.runSettled("run");
+    expect(room.runWaits).toEqual([true, false]);
+  });
 });
