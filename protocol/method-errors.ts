@@ -11,6 +11,9 @@ const commonErrors = [
   "forbidden",
 ] as const satisfies readonly ErrorName[];
 
+/** What a method that changes something can give in addition. */
+const changeErrors = ["not_controller", "store_failed"] as const satisfies readonly ErrorName[];
+
 /** What a call for a session can give in addition where the session's pi must be started for it. */
 const startErrors = [
   "start_failed",
@@ -29,7 +32,7 @@ export function errorsOf(row: MethodRow): readonly ErrorName[] {
     ...new Set([
       ...commonErrors,
       ...row.errors,
-      ...(isReading(row) ? [] : (["not_controller"] as const)),
+      ...(isReading(row) ? [] : changeErrors),
       ...(isForSession ? startErrors : []),
     ]),
   ];

@@ -85,7 +85,6 @@ export const optimisationMethods = {
       "session_closed",
       "path_invalid",
       "link_failed",
-      "store_failed",
       "overloaded",
       "price_unknown",
     ],

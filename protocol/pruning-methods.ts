@@ -160,6 +160,6 @@ export const pruningMethods = {
     ...changes,
     needs: pruningNeeds,
     http: { verb: "POST", path },
-    errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "store_failed", "overloaded"],
+    errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "overloaded"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

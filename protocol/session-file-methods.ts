@@ -32,7 +32,7 @@ export const sessionFileMethods = {
     capability: "prompt",
     needs: [{ param: "approve", capability: "admin" }],
     since: "0.1.0",
-    errors: [...childErrors, "store_failed"],
+    errors: [...childErrors],
   },
   "session/fork": {
     summary: "Makes a new session of the transcript before one of the user's messages. It takes over the pi.",
@@ -54,7 +54,7 @@ export const sessionFileMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "session_busy", "refused_by_pi", "store_failed"],
+    errors: [...childErrors, "session_busy", "refused_by_pi"],
   },
   "session/clone": {
     summary: "Makes a new session of the whole active branch. It takes over the pi.",
@@ -67,7 +67,7 @@ export const sessionFileMethods = {
     scope: "session",
     capability: "prompt",
     since: "0.1.0",
-    errors: [...childErrors, "session_busy", "refused_by_pi", "store_failed"],
+    errors: [...childErrors, "session_busy", "refused_by_pi"],
   },
   "session/reload": {
     summary: "Goes on with the session's file as it is now, whoever has written to it. Ends the pi, if there is one.",

@@ -83,7 +83,6 @@ export const sessionMethods = {
       "startup_dialog",
       "link_failed",
       "conflict",
-      "store_failed",
       ...contextErrors,
       "child_exited",
       "session_not_found",

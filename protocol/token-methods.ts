@@ -68,7 +68,7 @@ export const tokenMethods = {
     result: NewToken,
     http: { verb: "POST", path: "/v1/tokens" },
     ...administers,
-    errors: ["conflict", "overloaded", "store_failed"],
+    errors: ["conflict", "overloaded"],
   },
   "token/list": {
     summary: "All tokens, without their secrets.",
@@ -86,7 +86,7 @@ export const tokenMethods = {
     result: NewToken,
     http: { verb: "POST", path: "/v1/tokens/{name}/rotate" },
     ...administers,
-    errors: ["token_not_found", "store_failed"],
+    errors: ["token_not_found"],
   },
   "token/revoke": {
     summary: "Ends a token: it is refused from the next request on, and its connections are closed. Not for `main`.",
@@ -94,6 +94,6 @@ export const tokenMethods = {
     result: empty,
     http: { verb: "DELETE", path: "/v1/tokens/{name}" },
     ...administers,
-    errors: ["token_not_found", "forbidden", "store_failed"],
+    errors: ["token_not_found", "forbidden"],
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

@@ -58,7 +58,7 @@ describe("params that are broken in one place, at a daemon", () => {
     // Each schema is compiled when it is first needed, and kept.
     for (const method of names) {
       for (const params of fc.sample(brokenParams(method), { seed: seed + 1, numRuns: 10 }))
-        await webSocket.call(method, params);
+        await call(method, params);
     }
     await target.settle();
   });
@@ -67,10 +67,19 @@ describe("params that are broken in one place, at a daemon", () => {
     await target[Symbol.asyncDispose]();
   });
 
+  /** The answer, without what the daemon tells of itself after a `daemon/subscribe`. */
+  async function call(method: string, params: unknown) {
+    webSocket.send({ jsonrpc: "2.0", id: 1, method, params });
+    for (;;) {
+      const message = await webSocket.next();
+      if (message.method === undefined) return message;
+    }
+  }
+
   test.each(names)("of %s are answered by a name", async (method) => {
     await fc.assert(
       fc.asyncProperty(brokenParams(method), async (params) => {
-        check(await webSocket.call(method, params));
+        check(await call(method, params));
       }),
       { seed, numRuns: 30 },
     );
