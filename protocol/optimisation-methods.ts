@@ -80,14 +80,7 @@ export const optimisationMethods = {
     needs: optimisationNeeds,
     since: "0.1.0",
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/optimisation" },
-    errors: [
-      "session_not_found",
-      "session_closed",
-      "path_invalid",
-      "link_failed",
-      "overloaded",
-      "price_unknown",
-    ],
+    errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "overloaded", "price_unknown"],
   },
   "cache/report": {
     summary:

@@ -57,8 +57,7 @@ describe("params that are broken in one place, at a daemon", () => {
     webSocket = await target.webSocket();
     // Each schema is compiled when it is first needed, and kept.
     for (const method of names) {
-      for (const params of fc.sample(brokenParams(method), { seed: seed + 1, numRuns: 10 }))
-        await call(method, params);
+      for (const params of fc.sample(brokenParams(method), { seed: seed + 1, numRuns: 10 })) await call(method, params);
     }
     await target.settle();
   });
