@@ -9,7 +9,7 @@ import { oneLine, table } from "./text.ts";
 /** Shows the effective configuration with the origin of each value. */
 export async function config({ options, output, env }: Invocation<"config">): Promise<number> {
   if (options.schema === true) {
-    output.print(JSON.stringify(configurationSchema(), null, 2));
+    output.printText(JSON.stringify(configurationSchema(), null, 2));
     return exitCodes.done;
   }
   const stateDir = stateDirectory(options["state-dir"], env);

@@ -1,9 +1,9 @@
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { httpCall } from "../client/http-client.ts";
 import { WireError } from "../protocol/errors.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { readAll } from "./message-text.ts";
 import { chooseSession } from "./session-argument.ts";
@@ -45,7 +45,7 @@ export class ContextDaemon {
   }
 
   call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>> {
-    return httpCall(method, params, { stateDir: this.#stateDir, signal: this.#signal });
+    return callDaemon(method, params, { stateDir: this.#stateDir, signal: this.#signal });
   }
 
   /** A call with a document: a large file goes by its path, and by its content if the daemon does not read it. */

@@ -1,7 +1,7 @@
 import { stateDirectory } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import type { Delivery, DeliveryState } from "../protocol/delivery.ts";
 import type { Invocation } from "./command-spec.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { watchDeliveries } from "./delivery-watch.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -20,7 +20,7 @@ export async function deliveries(invocation: Deliveries): Promise<number> {
   const sessionId = await sessionOf(invocation, stateDir);
   const query = { ...(sessionId !== undefined && { sessionId }), ...statesOf(options.state), limit };
   if (options.watch === true) return await watch(invocation, { stateDir, sessionId, states: query.states });
-  const { deliveries: found } = await httpCall("delivery/list", query, { stateDir, signal });
+  const { deliveries: found } = await callDaemon("delivery/list", query, { stateDir, signal });
   if (output.json) {
     output.document({ deliveries: found });
     return exitCodes.done;
@@ -73,7 +73,7 @@ const maxRemembered = 10_000;
 
 async function sessionOf({ arguments: [word], signal }: Deliveries, stateDir: string): Promise<string | undefined> {
   if (word === undefined) return undefined;
-  const { sessions } = await httpCall("session/list", {}, { stateDir, signal });
+  const { sessions } = await callDaemon("session/list", {}, { stateDir, signal });
   return chooseSession(sessions, word);
 }
 

@@ -1,7 +1,7 @@
 import { stateDirectory } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import type { Delivery } from "../protocol/delivery.ts";
 import type { Invocation } from "./command-spec.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
@@ -19,17 +19,17 @@ export async function delivery({
   const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
   switch (action) {
     case "show":
-      show(await httpCall("delivery/get", { deliveryId }, where), output);
+      show(await callDaemon("delivery/get", { deliveryId }, where), output);
       return exitCodes.done;
     case "cancel": {
-      const { cancelled, delivery: now } = await httpCall("delivery/cancel", { deliveryId }, where);
+      const { cancelled, delivery: now } = await callDaemon("delivery/cancel", { deliveryId }, where);
       if (output.json) output.document({ cancelled, delivery: now });
       else if (cancelled) output.print(`${deliveryId} is cancelled: it is not in the transcript and will not be.`);
       else output.print(`Too late: ${deliveryId} is ${now.state}.`);
       return cancelled ? exitCodes.done : exitCodes.unmet;
     }
     case "resend": {
-      const now = await httpCall("delivery/resend", { deliveryId }, where);
+      const now = await callDaemon("delivery/resend", { deliveryId }, where);
       if (output.json) output.document(now);
       else output.print(`${deliveryId} is ${now.state}: a run carries it now.`);
       return exitCodes.done;

@@ -237,7 +237,7 @@ function failure(error: unknown, { log, story, invocation: { options, output }, 
       ? `Everything is still in ${workspace.root}: the daemon's log in state/daemon.log, pi's session files below it.`
       : "Run it again with --keep to have its directory with the daemon's log and pi's session file, or with --json for each step with its facts.";
   if (!output.json && log.length > 0) {
-    output.aside(`\nThe daemon's log ends with:\n${log.map((line) => `  ${line}`).join("\n")}\n`);
+    for (const line of ["", "The daemon's log ends with:", ...log.map((one) => `  ${one}`), ""]) output.aside(line);
   }
   const seconds = (story.elapsedMs / 1_000).toFixed(1);
   return new CommandError(name, `The demo failed after ${seconds} s: ${message}${end} ${next}`, {

@@ -1,14 +1,14 @@
 import { answerWhenOpen } from "../client/dialogs.ts";
 import { stateDirectory } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
 import type { Invocation } from "./command-spec.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { CommandError, UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { allDialogs, chooseDialog } from "./open-dialogs.ts";
 import type { Output } from "./output.ts";
-import { oneLine, printable } from "./text.ts";
+import { oneLine } from "./text.ts";
 
 /** Shows one question of an extension, or answers it. */
 export async function dialog({
@@ -33,7 +33,7 @@ export async function dialog({
     return exitCodes.done;
   }
   try {
-    const ended = await answerWhenOpen(() => httpCall("dialog/respond", { dialogId, answer }, where), { signal });
+    const ended = await answerWhenOpen(() => callDaemon("dialog/respond", { dialogId, answer }, where), { signal });
     if (output.json) output.document(ended);
     else output.print(`${dialogId} is ${ended.resolution.how}.`);
     return exitCodes.done;
@@ -64,6 +64,6 @@ function show(dialog: Dialog, output: Output): void {
   }
   const { method, title, message, options = [], placeholder, prefill } = dialog;
   output.print(`${method}: ${oneLine(title)}`);
-  for (const text of [message, placeholder, prefill]) if (text !== undefined) output.print(printable(text));
+  for (const text of [message, placeholder, prefill]) if (text !== undefined) output.printText(text);
   for (const option of options) output.print(`  ${oneLine(option)}`);
 }

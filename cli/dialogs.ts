@@ -1,7 +1,7 @@
 import { stateDirectory } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import type { Dialog } from "../protocol/dialog.ts";
 import type { Invocation } from "./command-spec.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { allDialogs } from "./open-dialogs.ts";
 import { chooseSession } from "./session-argument.ts";
@@ -17,7 +17,7 @@ export async function dialogs({
 }: Invocation<"dialogs">): Promise<number> {
   const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
   const sessionId =
-    word === undefined ? undefined : chooseSession((await httpCall("session/list", {}, where)).sessions, word);
+    word === undefined ? undefined : chooseSession((await callDaemon("session/list", {}, where)).sessions, word);
   const open = await allDialogs(where, sessionId);
   if (output.json) {
     output.document({ dialogs: open });

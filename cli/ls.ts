@@ -1,14 +1,14 @@
 import { stateDirectory } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import type { SessionInfo } from "../protocol/session.ts";
 import type { Invocation } from "./command-spec.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration, oneLine, table } from "./text.ts";
 
 /** Lists the sessions. */
 export async function ls({ options, output, env, signal }: Invocation<"ls">): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
-  const { sessions } = await httpCall("session/list", {}, { stateDir, signal });
+  const { sessions } = await callDaemon("session/list", {}, { stateDir, signal });
   if (output.json) {
     output.document({ sessions });
     return exitCodes.done;

@@ -50,6 +50,9 @@ export function gist(notification: LogNotification): string {
       return params.pending.map(({ label }) => label).join(", ") || "nothing";
     case "context/failed":
       return `no context: ${params.error.message}`;
+    default:
+      // Of a newer daemon.
+      return "";
   }
 }
 

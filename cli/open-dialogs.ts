@@ -1,22 +1,28 @@
-import { httpCall } from "../client/http-client.ts";
 import type { Dialog } from "../protocol/dialog.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { CommandError } from "./errors.ts";
 
-type Where = Parameters<typeof httpCall>[2];
+type Where = Parameters<typeof callDaemon>[2];
 
 const minPart = 4;
+/** Far more than a daemon has open. */
+const maxDialogs = 100_000;
 
 /** All dialogs that are open, of all sessions or of one. */
 export async function allDialogs(where: Where, sessionId?: string): Promise<readonly Dialog[]> {
   const all: Dialog[] = [];
   for (let after: string | undefined; ; ) {
-    const { dialogs, next } = await httpCall(
+    const { dialogs, next } = await callDaemon(
       "dialog/list",
       { ...(sessionId === undefined ? {} : { sessionId }), ...(after === undefined ? {} : { after }) },
       where,
     );
     all.push(...dialogs);
     if (next === undefined) return all;
+    // Else the pages of a daemon that repeats them would have no end.
+    if (next === after || all.length > maxDialogs) {
+      throw new CommandError("protocol_violation", "The daemon's list of dialogs does not come to its end.");
+    }
     after = next;
   }
 }

@@ -1,6 +1,13 @@
+import { randomBytes } from "node:crypto";
 import { type ErrorReport, reportOf, UsageError } from "./errors.ts";
 import { styleText } from "./node-builtins.ts";
-import { oneLine, printableJson } from "./text.ts";
+import { oneLine, printable, printableJson } from "./text.ts";
+
+/**
+ * Stands for ESC in what {@link Output.paint} makes, until it is written. The number makes it unknown to every text from elsewhere,
+ * so that all other control characters can be removed from a line that holds both.
+ */
+const escapeMark = `\u{fdd0}${randomBytes(8).toString("hex")}`;
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
 
@@ -19,7 +26,10 @@ export interface OutputOptions {
   readonly json: boolean;
 }
 
-/** Where a command prints: results to stdout, everything else to stderr. */
+/**
+ * Where a command prints: results to stdout, everything else to stderr. What is printed as a line or a text can only add to a
+ * terminal, whatever it holds: control characters are removed, and a line stays one line.
+ */
 export class Output {
   readonly json: boolean;
   readonly #stdout: Sink;
@@ -48,12 +58,18 @@ export class Output {
     return this.isTerminal ? this.#stdout.columns : undefined;
   }
 
+  /** Writes as it is what the caller has made safe, or what a program reads. */
   write(text: string): void {
-    this.#stdout.write(text);
+    this.#stdout.write(withEscapes(text));
   }
 
   print(line: string): void {
-    this.#stdout.write(`${line}\n`);
+    this.#stdout.write(`${withEscapes(singleLine(line))}\n`);
+  }
+
+  /** A text that may have several lines. */
+  printText(text: string): void {
+    this.#stdout.write(`${withEscapes(printable(text))}\n`);
   }
 
   /** A value for programs, on one line, which a terminal can be shown too. */
@@ -63,7 +79,7 @@ export class Output {
 
   /** A line beside the result. */
   aside(line: string): void {
-    this.#stderr.write(`${line}\n`);
+    this.#stderr.write(`${withEscapes(singleLine(line))}\n`);
   }
 
   /** Something the caller should know that is no error. */
@@ -95,8 +111,16 @@ export class Output {
 
   #paint(sink: Sink, style: Style, text: string): string {
     if (sink.isTTY !== true || !allowsColour(this.#env)) return text;
-    return styleText(style, text, { validateStream: false });
+    return styleText(style, printable(text), { validateStream: false }).replaceAll("\u001b", escapeMark);
   }
+}
+
+function singleLine(text: string): string {
+  return printable(text).replaceAll(/\s*\n\s*/g, " | ");
+}
+
+function withEscapes(text: string): string {
+  return text.replaceAll(escapeMark, "\u001b");
 }
 
 /** https://no-color.org: any value but the empty one. */

@@ -37,7 +37,7 @@ async function execute(
       return exitCodes.done;
     case "help":
       if (line.json) output.document(helpDocument(line.command));
-      else output.print(line.command === undefined ? overview(packageVersion()) : commandHelp(line.command));
+      else output.printText(line.command === undefined ? overview(packageVersion()) : commandHelp(line.command));
       return exitCodes.done;
     case "command": {
       const directory = callersDirectory(env);

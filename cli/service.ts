@@ -109,7 +109,7 @@ function showPlan(plan: ShownPlan, output: Output): void {
     output.document(plan);
     return;
   }
-  for (const { path, text } of plan.files) output.print(`# ${path}\n${text}`);
+  for (const { path, text } of plan.files) output.printText(`# ${path}\n${text}`);
   for (const command of plan.commands) output.print(`$ ${command.join(" ")}`);
 }
 

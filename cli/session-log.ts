@@ -1,8 +1,14 @@
-import type { Client, LogNotification, Params } from "../client/index.ts";
+import type { Client, LogNotification, Params, Result } from "../client/index.ts";
+import { ProtocolViolationError } from "../client/local-errors.ts";
+import { type NotificationName, notifications } from "../protocol/notifications.ts";
+import { createValidator } from "../protocol/validation.ts";
 
 /** How far behind the newest number one looks for what happened last. Numbers of high-rate events count too. */
 const lookBack = 5_000;
 const pageSize = 1_000;
+const validator = createValidator({ ignoreUnknown: true });
+/** All that is known of a notification of a later version. */
+const numbered = { type: "object", required: ["seq"], properties: { seq: { type: "integer" } } };
 
 export interface LogRange {
   /** The last number that is known already. Default: a stretch behind the newest. */
@@ -30,14 +36,19 @@ export async function* logPages(client: Client, sessionId: string, range: LogRan
   for (;;) {
     const query: Params<"session/events"> = { sessionId, after, limit: pageSize, deltas };
     const page = await client.call("session/events", query, { signal });
-    // The daemon's own words, checked as those of a subscription are.
-    const notifications = page.events.map(
-      ({ method, params }) => ({ name: method, params }) as unknown as LogNotification,
-    );
-    yield { notifications, cursor: page.after, epoch: page.epoch };
+    yield { notifications: page.events.map(checkedNotification), cursor: page.after, epoch: page.epoch };
     if (page.after >= page.cursor || page.after === after) return;
     after = page.after;
   }
+}
+
+/** Throws `protocol_violation` for one that is not what the protocol says; what a later version may add passes. */
+function checkedNotification({ method, params }: Result<"session/events">["events"][number]): LogNotification {
+  const findings = Object.hasOwn(notifications, method)
+    ? validator.notification(method as NotificationName, params)
+    : validator.schema(numbered, params);
+  if (findings.length > 0) throw new ProtocolViolationError(`notification ${method}`, findings);
+  return { name: method, params } as unknown as LogNotification;
 }
 
 /** The number of a notification in its session's log. */

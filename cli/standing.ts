@@ -1,8 +1,8 @@
 import { readDaemonFile } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import { DaemonNotRunningError } from "../client/local-errors.ts";
 import type { DaemonInfo } from "../protocol/daemon.ts";
 import type { DaemonFile } from "../protocol/daemon-file.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { CommandError } from "./errors.ts";
 
 /**
@@ -19,7 +19,7 @@ const answerTimeoutMs = 10_000;
 
 /**
  * Asks the daemon itself: a file and a process id prove nothing. Throws `daemon_silent` when something
- * listens there but does not answer, and what {@link httpCall} throws.
+ * listens there but does not answer, and what {@link callDaemon} throws.
  */
 export async function standing(stateDir: string, signal?: AbortSignal): Promise<Standing> {
   let file: DaemonFile;
@@ -32,7 +32,7 @@ export async function standing(stateDir: string, signal?: AbortSignal): Promise<
   const deadline = AbortSignal.timeout(answerTimeoutMs);
   try {
     const either = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
-    const info = await httpCall("daemon/info", {}, { stateDir, signal: either });
+    const info = await callDaemon("daemon/info", {}, { stateDir, signal: either });
     if (info.pid === file.pid) return { kind: "running", file, info };
   } catch (error) {
     if (error instanceof DaemonNotRunningError) return { kind: "stale", file };

@@ -38,7 +38,7 @@ function describe({ info, file }: Extract<Standing, { kind: "running" }>, output
   const states = Object.entries(info.sessions).filter(([, count]) => count > 0);
   const sessions = states.length === 0 ? "none" : states.map(([state, count]) => `${count} ${state}`).join(", ");
   const rows: readonly (readonly [label: string, text: string])[] = [
-    ["pi", `${info.pi.version} (${sources[info.pi.source]}) ${info.pi.path}`],
+    ["pi", `${info.pi.version} (${sources[info.pi.source] ?? info.pi.source}) ${info.pi.path}`],
     ["url", file.url],
     ...(file.tlsUrl === undefined ? [] : [["https", file.tlsUrl] as const]),
     ["socket", file.socketPath],

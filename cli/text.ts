@@ -1,6 +1,6 @@
 /** Control characters, by which a text could move the cursor, rewrite what stands on the screen or turn it around. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** A text that can only add to a terminal. */
 export function printable(text: string): string {

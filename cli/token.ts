@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { readDaemonFile, stateDirectory } from "../client/discovery.ts";
-import { httpCall } from "../client/http-client.ts";
 import { type Capability, capabilities as known } from "../protocol/capability.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { TokenInfo } from "../protocol/token-methods.ts";
 import type { Invocation } from "./command-spec.ts";
+import { callDaemon } from "./daemon-call.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { duration, oneLine, table } from "./text.ts";
@@ -24,20 +24,20 @@ export async function token(invocation: Token): Promise<number> {
   const where = { stateDir, signal };
   switch (action) {
     case "create":
-      tell(await httpCall("token/create", { name: named(name, action), ...rights(options) }, where), invocation);
+      tell(await callDaemon("token/create", { name: named(name, action), ...rights(options) }, where), invocation);
       return exitCodes.done;
     case "list": {
-      const { tokens } = await httpCall("token/list", {}, where);
+      const { tokens } = await callDaemon("token/list", {}, where);
       if (output.json) output.document({ tokens });
       else show(tokens, invocation);
       return exitCodes.done;
     }
     case "rotate":
-      tell(await httpCall("token/rotate", { name: name ?? main }, where), invocation);
+      tell(await callDaemon("token/rotate", { name: name ?? main }, where), invocation);
       return exitCodes.done;
     case "revoke": {
       const revoked = named(name, action);
-      await httpCall("token/revoke", { name: revoked }, where);
+      await callDaemon("token/revoke", { name: revoked }, where);
       if (output.json) output.document({ revoked });
       else output.print(`${revoked} is revoked; its connections are closed.`);
       return exitCodes.done;

@@ -1,5 +1,6 @@
 import { type Client, connect, type ReconnectOptions, stateDirectory } from "../client/index.ts";
 import { ensureDaemon } from "./background.ts";
+import { resultChecks } from "./daemon-call.ts";
 import type { Output } from "./output.ts";
 import { olderDaemon } from "./version-skew.ts";
 
@@ -34,10 +35,16 @@ export async function ensured({ options, output, env, signal, note }: ClientUse)
 
 /** Runs `use` with a client of the daemon, which is started if none runs and the options do not forbid it. */
 export async function withClient<T>(clientUse: ClientUse, use: (client: Client) => Promise<T>): Promise<T> {
-  const { output, signal, reconnect, note } = clientUse;
+  const { output, env, signal, reconnect, note } = clientUse;
   const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
   const stateDir = await ensured(clientUse);
-  const client = await connect({ stateDir, signal, name: "pi-rpcd", reconnect: reconnect ?? false });
+  const client = await connect({
+    stateDir,
+    signal,
+    name: "pi-rpcd",
+    reconnect: reconnect ?? false,
+    validateResults: resultChecks(env),
+  });
   client.onConnection((event) => {
     if (event.kind === "lost" && event.attempt === 1) tell("connection_lost", "the daemon has gone; waiting for it");
     if (event.kind === "connected" && note !== undefined) note("the daemon is there again");

@@ -20,9 +20,10 @@ export interface ConnectOptions extends ReachOptions {
   readonly validate?: boolean;
   /**
    * Checks all that the daemon sends too. A result that breaks the protocol rejects its call, a notification that does
-   * ends the connection, both with `ProtocolViolationError`. Default: whether `PI_RPCD_VALIDATE` is `1`.
+   * ends the connection, both with `ProtocolViolationError`. `"known"` lets pass what a later version of the protocol may
+   * add. Default: whether `PI_RPCD_VALIDATE` is `1`.
    */
-  readonly validateResults?: boolean;
+  readonly validateResults?: boolean | "known";
   /** Hears of what was odd and ignored, such as a frame that is not JSON. */
   readonly onDiagnostic?: OnDiagnostic;
   /** A larger frame ends the connection for good, with code 1009. Default: 134217728. */
@@ -30,6 +31,7 @@ export interface ConnectOptions extends ReachOptions {
 }
 
 let validator: Validator | undefined;
+let lenientValidator: Validator | undefined;
 
 /**
  * Connects to the running daemon; the Unix socket is tried first, then TCP on loopback. `daemon.json` is read anew each
@@ -67,6 +69,8 @@ function checksFor({
 }: ConnectOptions): Checks {
   if (!validate && !validateResults) return {};
   validator ??= createValidator();
-  const { params, result, notification } = validator;
-  return { ...(validate && { params }), ...(validateResults && { result, notification }) };
+  if (validateResults === "known") lenientValidator ??= createValidator({ ignoreUnknown: true });
+  const { params } = validator;
+  const { result, notification } = (validateResults === "known" ? lenientValidator : undefined) ?? validator;
+  return { ...(validate && { params }), ...(validateResults !== false && { result, notification }) };
 }

@@ -259,6 +259,11 @@ export class RunFailedError extends LocalError {
   }
 }
 
+/** In the message; the error itself has all of them. */
+const maxShownFindings = 8;
+
 function sentence(findings: readonly ParamsFinding[]): string {
-  return findings.map(({ path, message }) => `${path === "" ? "the value" : path} ${message}`).join("; ");
+  const shown = findings.slice(0, maxShownFindings);
+  const more = findings.length > shown.length ? [`and ${findings.length - shown.length} more`] : [];
+  return [...shown.map(({ path, message }) => `${path === "" ? "the value" : path} ${message}`), ...more].join("; ");
 }

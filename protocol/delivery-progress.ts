@@ -53,7 +53,8 @@ const ladder: readonly DeliveryState[] = ["accepted", "held", "inserted", "prepa
  */
 export function isTerminal(delivery: Pick<Delivery, "state" | "reason">): boolean {
   return (
-    deliveryStates[delivery.state].next.length === 0 ||
+    // A state that only a later version knows has not ended.
+    deliveryStates[delivery.state]?.next.length === 0 ||
     (delivery.state === "delivered" && delivery.reason !== undefined)
   );
 }

@@ -18,9 +18,17 @@ const maxFindings = 32;
 /** A value with more nodes than this gets its first finding only: a hostile one must not cost an object per node. */
 const maxNodesForAllFindings = 2_000;
 
-export function createValidator(): Validator {
-  const first = compiler({ allErrors: false });
-  const all = compiler({ allErrors: true });
+export interface ValidatorOptions {
+  /**
+   * Lets pass what a later version of the protocol may add: unknown fields, and unknown words where a text is one of a list.
+   * Default: false.
+   */
+  readonly ignoreUnknown?: boolean;
+}
+
+export function createValidator({ ignoreUnknown = false }: ValidatorOptions = {}): Validator {
+  const first = compiler({ allErrors: false, ignoreUnknown });
+  const all = compiler({ allErrors: true, ignoreUnknown });
 
   function check(schema: object, value: unknown): readonly ParamsFinding[] {
     const validate = first(schema);
@@ -39,19 +47,42 @@ export function createValidator(): Validator {
   };
 }
 
+interface CompilerOptions extends Required<ValidatorOptions> {
+  readonly allErrors: boolean;
+}
+
 /** Compiles each schema once. The schemas are our own, so they are not checked themselves. */
-function compiler({ allErrors }: { readonly allErrors: boolean }): (schema: object) => ValidateFunction {
+function compiler({ allErrors, ignoreUnknown }: CompilerOptions): (schema: object) => ValidateFunction {
   const compiled = new Map<object, ValidateFunction>();
   let ajv: Ajv | undefined;
   return (schema) => {
     let validate = compiled.get(schema);
     if (validate === undefined) {
       ajv ??= new Ajv({ strict: false, allErrors, meta: false, validateSchema: false });
-      validate = ajv.compile(schema);
+      validate = ajv.compile(ignoreUnknown ? (opened(schema) as object) : schema);
       compiled.set(schema, validate);
     }
     return validate;
   };
+}
+
+/** A schema that lets pass what a later version may add to its values. */
+function opened(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(opened);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const { additionalProperties, enum: words, ...rest } = schema as Readonly<Record<string, unknown>>;
+  const isOfWords = Array.isArray(words) && words.every((word) => typeof word === "string");
+  return {
+    ...Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, openedAt(key, value)])),
+    ...(typeof additionalProperties === "object" && { additionalProperties: opened(additionalProperties) }),
+    ...(isOfWords ? { type: "string" } : words !== undefined && { enum: words }),
+  };
+}
+
+function openedAt(keyword: string, value: unknown): unknown {
+  if (["items", "anyOf", "allOf"].includes(keyword)) return opened(value);
+  if (keyword !== "properties" && keyword !== "patternProperties") return value;
+  return Object.fromEntries(Object.entries(value as object).map(([name, schema]) => [name, opened(schema)]));
 }
 
 /** How many values there are in a value, counted no further than just past `limit`. */

@@ -1,4 +1,5 @@
 import type { Output, Style } from "../output.ts";
+import { printable } from "../text.ts";
 
 /** Where a session is shown. Texts hold no control characters but line breaks and tabs. */
 export interface Canvas {
@@ -21,13 +22,13 @@ export class PlainCanvas implements Canvas {
 
   stream(text: string, style?: Style): void {
     if (text === "") return;
-    this.#output.write(style === undefined ? text : this.#output.paint(style, text));
+    this.#output.write(style === undefined ? printable(text) : this.#output.paint(style, text));
     this.#isOpen = !text.endsWith("\n");
   }
 
   line(text: string, style?: Style): void {
     this.endLine();
-    this.#output.print(style === undefined ? text : this.#output.paint(style, text));
+    this.#output.printText(style === undefined ? text : this.#output.paint(style, text));
   }
 
   endLine(): void {

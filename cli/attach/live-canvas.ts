@@ -1,4 +1,5 @@
 import type { Output, Style } from "../output.ts";
+import { printable } from "../text.ts";
 import type { Canvas } from "./canvas.ts";
 import { textWidth, widthOf } from "./width.ts";
 
@@ -70,7 +71,7 @@ export class LiveCanvas implements Canvas {
   /** Takes a text in, and gives the rows that are complete. */
   #add(text: string, style: Style | undefined): string {
     let complete = "";
-    const parts = text.replaceAll("\t", tab).split(/(\n)/);
+    const parts = printable(text).replaceAll("\t", tab).split(/(\n)/);
     for (const part of parts) {
       if (part === "\n") complete += this.#endRow();
       else for (const word of part.match(/ +|[^ ]+/g) ?? []) complete += this.#addWord({ text: word, style });

@@ -31,7 +31,7 @@ export class Story {
 
   title(text: string, facts: string): void {
     if (this.#output.json) return;
-    this.#output.print(`${this.#output.paint("bold", text)}${this.#output.paint("dim", facts)}\n`);
+    this.#output.printText(`${this.#output.paint("bold", text)}${this.#output.paint("dim", facts)}\n`);
   }
 
   /** Something that happened, with its facts for programs. */
@@ -79,7 +79,7 @@ export class Story {
     }
     this.endOfText();
     const mark = holds ? this.#output.paint("green", "✔") : this.#output.paint("red", "✘");
-    this.#output.print(`  ${mark} ${name}\n    ${this.#output.paint("dim", found)}`);
+    this.#output.printText(`  ${mark} ${name}\n    ${this.#output.paint("dim", found)}`);
   }
 
   gap(): void {
@@ -90,7 +90,7 @@ export class Story {
   end(text: string, facts: object): void {
     this.endOfText();
     if (this.#output.json) this.#output.document({ kind: "end", elapsedMs: this.elapsedMs, ...facts });
-    else this.#output.print(`\n${text}`);
+    else this.#output.printText(`\n${text}`);
   }
 
   #word(word: string): void {
@@ -106,7 +106,7 @@ export class Story {
     const lines = wrap(text, this.#textWidth).map((line) =>
       style === "green" ? this.#output.paint("dim", line) : line,
     );
-    this.#output.print(`${this.#head(label, style)}${lines.join(`\n${" ".repeat(indent)}`)}`);
+    this.#output.printText(`${this.#head(label, style)}${lines.join(`\n${" ".repeat(indent)}`)}`);
   }
 
   #head(label: string, style: Style): string {

@@ -3,7 +3,10 @@ import { memoryOutput } from "./memory-output.ts";
 
 describe("colours", () => {
   test("are there on a terminal", () => {
-    expect(memoryOutput({ isTerminal: true }).output.paint("red", "no")).toBe("\u001b[31mno\u001b[39m");
+    const { output, stdout } = memoryOutput({ isTerminal: true });
+    output.print(output.paint("red", "no"));
+    output.write(output.paint("red", "no"));
+    expect(stdout()).toBe("\u001b[31mno\u001b[39m\n\u001b[31mno\u001b[39m");
   });
 
   test("are not there in a pipe", () => {
@@ -15,8 +18,17 @@ describe("colours", () => {
   });
 
   test("are there with an empty NO_COLOR, as its convention says", () => {
-    expect(memoryOutput({ isTerminal: true, env: { NO_COLOR: "" } }).output.paint("red", "no")).toContain("\u001b[");
+    expect(memoryOutput({ isTerminal: true, env: { NO_COLOR: "" } }).output.paint("red", "no")).not.toBe("no");
   });
+});
+
+test("a line stays one line without orders to the terminal, but for its own colours", () => {
+  const { output, stdout, stderr } = memoryOutput({ isTerminal: true });
+  const text = "a\u001b[2J\u001b[31m\u009b\u202eb\r\n  c";
+  output.print(`${output.paint("red", text)} ${text}`);
+  output.aside(text);
+  expect(stdout()).toBe("\u001b[31ma[2J[31mb | c\u001b[39m a[2J[31mb | c\n");
+  expect(stderr()).toBe("a[2J[31mb | c\n");
 });
 
 describe("a note", () => {
