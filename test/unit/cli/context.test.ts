@@ -126,7 +126,10 @@ test("importing a document makes a session of it: its id is on stdout, and a lin
   ]);
   await scene.run(["import", path], { "max-tokens": "auto" });
   expect(scene.calls[1]?.[1]).toEqual({ cwd: process.cwd(), context: { document, maxTokens: "auto" } });
-  expect(JSON.parse((await scene.run(["import", path], {}, true)).stdout)).toMatchObject({ sessionId, context: summary });
+  expect(JSON.parse((await scene.run(["import", path], {}, true)).stdout)).toMatchObject({
+    sessionId,
+    context: summary,
+  });
 });
 
 test("a session is imported from where it stands, or from an entry", async () => {

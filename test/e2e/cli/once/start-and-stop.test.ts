@@ -5,6 +5,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { exampleOf } from "../../../../protocol/examples.ts";
 import { expiredTlsFiles } from "../../../helpers/edge.ts";
 import { errorName, Scene } from "../scene.ts";
 
@@ -205,10 +206,11 @@ describe("stop", () => {
     await using scene = await Scene.open();
     await using other = bystander();
     writeDaemonFile(scene, other.pid);
+    const info = exampleOf("daemon/info").result as object;
     // A daemon in a container answers by the shared socket, and its process id is another program's here.
     const elsewhere = createHttpServer((_, response) => {
       response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: { pid: other.pid, sessions: {} } }));
+      response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: { ...info, pid: other.pid } }));
     });
     elsewhere.listen(join(scene.stateDir, "daemon.sock"));
     await once(elsewhere, "listening");
