@@ -248,7 +248,10 @@ describe("a held push, when inside pi", () => {
     await session.prompt(command);
     // It goes on in a pi of its own; the other session has the one that it had.
     await expect.poll(async () => (await session.get()).state).toBe("hibernated");
-    const [other] = (await stage.client.listSessions()).filter(({ sessionId }) => !known.includes(sessionId));
+    // Its session exists once that pi has confirmed it.
+    const others = async () => (await stage.client.listSessions()).filter(({ sessionId }) => !known.includes(sessionId));
+    await expect.poll(others).toHaveLength(1);
+    const [other] = await others();
     const next = stage.client.session(other?.sessionId ?? "");
     await next.promptAndWait("in the new one");
     expect(await entries(next, push.id)).toBe(0);

@@ -141,21 +141,21 @@ test("an abort in the back-off parks what is held", async () => {
   expect(pi.story("d1")).toEqual(["inserted", "prepared", "failed 529 confirmed"]);
 });
 
-test("a run that fails leaves the pushes that want one, and appends those that do not", async () => {
+test("a run that fails starts no other for the pushes that want one, and keeps the order of all", async () => {
   const gate = new Gate();
   await using lent = await shared.use({ script: [behind(hold(gate), status(400)), "Better."] });
   const { pi, provider } = lent;
   await pi.rpc({ type: "prompt", message: "Go." });
   await gate.reached;
-  await pi.hold(push("d1", "Wants a run."), push("d2", "A note.", { triggerTurn: false }));
+  const quiet = { triggerTurn: false };
+  await pi.hold(push("d1", "A note.", quiet), push("d2", "Wants a run."), push("d3", "A later note.", quiet));
   gate.open();
-  expect(await pi.settled()).toMatchObject({ failed: true, held: ["d1"] });
-  expect(await pi.inserted()).toEqual(["d2"]);
+  expect(await pi.settled()).toMatchObject({ failed: true, held: ["d2"] });
+  expect(await pi.inserted()).toEqual(["d1", "d2", "d3"]);
   expect(provider.requests).toHaveLength(1);
   expect(await pi.send({ kind: "carry" })).toEqual({ started: true });
   await pi.settled(2);
-  expect(pi.story("d1").at(-1)).toBe("answered");
-  expect(pi.story("d2").at(-1)).toBe("answered");
+  for (const id of ["d1", "d2", "d3"]) expect(pi.story(id).at(-1)).toBe("answered");
 });
 
 test.for([
