@@ -249,7 +249,8 @@ describe("a held push, when inside pi", () => {
     // It goes on in a pi of its own; the other session has the one that it had.
     await expect.poll(async () => (await session.get()).state).toBe("hibernated");
     // Its session exists once that pi has confirmed it.
-    const others = async () => (await stage.client.listSessions()).filter(({ sessionId }) => !known.includes(sessionId));
+    const others = async () =>
+      (await stage.client.listSessions()).filter(({ sessionId }) => !known.includes(sessionId));
     await expect.poll(others).toHaveLength(1);
     const [other] = await others();
     const next = stage.client.session(other?.sessionId ?? "");
