@@ -112,10 +112,10 @@ const rows: readonly Row[] = [
   { change: forkAt, place: refused, end: "parked run_failed", ...left },
   { change: forkAt, place: hanging, end: "parked abort", ...left },
   { change: forkAt, place: answered, end: "answered", ...left },
-  // The push stands on a branch that the conversation has left, which the next request shows.
+  // The push is on a branch that the conversation has left.
   { change: treeBefore, place: held, end: "held", last: "answered", isCarried: true },
-  { change: treeBefore, place: inserted, end: "inserted", last: "parked off_branch", isCarried: false },
-  { change: treeBefore, place: refused, end: "parked run_failed", last: "parked off_branch", isCarried: false },
+  { change: treeBefore, place: inserted, end: "parked off_branch", last: "parked off_branch", isCarried: false },
+  { change: treeBefore, place: refused, end: "parked off_branch", last: "parked off_branch", isCarried: false },
   { change: treeBefore, place: answered, end: "answered", last: "answered", isCarried: false },
 ];
 
