@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { exampleOf } from "../../../protocol/examples.ts";
 import { Scene } from "../cli/scene.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");
@@ -23,10 +24,8 @@ test("a daemon that is older than the command line is named, with what to do", a
   await using scene = await Scene.open();
   mkdirSync(scene.stateDir, { mode: 0o700 });
   const socketPath = join(scene.stateDir, "daemon.sock");
-  const info = {
-    ...{ pid: process.pid, version: "0.0.9", protocol: 1, startedAt: 0, stateDir: scene.stateDir, sessions: {} },
-    ...{ pi: { path: "/pi", version: "1.5.2", source: "path", capabilities: {} }, connections: 0, residentBytes: 0 },
-  };
+  const answer = exampleOf("daemon/info").result as object;
+  const info = { ...answer, pid: process.pid, version: "0.0.9", protocol: 1, stateDir: scene.stateDir };
   const server = createServer((request, response) => {
     request.resume().once("end", () => response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: info })));
   });
