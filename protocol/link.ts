@@ -33,6 +33,12 @@ export const DELIVERY_MARK = "pi-rpcd";
 /** `customType` of a carrier: a message that only starts a run and is left out of the request. */
 export const CARRIER_TYPE = "pi-rpcd.carrier";
 
+/**
+ * The `customType` of the entry by which the helper keeps in the session's file where pi has moved to: pi keeps a moved leaf
+ * in memory alone.
+ */
+export const NAVIGATED_TYPE = "pi-rpcd.navigated";
+
 /** Bounds of the headers in a `requestEnd`: how many, and the UTF-16 units of all names and values together. */
 export const MAX_HEADERS = 64;
 export const MAX_HEADER_CHARS = 16 * 1024;

@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { NAVIGATED_TYPE } from "../../protocol/link.ts";
 import { isRecordObject } from "./records.ts";
 
 /** A session file as it was when it was last looked at, to see at a glance whether it is another by now. */
@@ -23,6 +24,8 @@ export interface EntryHead {
   readonly id: string;
   /** Null at the root of the tree. */
   readonly parentId: string | null;
+  /** pi has moved within the tree: the entry does not follow the one before it. */
+  readonly isMove?: boolean;
 }
 
 /** A file that is another than its mark says. */
@@ -144,9 +147,12 @@ async function headsFrom(file: string, from: number, to: number): Promise<{ entr
   return { entries, read };
 }
 
-/** How pi writes entries: what says where one stands comes first, so that the rest need not be parsed. */
+/**
+ * How pi writes most entries: its place in the tree comes first, so that the rest need not be parsed. Entries that can be a
+ * move are parsed.
+ */
 const headPattern =
-  /^\{"type":"(?!session")[a-z_]{1,64}","id":"([^"\\]{1,128})","parentId":(?:"([^"\\]{1,128})"|null)[,}]/;
+  /^\{"type":"(?!(?:session|custom|branch_summary)")[a-z_]{1,64}","id":"([^"\\]{1,128})","parentId":(?:"([^"\\]{1,128})"|null)[,}]/;
 const headBytes = 512;
 
 export function headOf(line: Buffer): EntryHead | undefined {
@@ -155,7 +161,10 @@ export function headOf(line: Buffer): EntryHead | undefined {
   try {
     const entry: unknown = JSON.parse(line.toString("utf8"));
     if (!isRecordObject(entry) || entry["type"] === "session" || typeof entry["id"] !== "string") return undefined;
-    return { id: entry["id"], parentId: typeof entry["parentId"] === "string" ? entry["parentId"] : null };
+    const { id, type, customType } = entry;
+    const parentId = typeof entry["parentId"] === "string" ? entry["parentId"] : null;
+    const isMove = type === "branch_summary" || (type === "custom" && customType === NAVIGATED_TYPE);
+    return { id, parentId, ...(isMove ? { isMove } : {}) };
   } catch {
     // pi passes over a line that is none, too.
     return undefined;
@@ -174,11 +183,11 @@ export function descends(entries: readonly EntryHead[], ancestor: string | undef
   return false;
 }
 
-/** Whether each entry follows the one before it, the first one `lastId`. */
+/** Whether each entry follows the one before it, the first one `lastId`, or says that pi has moved in the tree. */
 export function isOneLine(entries: readonly EntryHead[], lastId: string | undefined): boolean {
   let before = lastId ?? null;
-  for (const { id, parentId } of entries) {
-    if (parentId !== before) return false;
+  for (const { id, parentId, isMove } of entries) {
+    if (parentId !== before && isMove !== true) return false;
     before = id;
   }
   return true;

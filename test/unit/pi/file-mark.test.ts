@@ -106,6 +106,21 @@ test("a branch is known by its last entry, a line by each", () => {
   ).toBe(false);
 });
 
+test("an entry by which pi has moved in the tree continues the line, and no other entry does", async () => {
+  const moved = (type: object): string => {
+    const { id, parentId, ...rest } = { id: "c", parentId: "a", timestamp: "", ...type };
+    return `${JSON.stringify({ ...rest, id, parentId })}\n${entry("d", "c")}`;
+  };
+  const isLine = async (lines: string): Promise<boolean> => {
+    writeFileSync(file, header + entry("a", null) + entry("b", "a") + lines);
+    return isOneLine(await allHeads(file), undefined);
+  };
+  expect(await isLine(moved({ type: "custom", customType: "pi-rpcd.navigated" }))).toBe(true);
+  expect(await isLine(`{"type":"branch_summary","id":"c","parentId":"a","summary":""}\n${entry("d", "c")}`)).toBe(true);
+  expect(await isLine(moved({ type: "custom", customType: "other" }))).toBe(false);
+  expect(await isLine(entry("c", "a"))).toBe(false);
+});
+
 test("a branch goes into a file of its own, with what leads to it and nothing else", async () => {
   writeFileSync(
     file,
