@@ -1,23 +1,23 @@
 import type { ExtensionCommandContext, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { NAVIGATED_TYPE } from "../protocol/link.ts";
 import type { Result } from "../protocol/methods.ts";
 import { AskRefused, type Places } from "./engine-port.ts";
 import { isObject, messageOf } from "./pi-types.ts";
 
-/** Marks in the session's file where the branch goes on: pi keeps a moved leaf in memory alone, and forgets it with its end. */
-export const NAVIGATED_TYPE = "pi-rpcd.navigated";
+/** An extension's label may be longer than a client's. */
+const maxToldLabel = 200;
 
 /** Moves within the session's tree, sets labels, and tells subscribers when the leaf was moved, by whomever in this pi. */
 export function tree(places: Places): void {
   const { pi } = places;
-  places.answer("session/navigate", async (params, ctx) => await navigate(params, ctx));
+  places.answer("session/navigate", async (params, ctx) => await navigate(pi, params, ctx));
   places.answer("session/setLabel", (params, ctx) => {
     const { entryId, label } = isObject(params) ? params : {};
     const { id } = requireEntry(ctx, entryId);
-    const given = typeof label === "string" ? label : undefined;
-    pi.setLabel(id, given);
-    places.notify("session/labelled", { entryId: id, label: given ?? null });
+    pi.setLabel(id, typeof label === "string" ? label : undefined);
     return {};
   });
+  places.onSession((ctx) => tellLabels(ctx, (labelled) => places.notify("session/labelled", labelled)), "tree");
   places.on("tree", "session_tree", ({ oldLeafId, summaryEntry }, ctx) => {
     // A summary is an entry of its own. Without one the file would still end on the branch that was left.
     if (summaryEntry === undefined) pi.appendEntry(NAVIGATED_TYPE, { from: oldLeafId });
@@ -29,19 +29,42 @@ export function tree(places: Places): void {
   });
 }
 
-async function navigate(params: unknown, ctx: ExtensionContext): Promise<Result<"session/navigate">> {
-  const { entryId, summarize } = isObject(params) ? params : {};
+type AppendLabel = (targetId: string, label: string | undefined) => string;
+
+/** pi's own method, kept with ours: a reload begins the session again on the same session manager. */
+const original = Symbol.for("pi-rpcd.append-label");
+
+/** Tells of each label that is set in the session, also by other extensions: pi sends no event for it. */
+function tellLabels(
+  { sessionManager }: ExtensionContext,
+  tell: (labelled: { readonly entryId: string; readonly label: string | null }) => void,
+): void {
+  const manager = sessionManager as unknown as { appendLabelChange: AppendLabel & { [original]?: AppendLabel } };
+  const append = manager.appendLabelChange[original] ?? manager.appendLabelChange;
+  const told: AppendLabel = (entryId, label) => {
+    const id = append.call(manager, entryId, label);
+    // What cannot be told must not fail the extension that sets the label.
+    try {
+      tell({ entryId, label: label ? label.slice(0, maxToldLabel).toWellFormed() : null });
+    } catch {}
+    return id;
+  };
+  manager.appendLabelChange = Object.assign(told, { [original]: append });
+}
+
+async function navigate(pi: Places["pi"], params: unknown, ctx: ExtensionContext): Promise<Result<"session/navigate">> {
+  const { entryId, summarize, isAborted } = isObject(params) ? params : {};
   const target = requireEntry(ctx, entryId);
+  if (isAborted === true) return { outcome: "cancelled", leafId: ctx.sessionManager.getLeafId() ?? null };
   if (!ctx.isIdle())
     throw new AskRefused("session_busy", "A run or a compaction is on. Wait until it has ended, or abort it.");
   const { sessionManager } = ctx;
-  const former = sessionManager.getLeafEntry();
   const content = contentOf(target);
   const end = content === undefined ? target.id : target.parentId;
-  // pi itself takes only its very leaf for the place where it is; that may be our mark.
-  if (former?.type === "custom" && former.customType === NAVIGATED_TYPE && former.parentId === end) {
-    return { outcome: "unchanged", leafId: former.id };
-  }
+  if (placeOf(sessionManager) === end) return { outcome: "unchanged", leafId: sessionManager.getLeafId() ?? null };
+  // pi does not move before a message that is its leaf.
+  if (sessionManager.getLeafId() === target.id) pi.appendEntry(NAVIGATED_TYPE, { from: target.id });
+  const formerId = sessionManager.getLeafId() ?? null;
   let cancelled: boolean;
   try {
     ({ cancelled } = await (ctx as ExtensionCommandContext).navigateTree(target.id, { summarize: summarize === true }));
@@ -50,14 +73,24 @@ async function navigate(params: unknown, ctx: ExtensionContext): Promise<Result<
   }
   const leafId = sessionManager.getLeafId() ?? null;
   if (cancelled) return { outcome: "cancelled", leafId };
-  if (leafId === (former?.id ?? null)) return { outcome: "unchanged", leafId };
-  const leaf = sessionManager.getLeafEntry();
+  if (leafId === formerId) return { outcome: "unchanged", leafId };
+  const place = placeOf(sessionManager);
+  const isSummary = place !== null && place !== end && sessionManager.getEntry(place)?.type === "branch_summary";
   return {
     outcome: "moved",
     leafId,
     ...(content === undefined ? {} : { text: textOf(content) }),
-    ...(leaf?.type === "branch_summary" ? { summaryEntryId: leaf.id } : {}),
+    ...(isSummary ? { summaryEntryId: place } : {}),
   };
+}
+
+/** The entry where the branch ends, without labels and marks after it: those do not change what the model sees. */
+function placeOf(sessionManager: ExtensionContext["sessionManager"]): string | null {
+  let entry = sessionManager.getLeafEntry();
+  while (entry?.type === "label" || (entry?.type === "custom" && entry.customType === NAVIGATED_TYPE)) {
+    entry = entry.parentId === null ? undefined : sessionManager.getEntry(entry.parentId);
+  }
+  return entry?.id ?? null;
 }
 
 function requireEntry({ sessionManager }: ExtensionContext, entryId: unknown): Entry {

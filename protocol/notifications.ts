@@ -108,7 +108,7 @@ export const notifications = {
     since: "0.1.0",
   },
   "session/labelled": {
-    summary: "A client has set or removed the label of an entry.",
+    summary: "A client or an extension has set or removed the label of an entry.",
     params: Type.Object(
       { sessionId: SessionId, seq: Seq, at: Timestamp, by: Type.Optional(By), ...SessionLabelled.properties },
       { additionalProperties: false },

@@ -26,7 +26,9 @@ export const SessionNavigated = Type.Object(
 export const SessionLabelled = Type.Object(
   {
     entryId: Type.String({ minLength: 1, maxLength: 128 }),
-    label: Type.Union([Type.String(), Type.Null()], { description: "`null`: it was removed." }),
+    label: Type.Union([Type.String(), Type.Null()], {
+      description: "Its first 200 characters; an extension's label may be longer. `null`: it was removed.",
+    }),
   },
   closed,
 );

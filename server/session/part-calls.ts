@@ -19,6 +19,13 @@ export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyTo
   readonly log: Logger;
 }
 
+/** A move within the session's tree that has its turn. */
+interface Navigation {
+  /** Undefined: pi has not been asked yet. */
+  child: Child | undefined;
+  isAborted: boolean;
+}
+
 type Notice = Extract<OutwardFrame, { kind: "notice" }>;
 type Debug = Extract<OutwardFrame, { kind: "debug" }>;
 type Fault = Extract<OutwardFrame, { kind: "fault" }>;
@@ -32,8 +39,7 @@ export class PartCalls {
   /** What was told of parts that failed: once each for a life of the session in this daemon. */
   readonly #told = new Set<string>();
   #reloading: "once" | "again" | undefined;
-  /** The pi that moves within its session's tree. */
-  #navigating: Child | undefined;
+  #navigation: Navigation | undefined;
 
   constructor(core: SessionCore, options: PartCallsOptions) {
     this.#core = core;
@@ -54,12 +60,16 @@ export class PartCalls {
    * starting pi can throw, `unsupported_by_pi` where no such part is on, `link_failed`.
    */
   async ask<M extends MethodName>(about: M, params: unknown, signal: AbortSignal): Promise<Result<M>> {
-    const answer = async (): Promise<unknown> => {
+    const answer = async (): Promise<Result<M>> => {
       const child = await this.#core.awake("reading");
       signal.throwIfAborted();
-      return await child.link.send<unknown>({ kind: "ask", about, params });
+      return await this.#askOf(child, about, params);
     };
-    const data = await unlessAborted(answer(), signal);
+    return await unlessAborted(answer(), signal);
+  }
+
+  async #askOf<M extends MethodName>(child: Child, about: M, params: unknown): Promise<Result<M>> {
+    const data = await child.link.send<unknown>({ kind: "ask", about, params });
     const refusal = refusalIn(data);
     if (refusal !== undefined) throw refusal;
     // Whatever runs in the same pi can have written it.
@@ -75,18 +85,30 @@ export class PartCalls {
     this.#options.journal.say(name, isOfCaller ? { ...signed(this.#options.by()), ...data } : data);
   }
 
+  /** Sets or removes a label. Throws what {@link ask} throws, and `foreign_write`: it writes to the session's file. */
+  async setLabel(params: Params<"session/setLabel">, signal: AbortSignal): Promise<Result<"session/setLabel">> {
+    const set = async (): Promise<Result<"session/setLabel">> => {
+      const child = await this.#core.awake();
+      signal.throwIfAborted();
+      return await this.#askOf(child, "session/setLabel", params);
+    };
+    return await unlessAborted(set(), signal);
+  }
+
   /** Moves within the session's tree. Nothing else is written to pi meanwhile. Throws `session_busy`, and what asking can throw. */
   async navigate(params: Params<"session/navigate">, signal: AbortSignal): Promise<Result<"session/navigate">> {
     const moved = this.#core.scope.run(async () => {
-      const child = await this.#core.awake();
-      if (this.#core.state.kind === "running")
-        throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
-      this.#navigating = child;
+      const navigation: Navigation = { child: undefined, isAborted: false };
+      this.#navigation = navigation;
       try {
-        // Whoever asked may go: what pi has begun goes on, and has its turn to itself.
-        return await this.ask("session/navigate", params, new AbortController().signal);
+        const child = await this.#core.awake();
+        if (this.#core.state.kind === "running")
+          throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
+        navigation.child = child;
+        // A caller that goes does not end this: what pi has begun goes on, and nothing else is written to pi until its end.
+        return await this.#askOf(child, "session/navigate", { ...params, isAborted: navigation.isAborted });
       } finally {
-        this.#navigating = undefined;
+        this.#navigation = undefined;
       }
     }, signal);
     return await unlessAborted(moved, signal);
@@ -94,7 +116,9 @@ export class PartCalls {
 
   /** Ends the summary of a branch that is being left. An abort would otherwise wait for its turn until that is done. */
   abortNavigation(): void {
-    this.#navigating?.send({ type: "abort" }).catch(() => {});
+    if (this.#navigation === undefined) return;
+    this.#navigation.isAborted = true;
+    this.#navigation.child?.send({ type: "abort" }).catch(() => {});
   }
 
   /** A part says what it does: its configuration wants that. */

@@ -1,3 +1,4 @@
+import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, type SessionHandle } from "../../client/index.ts";
@@ -12,6 +13,8 @@ const shared = shareStage({
 
 interface Entry {
   readonly id: string;
+  readonly type?: string;
+  readonly parentId?: string;
   readonly message?: { readonly role: string; readonly content: unknown };
 }
 
@@ -132,6 +135,64 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   );
   expect(removed.params).toMatchObject({ entryId: second, by });
   await expect(his.setLabel("no-such-entry", "x")).rejects.toMatchObject({ kind: "entry_not_found" });
+});
+
+test("a move ends before a message that is the leaf, and an abort or another program's entries come in between", async () => {
+  await using stage = await shared.use();
+  const { provider } = stage;
+  const session = await stage.freshSession();
+  await using watcher = await watch(stage.daemon.file, session.id);
+  provider.add(answer("The reply."));
+  await session.promptAndWait("The question.");
+  await session.waitForIdle();
+  const reply = await entryOf(session, "assistant", "The reply.");
+  const told = (method: string) => watcher.heard.filter((heard) => heard.method === method).map(({ params }) => params);
+
+  // Labels and marks after an entry do not change that the branch ends there.
+  const push = session.push({ customType: "note", content: "Noted here.", triggerTurn: false });
+  await push.inserted;
+  const { id: note } = (await entries(session)).at(-1) ?? { id: "none" };
+  const moved = await session.navigate(note);
+  expect(moved).toMatchObject({ outcome: "moved", text: "Noted here." });
+  const label = "l".repeat(300);
+  await session.prompt(`/label ${reply} ${label}`);
+  const labelled = await watcher.until(({ method }) => method === "session/labelled");
+  expect(labelled.params).toMatchObject({ entryId: reply, label: label.slice(0, 200) });
+  expect(await session.labels()).toMatchObject([{ entryId: reply, label }]);
+  expect(await session.navigate(reply)).toMatchObject({ outcome: "unchanged" });
+
+  // An abort right after the call ends it, however far it has come.
+  const root = await entryOf(session, "user", "The question.");
+  const summing = new Gate();
+  provider.add(behind(hold(summing), answer("Never.")));
+  const aborted = session.navigate(root, { summarize: true });
+  await session.abort();
+  expect(await aborted).toMatchObject({ outcome: "cancelled" });
+  summing.open();
+
+  // A label is written after what another program has written, which stays on the branch.
+  const { file } = await session.get();
+  const theirs = {
+    type: "custom",
+    id: "deadbeef",
+    parentId: (await entries(session)).at(-1)?.id,
+    customType: "theirs",
+  };
+  appendFileSync(file, `${JSON.stringify({ ...theirs, timestamp: new Date().toISOString() })}\n`);
+  await session.setLabel(reply, "short");
+  expect(told("session/foreignWrite")).toMatchObject([{ action: "reloaded", write: { entries: 1 } }]);
+  expect((await entries(session)).at(-1)).toMatchObject({ type: "label", parentId: "deadbeef" });
+  // Told once each, also after the start of another pi.
+  expect(told("session/labelled").map((params) => params["label"])).toEqual([label.slice(0, 200), "short"]);
+
+  // Where pi has moved and is killed, what it has written is not taken for another program's.
+  await session.navigate(root);
+  await session.navigate(reply);
+  process.kill((await session.get()).pid as number, "SIGKILL");
+  await watcher.until(({ method, params }) => method === "session/updated" && params["session"].pid === undefined);
+  await session.promptAndWait("And now?");
+  expect(JSON.stringify(provider.requests.at(-1)?.messages)).toContain("The reply.");
+  expect(told("session/foreignWrite")).toHaveLength(1);
 });
 
 interface Report {

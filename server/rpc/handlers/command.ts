@@ -91,7 +91,7 @@ export function commandHandlers(
     },
     "session/setLabel": ({ idempotencyKey: _, ...params }, { signal, by }) => {
       const session = registry.get(params.sessionId);
-      return session.attribution.acting(by, () => session.parts.ask("session/setLabel", params, signal));
+      return session.attribution.acting(by, () => session.parts.setLabel(params, signal));
     },
     "session/listLabels": async ({ sessionId }, call) => {
       const { entries } = objectOf(await sent(sessionId, { type: "get_entries" }, call), "get_entries");
