@@ -160,7 +160,7 @@ export class Registry {
     caller: ContextCaller = nobody,
   ): Promise<Session> {
     const isEnding = this.#ending.has(sessionId);
-    await this.#ended(sessionId);
+    if (isEnding) await this.#ended(sessionId);
     const existing = this.#sessions.get(sessionId);
     if (existing !== undefined) return existing;
     // A second file of the same id would be a copy.
