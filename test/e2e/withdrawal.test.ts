@@ -144,7 +144,7 @@ test("clearing the queue drops the pushes that are to go with it, keeps the othe
   const { session, run } = await heldRun(stage, gate);
   const keep = session.push({ customType: "n", content: "kept" });
   const drop = session.push({ customType: "n", content: "dropped", onClearQueue: "drop" });
-  await Promise.all([keep.accepted, drop.accepted]);
+  await expect.poll(async () => (await keep.get()).state).toBe("held");
   await session.steer("a user's words");
   const cleared = await stage.client.call("session/clearQueue", { sessionId: session.id });
   expect(cleared.steering).toEqual(["a user's words"]);
@@ -169,7 +169,7 @@ test("an abort says what it has made of the pushes", async () => {
   const park = session.push({ customType: "n", content: "parked" });
   const drop = session.push({ customType: "n", content: "dropped", onAbort: "drop" });
   const next = session.push({ customType: "n", content: "next", deliverAs: "nextTurn" });
-  await Promise.all([park, drop, next].map(({ accepted }) => accepted));
+  for (const push of [park, drop, next]) await expect.poll(async () => (await push.get()).state).toBe("held");
   const { aborted, deliveries } = await stage.client.call("session/abort", { sessionId: session.id });
   expect(aborted).toBe(true);
   expect(deliveries).toMatchObject([
@@ -227,7 +227,7 @@ test("a compaction says which pushes it has cut off before any request carried t
   const kept = session.push({ ...quiet, content: `kept ${"at length ".repeat(200)}` });
   await kept.inserted;
   const held = session.push({ ...quiet, content: "held", deliverAs: "nextTurn" });
-  await held.accepted;
+  await expect.poll(async () => (await held.get()).state).toBe("held");
   const { deliveries } = await stage.client.call("session/command", {
     sessionId: session.id,
     command: { type: "compact" },
