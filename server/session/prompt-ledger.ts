@@ -67,8 +67,13 @@ export class PromptLedger {
   readonly #places = new Map<string, Place>();
   /** Of prompts that are on their way into the transcript: pi does not give them back with their texts. */
   readonly #images = new Map<string, readonly ImageBlock[]>();
-  /** Taken out of pi's queue by a call that has not ended. One that pi was taking in just then is inserted all the same. */
+  /**
+   * Taken out of pi's queue by a call that has not ended. One that pi was taking in just then is inserted all the same; the
+   * others are the call's, whatever becomes of pi.
+   */
   readonly #takenOut = new Set<QueuedMessage>();
+  /** Which of those is being given to pi again. */
+  #givenBack: string | undefined;
   /** A prompt that pi has accepted without a word of what it does with it: a run that begins now is its. */
   #presumed: string | undefined;
   #openChars = 0;
@@ -177,7 +182,10 @@ export class PromptLedger {
   handled(promptId: string): void {
     this.#forgetPresumed(promptId);
     const prompt = this.#open.get(promptId);
-    if (prompt?.state === "stored") this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
+    // An extension may take a queued one when it is given back.
+    if (prompt?.state === "stored" || (prompt?.state === "queued" && promptId === this.#givenBack)) {
+      this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
+    }
   }
 
   /** pi does not take it. Its id may be used again. */
@@ -212,9 +220,13 @@ export class PromptLedger {
     return this.#images.get(promptId);
   }
 
-  /** A prompt that was taken out of pi's queue is given to pi again. */
+  /** A prompt that was taken out of pi's queue is being given to pi again. pi may make another text of it this time. */
   givingBack(promptId: string): void {
-    this.#places.delete(promptId);
+    this.#givenBack = promptId;
+  }
+
+  gaveBack(promptId: string): void {
+    if (this.#givenBack === promptId) this.#givenBack = undefined;
   }
 
   /** pi's queue in the order in which pi takes it in. */
@@ -238,18 +250,37 @@ export class PromptLedger {
     return messages;
   }
 
-  /** pi is not taking in anything now: says which of those are really out, and withdraws those that are to be. */
-  settleTakenOut(
+  /** Which of those that were taken out have not come into the transcript. */
+  stillOut(messages: readonly QueuedMessage[]): readonly QueuedMessage[] {
+    return messages.filter((message) => this.#takenOut.has(message));
+  }
+
+  /** pi is not taking in anything now: withdraws those that are to be, and returns all that are out. */
+  withdrawTakenOut(
     messages: readonly QueuedMessage[],
     isWithdrawn: (message: QueuedMessage) => boolean,
     by?: By,
   ): readonly QueuedMessage[] {
-    const out = messages.filter((message) => this.#takenOut.delete(message));
+    const out = this.stillOut(messages);
     for (const message of out.filter(isWithdrawn)) {
+      this.#takenOut.delete(message);
       const prompt = this.#open.get(message.prompt?.promptId ?? "");
       if (prompt?.state === "queued") this.#change(prompt, { state: "withdrawn" }, by);
     }
     return out;
+  }
+
+  /** The pi from whose queue they were taken has ended. What is not in the session file is still the call's. */
+  async accountTakenOut(): Promise<void> {
+    const promptIds = new Set([...this.#takenOut].map(({ prompt }) => prompt?.promptId));
+    await this.account(({ promptId }) => promptIds.has(promptId));
+  }
+
+  /** The call that has taken them out is over: what pi has not taken again, and the session file has not, is lost. */
+  async endTakenOut(messages: readonly QueuedMessage[], given: ReadonlySet<QueuedMessage>): Promise<void> {
+    const left = messages.filter((message) => this.#takenOut.delete(message) && !given.has(message));
+    const promptIds = new Set(left.map(({ prompt }) => prompt?.promptId));
+    await this.account(({ promptId }) => promptIds.has(promptId));
   }
 
   /** A message of pi is complete, so its entry is in the session file. Gives the prompt that it is, if any. */
@@ -319,12 +350,14 @@ export class PromptLedger {
     const lost: LostPrompt[] = [];
     for (const prompt of [...this.#open.values()].filter(isAsked)) {
       const entry = takeEntry(written, prompt, this.#places.get(prompt.promptId)?.text);
+      const taken = [...this.#takenOut].find((message) => message.prompt?.promptId === prompt.promptId);
       if (entry !== undefined) {
         this.#claim(entry.entryId);
+        if (taken !== undefined) this.#takenOut.delete(taken);
         const runId = prompt.runId ?? end?.runId;
         const ended = end !== undefined && end.runId === runId ? endOf(end) : {};
         this.#change(prompt, { state: "inserted", entryId: entry.entryId, runId, ...ended });
-      } else {
+      } else if (taken === undefined) {
         lost.push(lostPrompt(prompt));
         this.#lost = [...this.#lost, lostPrompt(prompt)].slice(-maxLost);
         this.#change(prompt, { state: "lost" });
@@ -351,6 +384,11 @@ export class PromptLedger {
     const prompt = this.find(promptId);
     if (prompt === undefined) throw promptNotFound(promptId);
     return prompt;
+  }
+
+  /** Whether the last run was this one, and ended by itself. */
+  hasSettled(runId: string): boolean {
+    return this.#lastEnd?.runId === runId && this.#lastEnd.outcome === "settled";
   }
 
   /** The session is over: whoever waits for a prompt hears of it. */
@@ -414,10 +452,15 @@ export class PromptLedger {
 
   /** pi is given one prompt at a time; an extension may queue a message of its own meanwhile. */
   #placed(place: Place): void {
+    const isGivenBack = ({ promptId }: StoredPrompt): boolean => promptId === this.#givenBack;
     const given = [...this.#open.values()].filter(
-      ({ promptId, state }) => (state === "stored" || state === "queued") && !this.#places.has(promptId),
+      (prompt) =>
+        (prompt.state === "stored" || prompt.state === "queued") &&
+        (isGivenBack(prompt) || !this.#places.has(prompt.promptId)),
     );
-    const prompt = given.find(({ text }) => text === place.text) ?? given.find(({ state }) => state === "stored");
+    const isText = ({ promptId, text }: StoredPrompt): boolean =>
+      text === place.text || this.#places.get(promptId)?.text === place.text;
+    const prompt = given.find(isText) ?? given.find((one) => one.state === "stored" || isGivenBack(one));
     if (prompt !== undefined) this.#places.set(prompt.promptId, place);
   }
 

@@ -53,6 +53,8 @@ export class Prompting {
   #gated = 0;
   /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
   readonly #asking = new Map<string, By | undefined>();
+  /** The last run that a client has aborted. */
+  #abortedRun: string | undefined;
 
   constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
     this.#core = core;
@@ -107,6 +109,7 @@ export class Prompting {
       this.#requireRun(expectedRunId);
       if (state.kind !== "running" && state.kind !== "idle") return undefined;
       this.#core.abortSent(by);
+      this.#abortedRun = this.#core.runId;
       const response = state.child.send({ type: "abort" });
       const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
       // What waits for its turn finds the session idle, unless the abort takes long.
@@ -140,8 +143,8 @@ export class Prompting {
       return { child, messages };
     });
     if (taken === undefined) return { steering: [], followUp: [] };
-    await drained(taken.child).catch(() => {});
-    const left = this.#ledger.settleTakenOut(taken.messages, () => true, by);
+    await this.#decided(taken.child);
+    const left = this.#ledger.withdrawTakenOut(taken.messages, () => true, by);
     const textsOf = (of: QueueKind): string[] => left.filter(({ kind }) => kind === of).map(({ text }) => text);
     return { steering: textsOf("steering"), followUp: textsOf("followUp") };
   }
@@ -151,20 +154,35 @@ export class Prompting {
    * order before anything else is given to pi. Throws `session_busy`, `unsupported_by_pi`, `child_exited`, `link_failed`,
    * `refused_by_pi`; nothing is taken back then.
    */
-  async cancel(promptId: string, by?: By): Promise<void> {
+  async cancel(promptId: string, signal?: AbortSignal, by?: By): Promise<void> {
     await this.#core.scope.run(async () => {
-      const { state } = this.#core;
+      const { state, runId } = this.#core;
       if ((state.kind !== "idle" && state.kind !== "running") || !this.#ledger.isQueued(promptId)) return;
       const { child } = state;
       this.#requireGivable(this.#ledger.queued());
       const still = await within(drained(child), maxBetweenMs);
       if (still.kind !== "done") throw busy("pi is between two requests");
-      const isCancelled = ({ prompt }: QueuedMessage): boolean => prompt?.promptId === promptId;
       const messages = await this.#takeOut(child);
-      await drained(child);
-      const out = this.#ledger.settleTakenOut(messages, isCancelled, by);
-      for (const message of out) if (!isCancelled(message)) await this.#giveBack(child, message);
-    });
+      await this.#decided(child);
+      this.#ledger.withdrawTakenOut(messages, ({ prompt }) => prompt?.promptId === promptId, by);
+      const given = await this.#giveBack({ child, messages, runId }).catch(() => new Set<QueuedMessage>());
+      await this.#ledger.endTakenOut(messages, given);
+    }, signal);
+  }
+
+  /** Resolves when it is known which of the messages that were taken out of pi's queue have come into the transcript. */
+  async #decided(child: Child): Promise<void> {
+    // A helper that does not answer any more knows of no message on its way.
+    await drained(child).catch(() => {});
+    if (this.#isReady(child)) return;
+    // Another session may have taken the child over.
+    if (child.state.kind !== "ready") await child.exited;
+    await this.#core.cleaned();
+    await this.#ledger.accountTakenOut();
+  }
+
+  #isReady(child: Child): boolean {
+    return child.state.kind === "ready" && isChildOf(this.#core, child);
   }
 
   /** What an extension has queued may have images, which pi does not give back. Throws `unsupported_by_pi`. */
@@ -177,23 +195,77 @@ export class Prompting {
   }
 
   /**
-   * Gives a message that was taken out of pi's queue to pi again, as its client gave it. pi starts a run with it where the
-   * run has ended meanwhile; where none was on, it stays queued.
+   * Gives the messages that are still out of pi's queue to pi again, as their clients gave them. Where pi ends meanwhile,
+   * the next pi gets those that are not in the session file. Returns those that pi has taken. Throws what starting can throw.
    */
-  async #giveBack(child: Child, { kind, text: queuedText, prompt }: QueuedMessage): Promise<void> {
-    const promptId = prompt?.promptId;
-    const text = prompt?.text ?? queuedText;
-    const images = promptId === undefined ? [] : (this.#ledger.imagesOf(promptId) ?? []);
-    if (promptId !== undefined) this.#ledger.givingBack(promptId);
-    const more = images.length === 0 ? {} : { images };
-    const wasRunning = this.#core.state.kind === "running";
-    if (wasRunning) {
-      const streamingBehavior = kind === "steering" ? "steer" : "followUp";
-      const response = await child.send({ type: "prompt", message: text, ...more, streamingBehavior });
-      if (response.success) return;
+  async #giveBack({ child, messages, runId }: GiveBack): Promise<ReadonlySet<QueuedMessage>> {
+    const given = await this.#giveTo(child, messages, runId);
+    if (this.#isReady(child)) return given;
+    await this.#decided(child);
+    // An extension's message has ended with its extension.
+    const prompts = this.#ledger.stillOut(messages).filter(({ prompt }) => prompt !== undefined);
+    if (prompts.length === 0) return new Set();
+    const next = await this.#core.awake();
+    const givenToNext = await this.#giveTo(next, prompts, undefined);
+    return this.#isReady(next) ? givenToNext : new Set();
+  }
+
+  /** `runId`: the run in which they were taken out. */
+  async #giveTo(
+    child: Child,
+    messages: readonly QueuedMessage[],
+    runId: string | undefined,
+  ): Promise<ReadonlySet<QueuedMessage>> {
+    const given = new Set<QueuedMessage>();
+    for (const message of this.#ledger.stillOut(messages)) {
+      if (!this.#isReady(child)) break;
+      const isTaken = await this.#give(child, message, runId).catch(() => false);
+      if (isTaken) given.add(message);
     }
-    // In a compaction pi takes no prompt, and while idle a prompt would start a run.
-    await child.send({ type: kind === "steering" ? "steer" : "follow_up", message: text, ...more });
+    return given;
+  }
+
+  /**
+   * Gives pi one message, and returns whether pi has taken it. Where the run in which it was queued has ended by itself
+   * meanwhile, pi starts another with it; after an abort or a failure it stays queued, as it would have.
+   */
+  async #give(child: Child, message: QueuedMessage, runId: string | undefined): Promise<boolean> {
+    const { kind, prompt } = message;
+    const promptId = prompt?.promptId;
+    const text = prompt?.text ?? message.text;
+    const images = promptId === undefined ? [] : (this.#ledger.imagesOf(promptId) ?? []);
+    const body = { message: text, ...(images.length === 0 ? {} : { images }) };
+    const onResponse = ({ success, data }: PiResponse): void => {
+      const disposition = success && isRecordObject(data) ? data["disposition"] : undefined;
+      if (promptId === undefined) return;
+      if (disposition === "started") this.#core.runStarted(promptId);
+      if (disposition === "handled") this.#ledger.handled(promptId);
+    };
+    if (promptId !== undefined) {
+      this.#ledger.givingBack(promptId);
+      this.#asking.set(promptId, prompt?.by);
+    }
+    try {
+      if (runId !== undefined && this.#goesOn(runId)) {
+        const streamingBehavior = kind === "steering" ? "steer" : "followUp";
+        const response = await child.send({ type: "prompt", ...body, streamingBehavior }, { onResponse });
+        if (response.success) return true;
+      }
+      // In a compaction pi takes no prompt, and while idle a prompt would start a run.
+      return (await child.send({ type: kind === "steering" ? "steer" : "follow_up", ...body })).success;
+    } finally {
+      if (promptId !== undefined) {
+        this.#ledger.gaveBack(promptId);
+        this.#asking.delete(promptId);
+      }
+    }
+  }
+
+  /** Whether pi would have taken in what was queued in a run: the run is on, and not aborted, or has ended by itself. */
+  #goesOn(runId: string): boolean {
+    if (this.#abortedRun === runId) return false;
+    if (this.#core.state.kind === "idle") return this.#ledger.hasSettled(runId);
+    return this.#core.state.kind === "running";
   }
 
   /** Empties pi's queue, and says what was in it. Throws `child_exited`, `refused_by_pi`. */
@@ -382,6 +454,13 @@ export class Prompting {
       throw new WireError("forbidden", "The text begins with the name of the daemon's own command inside pi.");
     }
   }
+}
+
+/** What was taken out of pi's queue, from which pi, and in which run. */
+interface GiveBack {
+  readonly child: Child;
+  readonly messages: readonly QueuedMessage[];
+  readonly runId: string | undefined;
 }
 
 interface UnderWay {

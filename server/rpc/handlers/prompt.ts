@@ -75,7 +75,7 @@ export function promptHandlers(registry: Registry, tracker: DeliveryTracker): Ha
       const known = registry.findPrompt(promptId);
       if (known === undefined) throw promptNotFound(promptId);
       const { prompting, ledger } = registry.get(known.sessionId).prompts;
-      await unlessAborted(prompting.cancel(promptId, by), signal);
+      await unlessAborted(prompting.cancel(promptId, signal, by), signal);
       const prompt = await ledger.decided(promptId);
       return { cancelled: prompt.state === "withdrawn", prompt: shown(prompt, true) };
     },
