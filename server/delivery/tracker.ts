@@ -131,8 +131,7 @@ export class DeliveryTracker {
   /** The delivery as it is now, which may not be on disk yet. Throws `delivery_not_found`. */
   get(deliveryId: string): Delivery {
     const found = this.#find(deliveryId);
-    if (found === undefined)
-      throw new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
+    if (found === undefined) throw notFound(deliveryId);
     return found.delivery;
   }
 
@@ -196,7 +195,9 @@ export class DeliveryTracker {
     const sessionIds = sessionId === undefined ? of : [sessionId].filter((id) => of?.includes(id) ?? true);
     await this.#telling.told();
     await this.#options.store.written();
-    const behind = after === undefined ? undefined : this.get(after);
+    const behind = after === undefined ? undefined : this.#options.store.get(after)?.delivery;
+    // Memory may still have one that the store has forgotten, and with it its place among the others.
+    if (after !== undefined && behind === undefined) throw notFound(after);
     const rows = this.#options.store.list({ sessionIds, states, limit: limit + 1, behind });
     // What a store that fails has not taken is known here. What is on its way to the disk is told when it is there.
     const page = rows.slice(0, limit);
@@ -411,4 +412,8 @@ export class DeliveryTracker {
     open.bytes -= sizeOf(tracked.push);
     if (open.ids.size === 0) this.#bySession.delete(sessionId);
   }
+}
+
+function notFound(deliveryId: string): WireError {
+  return new WireError("delivery_not_found", `There is no delivery "${deliveryId}".`, { deliveryId });
 }

@@ -286,6 +286,15 @@ describe("a page of deliveries", () => {
     }
   });
 
+  test("is refused after a delivery that the store has forgotten, where older ones would be left out", async () => {
+    const { tracker, database } = track();
+    for (const deliveryId of ["old", "b"]) await tracker.accept(push({ deliveryId }));
+    tracker.apply("s", "b", { kind: "withdrawn", at, as: "cancelled", reason: { code: "cancelled", message: "x" } });
+    const { next } = await tracker.list({ limit: 1 });
+    await new DeliveryStore(database).expire(Number.MAX_SAFE_INTEGER);
+    expect(await kindOf(tracker.list({ after: next as string }))).toBe("delivery_not_found");
+  });
+
   test("has each delivery as it is now, and only those in the wanted states, before anything is on disk", async () => {
     const { tracker } = track();
     for (const deliveryId of ["a", "b"]) await tracker.accept(push({ deliveryId }));
