@@ -31,17 +31,20 @@ export class ClosedSessions {
   readonly #limit;
   readonly #delete;
   readonly #get;
+  readonly #maxClosed: number;
   /** What the database may not have yet. */
   readonly #unwritten = new Map<string, ClosedSession>();
 
-  constructor(database: Database) {
+  constructor(database: Database, maxClosed = maxClosedSessions) {
     this.#database = database;
+    this.#maxClosed = maxClosed;
     this.#put = database.prepare(
       "INSERT OR REPLACE INTO closed_sessions (session_id, record, record_sum, closed_at) VALUES (?, ?, ?, ?)",
     );
+    // By the order in which they were closed, not by a clock, which can be set: each gets the next rowid.
     this.#limit = database.prepare(
-      `DELETE FROM closed_sessions WHERE closed_at <
-         (SELECT closed_at FROM closed_sessions ORDER BY closed_at DESC LIMIT 1 OFFSET ?)`,
+      `DELETE FROM closed_sessions WHERE rowid <=
+         (SELECT rowid FROM closed_sessions ORDER BY rowid DESC LIMIT 1 OFFSET ?)`,
     );
     this.#delete = database.prepare("DELETE FROM closed_sessions WHERE session_id = ?");
     this.#get = database.prepare("SELECT record, record_sum AS sum FROM closed_sessions WHERE session_id = ?");
@@ -55,7 +58,7 @@ export class ClosedSessions {
     const record = JSON.stringify(closed);
     await this.#database.keep(keyOf(sessionId), this.#put, sessionId, record, sumOf(record), Date.now());
     if (this.#unwritten.get(sessionId) === closed) this.#unwritten.delete(sessionId);
-    void this.#database.note(this.#limit, maxClosedSessions).catch(() => {});
+    void this.#database.note(this.#limit, this.#maxClosed).catch(() => {});
   }
 
   /** Throws `store_failed` where the record is damaged. */

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { PromptState } from "../../../protocol/prompt.ts";
 import { limits } from "../../../server/config.ts";
+import { ClosedSessions } from "../../../server/store/closed-sessions.ts";
 import { DeliveryStore, type SettledBounds } from "../../../server/store/deliveries.ts";
 import { EventStore } from "../../../server/store/events.ts";
 import { IdempotencyStore } from "../../../server/store/idempotency.ts";
@@ -12,7 +13,7 @@ import type { OpenStore } from "../../../server/store/open-store.ts";
 import { PromptStore } from "../../../server/store/prompts.ts";
 import { Retention } from "../../../server/store/retention.ts";
 import { retentionClock } from "../../../server/store/retention-clock.ts";
-import { open, pushOf, storedDelivery, storedPrompt } from "../../helpers/stored.ts";
+import { open, pushOf, storedDelivery, storedPrompt, storedSession } from "../../helpers/stored.ts";
 
 const day = 24 * 60 * 60 * 1_000;
 
@@ -161,4 +162,19 @@ describe("Retention", () => {
     expect(statSync(`${file}-wal`).size).toBeLessThan(20 * 1024 * 1024);
     retention.close();
   });
+});
+
+test("of closed sessions those that were closed first are forgotten, also where the clock was set back", async () => {
+  const closed = new ClosedSessions(store.database, 2);
+  const clock = vi.spyOn(Date, "now").mockReturnValue(5_000);
+  try {
+    for (const sessionId of ["first", "second", "third"]) {
+      await closed.put({ ...storedSession(sessionId), file: directory });
+      clock.mockReturnValue(Date.now() - 1_000);
+    }
+  } finally {
+    clock.mockRestore();
+  }
+  await store.database.written();
+  expect(["first", "second", "third"].filter((id) => closed.get(id) !== undefined)).toEqual(["second", "third"]);
 });
