@@ -66,8 +66,9 @@ const impossible: Transition = { kind: "impossible" };
 /** The state machine of a delivery: pure, and the one place where states change. */
 export function transition(delivery: Delivery, input: DeliveryInput): Transition {
   if (isTerminal(delivery)) return ignored;
-  // The times of the helper and of the daemon come in another order than the inputs, and a clock can be set back.
-  const result = apply(delivery, { ...input, at: Math.max(input.at, delivery.updatedAt) });
+  // The times of the helper and of the daemon come in another order than the inputs, and a clock can be set back. The
+  // history never goes back; an attempt keeps the time at which it was made.
+  const result = apply(delivery, { ...input, at: Math.max(input.at, delivery.updatedAt) }, input.at);
   if (result.kind !== "changed") return result;
   const isStep = result.delivery.history !== delivery.history;
   return isStep && !mayFollow(delivery, result.delivery) ? impossible : result;
@@ -84,16 +85,16 @@ function mayFollow({ state, history }: Delivery, { history: later }: Delivery): 
   return true;
 }
 
-function apply(delivery: Delivery, input: DeliveryInput): Transition {
+function apply(delivery: Delivery, input: DeliveryInput, measuredAt: number): Transition {
   switch (input.kind) {
     case "held":
       return held(delivery, input.at);
     case "inserted":
       return isBeforeInsertion(delivery) ? move(delivery, "inserted", { at: input.at }) : ignored;
     case "prepared":
-      return prepared(delivery, input);
+      return prepared(delivery, input, measuredAt);
     case "verdict":
-      return verdict(delivery, input);
+      return verdict(delivery, input, measuredAt);
     case "answered":
       return answered(delivery, input);
     case "settled":
@@ -151,17 +152,21 @@ function withoutReason({ reason: _why, ...rest }: Delivery, at: number): Transit
   return { kind: "changed", delivery: { ...rest, updatedAt: at } };
 }
 
-function prepared(delivery: Delivery, input: Extract<DeliveryInput, { kind: "prepared" }>): Transition {
+function prepared(
+  delivery: Delivery,
+  input: Extract<DeliveryInput, { kind: "prepared" }>,
+  measuredAt: number,
+): Transition {
   if (delivery.attempts.some(({ requestId }) => requestId === input.requestId)) return ignored;
   if (isBeforeInsertion(delivery)) {
     // A push is in a request's message list only when it stands in the transcript.
     const inserted = move(delivery, "inserted", { at: input.at });
-    return inserted.kind === "changed" ? prepared(inserted.delivery, input) : inserted;
+    return inserted.kind === "changed" ? prepared(inserted.delivery, input, measuredAt) : inserted;
   }
   const attempt: Attempt = {
     requestId: input.requestId,
     n: (delivery.attempts.at(-1)?.n ?? 0) + 1,
-    preparedAt: input.at,
+    preparedAt: measuredAt,
     payload: "unchecked",
   };
   // What was not in the payload of an attempt cannot have been seen by its model.
@@ -190,7 +195,11 @@ function leftOut(delivery: Delivery, input: Extract<DeliveryInput, { kind: "left
   return isKnown ? ignored : move(delivery, "parked", input);
 }
 
-function verdict(delivery: Delivery, input: Extract<DeliveryInput, { kind: "verdict" }>): Transition {
+function verdict(
+  delivery: Delivery,
+  input: Extract<DeliveryInput, { kind: "verdict" }>,
+  measuredAt: number,
+): Transition {
   const open = delivery.attempts.find(({ requestId }) => requestId === input.requestId);
   if (open === undefined || open.outcome !== undefined) return impossible;
   const unverified = input.outcome === "delivered" && input.payload === "unverified";
@@ -198,7 +207,7 @@ function verdict(delivery: Delivery, input: Extract<DeliveryInput, { kind: "verd
     ...open,
     payload: input.payload,
     outcome: unverified ? "unknown" : input.outcome,
-    endedAt: input.at,
+    endedAt: measuredAt,
     ...(input.status === undefined ? {} : { status: input.status }),
     ...(input.evidence === undefined ? {} : { evidence: input.evidence }),
     ...(input.error === undefined ? {} : { error: input.error.slice(0, 1_024) }),

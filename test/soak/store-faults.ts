@@ -25,21 +25,30 @@ async function damageStore(actor: Actor, damage: Damage): Promise<boolean> {
   let isDone = false;
   await actor.pushSome(3);
   await actor.pause(50);
-  await world.replaceDaemon("SIGKILL", () => {
+  const damageTail = (): void => {
     if (!existsSync(file)) return;
     const bytes = readFileSync(file);
     if (bytes.length === 0) return;
     const tail = Math.min(bytes.length, random.integer(1, 40_000));
     writeFileSync(file, damage(bytes, bytes.length - tail));
     isDone = true;
-  });
+  };
+  let isReported = false;
+  // This life of the daemon alone reports it, so that nothing else may end it before it is asked.
+  const ask = async (): Promise<void> => {
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const called = await world.call("daemon/info", {}, random);
+      if (called.kind !== "result") continue;
+      isReported = called.result.store?.damaged.some(({ at }) => at >= asideAt) === true;
+      if (isReported) world.ledger.damaged();
+      return;
+    }
+  };
+  await world.replaceDaemon("SIGKILL", damageTail, [], ask);
   actor.world.plan.withdraw(actor.model);
-  const called = await world.call("daemon/info", {}, random);
-  const isReported = called.kind === "result" && called.result.store?.damaged.some(({ at }) => at >= asideAt) === true;
   // Without a report everything has to be as it was.
   if (!isReported) return isDone;
   world.tally.count("a damaged store reported");
-  world.ledger.damaged();
   const asked = [...world.ledger.pushes.values()].map(async ({ id }) => {
     if ((await world.get(id)) === undefined) world.ledger.forgotten(id);
   });

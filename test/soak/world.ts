@@ -205,6 +205,7 @@ export class World implements AsyncDisposable {
     signal: "SIGKILL" | "SIGTERM",
     between: () => void | Promise<void> = () => {},
     prefix: readonly string[] = [],
+    afterwards: () => void | Promise<void> = () => {},
   ): Promise<void> {
     const done = this.#replacing.then(async () => {
       this.#up = Promise.withResolvers();
@@ -214,6 +215,7 @@ export class World implements AsyncDisposable {
       this.ledger.died();
       await between();
       await this.#begin(prefix);
+      await afterwards();
     });
     this.#replacing = done.catch(() => {});
     return done;

@@ -250,6 +250,21 @@ describe("a delivery", () => {
     expect(delivery.redelivered).toBeUndefined();
   });
 
+  test("has a history that never goes back, and attempts with the times that pi measured", () => {
+    const inputs: readonly DeliveryInput[] = [
+      { ...held, at: 200 },
+      inserted,
+      { ...prepared(), at: 50 },
+      { ...delivered(), at: 60 },
+    ];
+    const { history, attempts } = inputs.reduce<Delivery>((before, input) => {
+      const result = transition(before, input);
+      return result.kind === "changed" ? result.delivery : before;
+    }, accepted);
+    expect(history.map((step) => step.at)).toEqual([0, 200, 200, 200, 200]);
+    expect(attempts).toMatchObject([{ preparedAt: 50, endedAt: 60 }]);
+  });
+
   test("says redelivered when an earlier attempt's verdict died with its child", () => {
     const delivery = run([inserted, prepared(), childEnded, prepared("r2"), delivered("r2")]);
     expect(delivery.redelivered).toBe(true);
