@@ -55,7 +55,8 @@ const maxRecent = 32;
 /**
  * Follows each prompt from before pi gets it until the end of its run. pi keeps queued prompts in memory, and loses even
  * an accepted one when it is killed within milliseconds (measured); such a loss is found by a look into pi's session
- * file, is reported, and the prompt is never sent again by itself.
+ * file, is reported, and the prompt is never sent again by itself. What a call has taken out of pi's queue is not pi's: it
+ * outlives that pi, and the call gives it to the next one.
  */
 export class PromptLedger {
   readonly #options: PromptLedgerOptions;

@@ -33,8 +33,8 @@ export class Withdrawing {
   }
 
   /**
-   * Whether a push is being taken back: it is not brought to a helper meanwhile, which would hold it again, and what was
-   * accepted after it waits, so that it has its place if it is not taken back after all.
+   * Whether a push is being taken back. Meanwhile it is not brought to a helper, which would hold it again. Later pushes
+   * wait as well, so that it keeps its place where it is not taken back after all.
    */
   isUnderWay(deliveryId: string): boolean {
     return this.#underWay.has(deliveryId);
