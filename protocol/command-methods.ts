@@ -1,3 +1,4 @@
+import { cachedFields } from "./cached.ts";
 import { DeliveryEffects } from "./delivery.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
@@ -19,7 +20,13 @@ import { ThinkingLevel } from "./session.ts";
 import { EntryId, EntryLabel, Navigation } from "./tree.ts";
 
 const reads = { scope: "none", capability: "observe", since: "0.1.0", errors: commandErrors } as const;
-const changes = { scope: "none", capability: "prompt", since: "0.1.0", errors: commandErrors } as const;
+const changes = {
+  scope: "none",
+  asleep: "wake",
+  capability: "prompt",
+  since: "0.1.0",
+  errors: commandErrors,
+} as const;
 const repeatable = { ...changes, errors: [...commandErrors, "conflict"] } as const;
 const nothing = params({});
 
@@ -31,6 +38,7 @@ export const commandMethods = {
     result: PiState,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/state" },
     ...reads,
+    asleep: "file",
   },
   "session/getMessages": {
     summary: "The messages that pi has in its context.",
@@ -38,6 +46,7 @@ export const commandMethods = {
     result: PiMessages,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/messages" },
     ...reads,
+    asleep: "file",
   },
   "session/getEntries": {
     summary: "The entries of the session file in their order, abandoned branches included.",
@@ -50,6 +59,7 @@ export const commandMethods = {
     result: PiEntries,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/entries" },
     ...reads,
+    asleep: "file",
   },
   "session/getTree": {
     summary:
@@ -58,6 +68,7 @@ export const commandMethods = {
     result: PiTree,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/tree" },
     ...reads,
+    asleep: "file",
     errors: [...commandErrors, "too_large"],
   },
   "session/getForkMessages": {
@@ -66,16 +77,21 @@ export const commandMethods = {
     result: PiForkMessages,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/fork-messages" },
     ...reads,
+    asleep: "file",
   },
   "session/getLastText": {
     summary: "The text of the last assistant message.",
     params: sessionIdOnly,
     result: Type.Object(
-      { text: Type.Union([Type.String(), Type.Null()], { description: "`null` where there is none." }) },
+      {
+        text: Type.Union([Type.String(), Type.Null()], { description: "`null` where there is none." }),
+        ...cachedFields,
+      },
       { additionalProperties: true },
     ),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/last-text" },
     ...reads,
+    asleep: "file",
   },
   "session/getStats": {
     summary: "Tokens, costs, and how full the context is.",
@@ -83,6 +99,7 @@ export const commandMethods = {
     result: PiStats,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/stats" },
     ...reads,
+    asleep: "file",
   },
   "session/getCommands": {
     summary: "What a prompt that begins with `/` can run: commands of extensions, prompt templates and skills.",
@@ -90,13 +107,15 @@ export const commandMethods = {
     result: PiCommandList,
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/commands" },
     ...reads,
+    asleep: "cached",
   },
   "session/getThinkingLevels": {
     summary: "The thinking levels that the session's model knows.",
     params: sessionIdOnly,
-    result: Type.Object({ levels: Type.Array(Type.String()) }, { additionalProperties: true }),
+    result: Type.Object({ levels: Type.Array(Type.String()), ...cachedFields }, { additionalProperties: true }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/thinking-levels" },
     ...reads,
+    asleep: "cached",
   },
   "session/setModel": {
     summary: "Gives the session another model, and answers with it. The user's settings stay as they are.",
@@ -209,9 +228,10 @@ export const commandMethods = {
   "session/listLabels": {
     summary: "The labels of the session's entries, in the order in which they were set.",
     params: sessionIdOnly,
-    result: Type.Object({ labels: Type.Array(EntryLabel) }, { additionalProperties: false }),
+    result: Type.Object({ labels: Type.Array(EntryLabel), ...cachedFields }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/labels" },
     ...reads,
+    asleep: "file",
   },
   "session/abortRetry": {
     summary: "Ends pi's pause before it tries a failed request again, and the trying.",
@@ -256,6 +276,7 @@ export const commandMethods = {
     result: Type.Object({ html: Type.String() }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/export" },
     ...reads,
+    asleep: "wake",
     capability: "bash",
     reads: true,
   },
@@ -286,6 +307,7 @@ export const commandMethods = {
     ),
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/command" },
     scope: "none",
+    asleep: "wake",
     capability: "prompt",
     since: "0.1.0",
     errors: [...commandErrors, "forbidden", "session_busy"],

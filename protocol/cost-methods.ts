@@ -40,7 +40,7 @@ export const CostPhase = Type.Object(
   { additionalProperties: false, description: "What was spent in a phase, with the phases inside it." },
 );
 
-const changes = { scope: "none", capability: "prompt", since: "0.1.0" } as const;
+const changes = { scope: "none", asleep: "wake", capability: "prompt", since: "0.1.0" } as const;
 
 /** Rows of the method table about what a session costs. */
 export const costMethods = {

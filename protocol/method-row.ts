@@ -46,6 +46,11 @@ export interface MethodRow {
   readonly scope: "none" | "session";
   /** Where it is found over HTTP, beside JSON-RPC, or why it is not. */
   readonly http: HttpRoute | NoRoute;
+  /**
+   * Where the answer comes from when the session has no pi. `file`: the session's file. `cached`: pi's last answer, or a pi
+   * that is started if there is none. `wake`: a pi that is started. Absent: the method needs no pi.
+   */
+  readonly asleep?: "file" | "cached" | "wake";
   /** What a token must allow. `any`: whatever it allows. */
   readonly capability: Capability | "any";
   /** It changes nothing, whatever it needs. So do all that need `observe`, and all that need nothing. */

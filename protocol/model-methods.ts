@@ -38,6 +38,7 @@ export const modelMethods = {
     ),
     http: { verb: "GET", path: "/v1/models" },
     scope: "none",
+    asleep: "wake",
     capability: "observe",
     since: "0.1.0",
     errors: commandErrors,

@@ -1,3 +1,4 @@
+import { cachedFields } from "./cached.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
@@ -52,10 +53,12 @@ export const optimisationMethods = {
           },
           { additionalProperties: false },
         ),
+        ...cachedFields,
       },
       { additionalProperties: false },
     ),
     scope: "none",
+    asleep: "cached",
     capability: "observe",
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/optimisation" },
@@ -108,10 +111,12 @@ export const optimisationMethods = {
           description:
             "Sections of the prompt whose text varied between the session's first two requests, or in two in a row.",
         }),
+        ...cachedFields,
       },
       { additionalProperties: false },
     ),
     scope: "none",
+    asleep: "cached",
     capability: "observe",
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/cache" },

@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { cachedFields } from "./cached.ts";
 import { Type } from "./json-schema.ts";
 
 // What pi answers to its commands (docs/rpc-commands.md of pi). Newer versions of pi may add fields to each of these.
@@ -35,6 +36,7 @@ export const PiState = Type.Object(
     autoCompactionEnabled: Type.Optional(Type.Boolean()),
     messageCount: Type.Optional(Type.Integer()),
     pendingMessageCount: Type.Optional(Type.Integer({ description: "Users' messages in pi's queue." })),
+    ...cachedFields,
   },
   { ...open, description: "pi's state, in its own words." },
 );
@@ -43,23 +45,23 @@ const message = Type.Object(
   { role: Type.String() },
   { ...open, description: "docs/message-types.md of pi has its forms." },
 );
-export const PiMessages = Type.Object({ messages: Type.Array(message) }, open);
+export const PiMessages = Type.Object({ messages: Type.Array(message), ...cachedFields }, open);
 
 const entry = Type.Object(
   { type: Type.String(), id: Type.String(), parentId: Type.Union([Type.String(), Type.Null()]) },
   { ...open, description: "An entry of the session file (docs/session-format.md of pi)." },
 );
 const leafId = Type.Union([Type.String(), Type.Null()], { description: "Where the active branch ends." });
-export const PiEntries = Type.Object({ entries: Type.Array(entry), leafId }, open);
+export const PiEntries = Type.Object({ entries: Type.Array(entry), leafId, ...cachedFields }, open);
 
 const treeNode = Type.Object(
   { entry, children: Type.Array(Type.Object({}, { ...open, description: "A node as this one." })) },
   open,
 );
-export const PiTree = Type.Object({ tree: Type.Array(treeNode), leafId }, open);
+export const PiTree = Type.Object({ tree: Type.Array(treeNode), leafId, ...cachedFields }, open);
 
 export const PiForkMessages = Type.Object(
-  { messages: Type.Array(Type.Object({ entryId: Type.String(), text: Type.String() }, open)) },
+  { messages: Type.Array(Type.Object({ entryId: Type.String(), text: Type.String() }, open)), ...cachedFields },
   open,
 );
 
@@ -75,6 +77,7 @@ export const PiCommandList = Type.Object(
         open,
       ),
     ),
+    ...cachedFields,
   },
   open,
 );
@@ -109,6 +112,7 @@ export const PiStats = Type.Object(
         { ...open, description: "`null` behind a compaction, until the model has answered again." },
       ),
     ),
+    ...cachedFields,
   },
   open,
 );

@@ -21,7 +21,7 @@ const MessageOrBlockId = Type.String({
 });
 const path = "/v1/sessions/{sessionId}/pruning";
 const reads = { scope: "none", capability: "observe", since: "0.1.0" } as const;
-const changes = { scope: "none", capability: "prompt", since: "0.1.0" } as const;
+const changes = { scope: "none", asleep: "wake", capability: "prompt", since: "0.1.0" } as const;
 const errors = [...commandErrors, "pruning_disabled"] as const;
 const changeErrors = [...errors, "conflict", "outcome_unknown"] as const;
 const wait = Type.Optional(
@@ -38,6 +38,7 @@ export const pruningMethods = {
     params: sessionIdOnly,
     result: PruningInspection,
     ...reads,
+    asleep: "cached",
     http: { verb: "GET", path },
     errors,
   },
@@ -46,6 +47,7 @@ export const pruningMethods = {
     params: sessionIdOnly,
     result: PruningStats,
     ...reads,
+    asleep: "cached",
     http: { verb: "GET", path: `${path}/stats` },
     errors,
   },
@@ -54,6 +56,7 @@ export const pruningMethods = {
     params: sessionIdOnly,
     result: PruningExport,
     ...reads,
+    asleep: "wake",
     http: { verb: "GET", path: `${path}/export` },
     errors,
   },
@@ -157,7 +160,9 @@ export const pruningMethods = {
       },
       closed,
     ),
-    ...changes,
+    scope: "none",
+    capability: "prompt",
+    since: "0.1.0",
     needs: pruningNeeds,
     http: { verb: "POST", path },
     errors: ["session_not_found", "session_closed", "path_invalid", "link_failed", "overloaded"],

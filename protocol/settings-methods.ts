@@ -21,6 +21,7 @@ const SharedSetting = Type.Object(
 const row = {
   result: SharedSetting,
   scope: "none",
+  asleep: "wake",
   capability: "prompt",
   since: "0.1.0",
   errors: [...commandErrors, "forbidden", "conflict"],

@@ -79,6 +79,7 @@ export const subscriptionMethods = {
       formerPath: "/v1/sessions/{sessionId}/events",
     },
     scope: "none",
+    asleep: "wake",
     capability: "observe",
     needs: [
       { param: "provider", value: "payload", capability: "payload" },

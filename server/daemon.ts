@@ -18,6 +18,7 @@ import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
+import { answeredAsleep } from "./rpc/asleep.ts";
 import { audited } from "./rpc/audit.ts";
 import { authorised } from "./rpc/authority.ts";
 import type { Handlers } from "./rpc/call.ts";
@@ -261,7 +262,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const dispatcher = createDispatcher({
       handlers: audited(
         authorised(
-          rated(governed(once, rules), limits.rates, asleepIn(registry)),
+          answeredAsleep(rated(governed(once, rules), limits.rates, asleepIn(registry)), {
+            registry,
+            maxFileBytes: limits.maxAnsweringFileBytes,
+            maxWaitingCalls: limits.maxWaitingCalls,
+          }),
           authority(registry, tracker, dialogs),
         ),
         {

@@ -1,4 +1,5 @@
 import type { Static } from "typebox";
+import { cachedFields } from "../cached.ts";
 import { Type } from "../json-schema.ts";
 import { PruningOptions } from "./options.ts";
 
@@ -90,6 +91,7 @@ export const PruningInspection = Type.Object(
       ),
       { maxItems: 16, description: "Ranges that could be compressed now." },
     ),
+    ...cachedFields,
   },
   closed,
 );
@@ -136,6 +138,7 @@ export const PruningStats = Type.Object(
       closed,
     ),
     echoes: count("Ids that the model wrote into its own texts."),
+    ...cachedFields,
   },
   closed,
 );

@@ -126,6 +126,10 @@ const daemon: Readonly<
   maxSnapshotBytes: "The messages of a snapshot. The oldest are left out, and `omitted` counts them.",
   maxProviderBodyBytes:
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
+  maxCachedAnswersBytes:
+    "What the pi of all sessions said before they ended. Beyond, those of the sessions that were asked about longest ago are forgotten, and a question starts a pi.",
+  maxAnsweringFileBytes:
+    "A session file from which questions about a session without a pi are answered. With a longer one a pi is started.",
   keepModelsMs:
     "How long `model/list` gives what pi has said before. Less where pi's settings, models or logins change.",
   keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",

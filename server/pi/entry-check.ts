@@ -29,7 +29,8 @@ export async function checkEntries(file: string): Promise<void> {
   requireNoCycle(file, parents);
 }
 
-function requireNoCycle(file: string, parents: ReadonlyMap<string, unknown>): void {
+/** Throws `session_file_unusable` where parents form a cycle. */
+export function requireNoCycle(file: string, parents: ReadonlyMap<string, unknown>): void {
   const known = new Set<unknown>();
   for (const start of parents.keys()) {
     const path = new Set<unknown>();

@@ -1,10 +1,6 @@
-import { commandMethods } from "../../protocol/command-methods.ts";
-import { costMethods } from "../../protocol/cost-methods.ts";
 import { WireError } from "../../protocol/errors.ts";
-import type { MethodName } from "../../protocol/methods.ts";
-import { optimisationMethods } from "../../protocol/optimisation-methods.ts";
-import { pruningMethods } from "../../protocol/pruning-methods.ts";
-import { settingsMethods } from "../../protocol/settings-methods.ts";
+import type { MethodRow } from "../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../protocol/methods.ts";
 import { RateWindow } from "../lib/rate-window.ts";
 import type { Call, Handlers } from "./call.ts";
 import type { Grant } from "./grant.ts";
@@ -40,23 +36,6 @@ const rateOf = new Map<MethodName, Rate>([
   ["delivery/push", "maxPushes"],
 ]);
 
-/** Of the methods about what works inside a pi, those that the daemon answers by itself. */
-const needsNoPi: ReadonlySet<string> = new Set<MethodName>([
-  "optimisation/configure",
-  "pruning/configure",
-  "cost/report",
-]);
-
-/** Those that need their session's pi, and start it where there is none. */
-const needsPi: ReadonlySet<string> = new Set<string>([
-  ...Object.keys({ ...commandMethods, ...settingsMethods, ...optimisationMethods, ...costMethods, ...pruningMethods }),
-  "session/prompt",
-  "session/steer",
-  "session/followUp",
-  "session/subscribe",
-  "model/list",
-]);
-
 type Given = Readonly<Record<string, unknown>>;
 type AnyHandler = (params: Given, call: Call) => unknown;
 
@@ -90,7 +69,7 @@ export function rated(
 
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
     const rate = rateOf.get(method);
-    const mayStart = needsPi.has(method) && !needsNoPi.has(method);
+    const mayStart = (methods[method] as MethodRow).asleep !== undefined;
     if (rate === undefined && !mayStart) return handler;
     return (params, call) => {
       if (rate !== undefined) count(rate, call);

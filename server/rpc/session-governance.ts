@@ -1,6 +1,7 @@
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { DialogDesk } from "../session/dialog-desk.ts";
 import type { Registry } from "../session/registry.ts";
+import type { Session } from "../session/session.ts";
 import type { AuthorityOptions } from "./authority.ts";
 import type { Clients } from "./clients.ts";
 import type { GovernanceOptions } from "./governance.ts";
@@ -27,9 +28,13 @@ export function governance(
 /** Whether a session has no pi, so that whatever needs one starts it. */
 export function asleepIn(registry: Registry): (sessionId: string) => boolean {
   return (sessionId) => {
-    const kind = registry.find(sessionId)?.state.kind;
-    return kind === "hibernated" || kind === "crashed";
+    const session = registry.find(sessionId);
+    return session !== undefined && isAsleep(session);
   };
+}
+
+export function isAsleep({ state: { kind } }: Session): boolean {
+  return kind === "hibernated" || kind === "crashed";
 }
 
 /** Which sessions there are for a token. */

@@ -29,6 +29,8 @@ export interface HibernationOptions {
   readonly reasons: readonly (() => AwakeReason | undefined)[];
   /** An idle child is ended after so long; 0: never for its idleness. */
   readonly idleAfterMs: () => number;
+  /** Asks a child that is about to be ended for what questions about the session need. Never rejects. */
+  readonly beforeEnd: (child: Child) => Promise<void>;
 }
 
 /** How long an idle pi may take to say that it is idle. */
@@ -106,6 +108,7 @@ export class Hibernation {
       if (child === undefined) return { ended: life.endChild() };
       // Takes its time, which is not to lie between pi's answer and the end of its stdin.
       await child.noteDescendants();
+      await this.#options.beforeEnd(child);
       const answer = await within(child.send({ type: "get_state" }), answerTimeoutMs);
       if (answer.kind === "timeout") return "unresponsive";
       if (isAtWork(answer.value.data)) return "running";

@@ -63,12 +63,13 @@ export class PartCalls {
     const answer = async (): Promise<Result<M>> => {
       const child = await this.#core.awake("reading");
       signal.throwIfAborted();
-      return await this.#askOf(child, about, params);
+      return await this.askChild(child, about, params);
     };
     return await unlessAborted(answer(), signal);
   }
 
-  async #askOf<M extends MethodName>(child: Child, about: M, params: unknown): Promise<Result<M>> {
+  /** As {@link ask}, of this very pi, whose use is not counted. */
+  async askChild<M extends MethodName>(child: Child, about: M, params: unknown): Promise<Result<M>> {
     const data = await child.link.send<unknown>({ kind: "ask", about, params });
     const refusal = refusalIn(data);
     if (refusal !== undefined) throw refusal;
@@ -90,7 +91,7 @@ export class PartCalls {
     const set = async (): Promise<Result<"session/setLabel">> => {
       const child = await this.#core.awake();
       signal.throwIfAborted();
-      return await this.#askOf(child, "session/setLabel", params);
+      return await this.askChild(child, "session/setLabel", params);
     };
     return await unlessAborted(set(), signal);
   }
@@ -106,7 +107,7 @@ export class PartCalls {
           throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
         navigation.child = child;
         // A caller that goes does not end this: what pi has begun goes on, and nothing else is written to pi until its end.
-        return await this.#askOf(child, "session/navigate", { ...params, isAborted: navigation.isAborted });
+        return await this.askChild(child, "session/navigate", { ...params, isAborted: navigation.isAborted });
       } finally {
         this.#navigation = undefined;
       }

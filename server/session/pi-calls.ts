@@ -196,7 +196,7 @@ function instructionsOf({ customInstructions }: PiCommand): string | undefined {
 }
 
 /** The helper's own command is nobody else's: its name would let a client write frames. */
-function withoutLink(data: unknown, name: string | undefined): unknown {
+export function withoutLink(data: unknown, name: string | undefined): unknown {
   if (!isRecordObject(data) || !Array.isArray(data["commands"])) return data;
   return {
     ...data,
@@ -204,6 +204,6 @@ function withoutLink(data: unknown, name: string | undefined): unknown {
   };
 }
 
-function overloaded(why: string): WireError {
+export function overloaded(why: string): WireError {
   return new WireError("overloaded", why, { retryAfterMs: 1_000 });
 }

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { LRUCache } from "lru-cache";
 import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
@@ -11,6 +12,7 @@ import { realPathOf, requireOwnFile } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
+import type { CachedSession } from "./cached-answers.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { type ContextConfiguration, Contexts, type ContextsOptions } from "./context/contexts.ts";
 import type { ContextCaller } from "./context/read-path.ts";
@@ -42,6 +44,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
     readonly maxSessions: number;
     readonly maxRefillBytes: number;
     readonly maxSnapshotBytes: number;
+    readonly maxCachedAnswersBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
     readonly keepModelsMs: number;
@@ -67,6 +70,8 @@ export class Registry {
   readonly #created: CreatedFiles;
   readonly #creator: Creator;
   readonly #catalogue: ModelCatalogue;
+  /** What the pi of sessions answered last. Those of the sessions that were not asked about for longest go first. */
+  readonly #answers: LRUCache<string, CachedSession>;
   /** Conversations that come from elsewhere, or are given away. */
   readonly contexts: Contexts;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
@@ -85,6 +90,11 @@ export class Registry {
     this.#options = options;
     const { env, taker, log } = options;
     this.#created = new CreatedFiles(taker, log);
+    this.#answers = new LRUCache({
+      maxSize: options.limits.maxCachedAnswersBytes,
+      sizeCalculation: ({ answers, parts }) =>
+        [...answers.values()].reduce((bytes, text) => bytes + 2 * text.length, 1_024 + 2 * parts.length),
+    });
     this.children = new ChildSource({
       ...options,
       sessions: () => this.#sessions.values(),
@@ -305,6 +315,7 @@ export class Registry {
     const { sessions, prompts, dialogs, logs } = this.#options;
     // The session has ended, whatever the store can note of it now; what fails is written again.
     session.journal.close();
+    session.answers.forget();
     const { sessionId } = session;
     await Promise.allSettled([
       sessions.delete(sessionId),
@@ -364,6 +375,7 @@ export class Registry {
       },
       logs,
       dialogs,
+      answers: this.#answers,
       parts: { spillDirectory, spill, roots, configuration, compaction: this.children.compaction },
       calls: {
         ...limits.calls,

@@ -61,7 +61,7 @@ export function resumeIn({ scope, pushing }: Pick<Session, "scope" | "pushing">,
 export function upkeepOf(
   { options, record, journal }: Made,
   session: Pick<Session, "sessionId" | "scope" | "pushing" | "dialogs" | "awake">,
-  further: Pick<UpkeepOptions, "life" | "onChange">,
+  further: Pick<UpkeepOptions, "life" | "onChange" | "beforeEnd">,
 ): Upkeep {
   return new Upkeep({
     ...options,

@@ -7,6 +7,7 @@ import type { Child } from "../pi/child.ts";
 import { readyState } from "../pi/ready-state.ts";
 import type { StoredSession } from "../store/sessions.ts";
 import { Attribution, changedBy } from "./attribution.ts";
+import { CachedAnswers } from "./cached-answers.ts";
 import { ChildLife, type StartPurpose } from "./child-life.ts";
 import { ChildReports } from "./child-reports.ts";
 import type { SessionContext } from "./context/session-context.ts";
@@ -45,6 +46,7 @@ export class Session implements SessionCore {
   readonly pushing: Pushing;
   readonly calls: PiCalls;
   readonly parts: PartCalls;
+  readonly answers: CachedAnswers;
   readonly costs: SessionCosts;
   readonly prompts: SessionPrompts;
   readonly upkeep: Upkeep;
@@ -90,6 +92,7 @@ export class Session implements SessionCore {
     this.upkeep = upkeepOf(made, this, {
       life: () => this.#life,
       onChange: () => this.#publish(),
+      beforeEnd: (child) => this.answers.ask(child),
     });
     this.pushing = new Pushing(this, options.tracker, this.upkeep.retry, log);
     this.calls = new PiCalls(this, { ...options.calls, refresh: (child) => this.refresh(child) });
@@ -97,6 +100,7 @@ export class Session implements SessionCore {
       ...{ ...options.child, ...options.parts, ...made, log },
       by: () => this.attribution.by,
     });
+    this.answers = new CachedAnswers({ record: this.#record, parts: this.parts, cache: options.answers });
     this.costs = new SessionCosts(this, { record: this.#record, parts: this.parts, log });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing, costs: this.costs },
@@ -333,6 +337,7 @@ export class Session implements SessionCore {
   async #start(signal: AbortSignal, onPi: () => void): Promise<Child> {
     await this.#custody.begin(this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
+    this.answers.forget();
     this.dialogs.childStarting();
     try {
       const sinks = this.#reports.sinks(generation);

@@ -1,8 +1,9 @@
 import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { ChildExit, SessionInfo } from "../../protocol/session.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child } from "../pi/child.ts";
 import type { ChildLife } from "./child-life.ts";
-import { type AwakeReason, Hibernation, type Holder } from "./hibernation.ts";
+import { type AwakeReason, Hibernation, type HibernationOptions, type Holder } from "./hibernation.ts";
 import type { Pushing } from "./pushing.ts";
 import { Responsiveness, type ResponsivenessLimits } from "./responsiveness.ts";
 import { Retry } from "./retry.ts";
@@ -17,6 +18,8 @@ export interface UpkeepOptions {
   /** Why parts of the session need the child. */
   readonly reasons: readonly (() => AwakeReason | undefined)[];
   readonly idleAfterMs: () => number;
+  /** As {@link HibernationOptions.beforeEnd}. */
+  readonly beforeEnd: (child: Child) => Promise<void>;
   readonly responsiveness: ResponsivenessLimits;
   readonly admitStart: () => number;
   readonly onChange: () => void;
@@ -80,6 +83,7 @@ export class Upkeep {
     if (force) {
       const life = lifeOf();
       await life.startOver();
+      if (life.child !== undefined && life.runId === undefined) await this.#options.beforeEnd(life.child);
       await life.endChild();
       return;
     }

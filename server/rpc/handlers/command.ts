@@ -114,7 +114,7 @@ export function commandHandlers(
 }
 
 /** The labels that hold, as pi reads them: the newest of each entry, and none where that is empty. */
-function labelsIn(entries: unknown): EntryLabel[] {
+export function labelsIn(entries: unknown): EntryLabel[] {
   const labels = new Map<string, EntryLabel>();
   for (const entry of Array.isArray(entries) ? entries : []) {
     if (!isRecordObject(entry) || entry["type"] !== "label" || typeof entry["targetId"] !== "string") continue;

@@ -1,0 +1,69 @@
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { JsonlSplitter } from "../../protocol/jsonl.ts";
+import { requireNoCycle } from "./entry-check.ts";
+import { checkFile, unusable } from "./lease.ts";
+import { isRecordObject } from "./records.ts";
+import { requireOwnHeader, type SessionFileOwner } from "./session-paths.ts";
+
+export type StoredEntry = Readonly<Record<string, unknown>>;
+
+/** The entries of a session file as pi loads them. */
+export interface StoredEntries {
+  readonly entries: readonly StoredEntry[];
+  /** The last entry: where a pi that loads the file goes on. */
+  readonly leafId: string | null;
+  /** When the file was last written, in Unix milliseconds. */
+  readonly at: number;
+}
+
+/** pi changes files of an older form when it loads them. */
+const currentVersion = 3;
+
+/**
+ * Reads a session's file in chunks, so that the event loop gets a turn between them. Returns undefined where pi itself must
+ * read it: no file, one of an older form, or one of more than `maxBytes`. Throws `session_file_unusable`.
+ */
+export async function readStoredEntries(owner: SessionFileOwner, maxBytes: number): Promise<StoredEntries | undefined> {
+  const { file } = owner;
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined || found.size === 0) return undefined;
+  checkFile(file);
+  requireOwnHeader(owner);
+  if (found.size > maxBytes) return undefined;
+  const entries: StoredEntry[] = [];
+  const parents = new Map<string, unknown>();
+  let version: unknown;
+  const onRecord = (line: Buffer): void => {
+    const entry = entryIn(line);
+    if (entry === undefined) return;
+    const { type, id, parentId } = entry;
+    if (type === "session") {
+      version ??= entry["version"] ?? 1;
+      return;
+    }
+    if (typeof id === "string") {
+      if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${JSON.stringify(id)} twice`);
+      parents.set(id, parentId);
+    }
+    entries.push(entry);
+  };
+  const splitter = new JsonlSplitter({ maxRecordBytes: maxBytes, onRecord, onOversize: () => {} });
+  // What is appended meanwhile is left to the next call.
+  for await (const chunk of createReadStream(file, { end: found.size - 1 })) splitter.push(chunk as Buffer);
+  splitter.push(Buffer.from("\n"));
+  if (version !== currentVersion) return undefined;
+  requireNoCycle(file, parents);
+  const leafId = entries.at(-1)?.["id"];
+  return { entries, leafId: typeof leafId === "string" ? leafId : null, at: Math.round(found.mtimeMs) };
+}
+
+/** pi skips a line that is not valid JSON. */
+function entryIn(line: Buffer): StoredEntry | undefined {
+  try {
+    const entry: unknown = JSON.parse(line.toString("utf8"));
+    return isRecordObject(entry) ? entry : undefined;
+  } catch {
+    return undefined;
+  }
+}
