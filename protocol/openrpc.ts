@@ -68,6 +68,7 @@ function method(name: MethodName, row: MethodRow): Record<string, unknown> {
     ],
     "x-scope": row.scope,
     "x-capability": row.capability,
+    ...(row.asleep === undefined ? {} : { "x-asleep": row.asleep }),
     "x-since": row.since,
   };
 }

@@ -83,13 +83,14 @@ export function withGeneratedParts(document: string, rows: MethodTable = methods
 }
 
 function method(name: string, row: MethodRow): string {
-  const { summary, params: taken, result, scope, capability, since, errors } = row;
+  const { summary, params: taken, result, scope, asleep, capability, since, errors } = row;
+  const withoutPi = asleep === undefined ? "" : `Without a pi: ${asleep}. `;
   const named = errors.length === 0 ? "none of its own" : errors.map((error) => `\`${error}\``).join(", ");
   return section(name, [
     summary,
     params(taken),
     resultText(result),
-    `Errors: ${named}. Scope: ${scope}. Capability: ${capability}. Since: ${since}. ${httpText(row)}`,
+    `Errors: ${named}. Scope: ${scope}. ${withoutPi}Capability: ${capability}. Since: ${since}. ${httpText(row)}`,
   ]);
 }
 

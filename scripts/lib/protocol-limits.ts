@@ -250,7 +250,7 @@ const responsiveness: Readonly<Record<keyof typeof daemonLimits.responsiveness, 
 const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
   windowMs: "The time in which one token may make so many of the following calls:",
   maxStarts:
-    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and whatever starts the pi of a session that has none: what asks or tells pi something, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
+    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and whatever starts the pi of a session that has none: what tells pi something, or asks what neither the file nor a cached answer says, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
   maxPrompts:
     "`session/prompt`, `session/steer`, `session/followUp`, `session/compact`, `pruning/compress`, `delivery/resend`. As above.",
   maxPushes: "`delivery/push`. As above.",

@@ -26,7 +26,11 @@ const fromPi = [
 
 type Answers = Readonly<Record<string, object>>;
 
-async function look({ client }: Stage, sessionId: string, methods: readonly (typeof fromFile | typeof fromPi)[number][]) {
+async function look(
+  { client }: Stage,
+  sessionId: string,
+  methods: readonly (typeof fromFile | typeof fromPi)[number][],
+) {
   const answers: Record<string, object> = {};
   for (const method of methods) answers[method] = await client.call(method, { sessionId });
   return answers as Answers;
@@ -48,7 +52,7 @@ async function stateOf(session: SessionHandle): Promise<readonly unknown[]> {
 }
 
 test("questions about a hibernated session are answered as its pi would, and start none", async () => {
-  await using stage = await startStage();
+  await using stage = await startStage({ agent: { settings: { compaction: { keepRecentTokens: 100 } } } });
   const { client, cwd, provider } = stage;
   const session = await client.createSession({
     cwd,
@@ -102,7 +106,9 @@ test("questions about a hibernated session are answered as its pi would, and sta
   await using terminal = await startForeignPi(stage, (await later.get()).file);
   provider.add(answer("from the terminal"));
   await terminal.prompt("six");
-  expect(await stage.client.call("session/getLastText", { sessionId: id })).toMatchObject({ text: "from the terminal" });
+  expect(await stage.client.call("session/getLastText", { sessionId: id })).toMatchObject({
+    text: "from the terminal",
+  });
   expect(await stateOf(later)).toEqual(["hibernated", 1]);
 
   // A write still starts a pi, which has read the same file.
