@@ -1,7 +1,7 @@
 import type { Grant } from "./grant.ts";
 
 /** How much work runs before the event loop gets a turn, in milliseconds. One job alone may take longer. */
-const sliceMs = 1;
+const sliceMs = 0.5;
 
 /**
  * Shares the daemon's thread between tokens. A token's work runs at once until it has used a slice; its further work waits,
@@ -102,6 +102,7 @@ export class Lane {
     if (job === undefined) {
       job = this.#jobs[this.#done];
       this.#jobs[this.#done++] = undefined;
+      this.#shorten();
     }
     job?.();
     const parts = this.#parts ?? [];
@@ -112,6 +113,13 @@ export class Lane {
     this.#done = 0;
     this.#sliceUsedMs = 0;
     return false;
+  }
+
+  /** Drops the places of jobs that have run: a busy lane may never be empty. */
+  #shorten(): void {
+    if (this.#done < 1_024 || this.#done * 2 < this.#jobs.length) return;
+    this.#jobs.splice(0, this.#done);
+    this.#done = 0;
   }
 
   get #isEmpty(): boolean {
