@@ -59,7 +59,7 @@ export function createEdge(options: EdgeOptions): Edge {
     maxRefusedTokensPerMinute: limits.maxRefusedTokensPerMinute,
   });
   const buffers = new BufferBudget(limits.maxBufferedBytesAllConnections);
-  const streams = new EventStreams({ limits, budget: buffers, log });
+  const streams = new EventStreams({ limits, budget: buffers, lane: (grant) => dispatcher.lane(grant), log });
   const { app, serve } = createHttp({ dispatcher, streams, version: options.version ?? "0", limits, log });
   const webSockets = new WebSockets({ dispatcher, limits, budget: buffers, log });
   const budget = new RequestBudget(limits);

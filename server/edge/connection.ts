@@ -68,6 +68,7 @@ export class Connection implements Peer {
       isOpen: () => webSocket.readyState === webSocket.OPEN,
       limits,
       budget,
+      lane: options.dispatcher.lane(options.grant),
       onOverflow: (slow) => {
         const { bound, bufferedBytes } = slow;
         log.warn({ bound, bufferedBytes }, "a connection does not read what is sent to it");

@@ -6,6 +6,7 @@ import type { RpcResponse } from "../../protocol/wire.ts";
 import type { Frame } from "../frames/frame.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation } from "../rpc/dispatcher.ts";
+import type { Lane } from "../rpc/turns.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { EventWriter } from "./event-writer.ts";
 import type { EdgeLimits } from "./limits.ts";
@@ -17,6 +18,8 @@ export interface EventStreamOptions {
   readonly converse: (peer: Peer) => Conversation;
   readonly limits: EdgeLimits;
   readonly budget: BufferBudget;
+  /** The turns of its token. */
+  readonly lane: Pick<Lane, "pass">;
   readonly log: Logger;
 }
 
@@ -47,6 +50,7 @@ export class EventStream implements Peer {
       isOpen: () => this.#isOpen,
       limits,
       budget,
+      lane: options.lane,
       writer: this.#writer,
       onOverflow: (slow) => this.#overflow(slow),
     });

@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
 import type { Peer } from "../rpc/call.ts";
-import type { Conversation } from "../rpc/dispatcher.ts";
+import type { Conversation, Dispatcher } from "../rpc/dispatcher.ts";
 import { Shares } from "../rpc/shares.ts";
 import { grantOf } from "./admission.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
@@ -13,6 +13,7 @@ import type { Params } from "./request-params.ts";
 export interface EventStreamsOptions {
   readonly limits: EdgeLimits;
   readonly budget: BufferBudget;
+  readonly lane: Dispatcher["lane"];
   readonly log: Logger;
 }
 
@@ -57,7 +58,7 @@ export class EventStreams {
     const grant = grantOf(reply.request.raw);
     const full = this.#shares.refusal(grant, 1);
     if (full !== undefined) throw full;
-    const stream = new EventStream({ ...this.#options, converse, response, socket });
+    const stream = new EventStream({ ...this.#options, lane: this.#options.lane(grant), converse, response, socket });
     this.#streams.add(stream);
     this.#shares.add(grant, 1);
     stream.gone.addEventListener("abort", () => {

@@ -44,8 +44,8 @@ export class EventWriter implements FrameWriter {
     return this.#within !== undefined;
   }
 
-  get within(): Buffer | undefined {
-    return this.#within;
+  get within(): readonly Buffer[] | undefined {
+    return this.#within && [this.#within];
   }
 
   get withinBytes(): number {
@@ -68,6 +68,11 @@ export class EventWriter implements FrameWriter {
     this.#within = bytes;
     this.#at = 0;
     this.goOn();
+  }
+
+  /** There are no answers in a stream of events. */
+  message(): never {
+    throw new Error("A stream of events has no answers.");
   }
 
   goOn(): void {

@@ -81,7 +81,7 @@ export function createHttp({ dispatcher, streams, version, limits, log }: HttpOp
     made.set(name, text);
     return text;
   };
-  const answers = new Answers(limits);
+  const answers = new Answers(limits, (grant) => dispatcher.lane(grant));
   app.get("/openapi.json", (request, reply) =>
     answers.send(
       request,

@@ -1,14 +1,12 @@
 import type { Socket } from "node:net";
-import { type Frame, unnumberedFrame } from "../frames/frame.ts";
+import type { Frame } from "../frames/frame.ts";
 import { headLength, maxHeadBytes, opcodes, wholeText, writeHead } from "../frames/message-head.ts";
-import type { Text } from "../rpc/answer-text.ts";
 
 /** A run of messages below it is copied together with its neighbours: that costs less than a write of its own. */
 const largestCopied = 4 * 1024;
 
-/** A text as a frame; a string is copied, behind its head. */
-export function messageOf(text: Text): Frame {
-  if (typeof text !== "string") return unnumberedFrame(text);
+/** A text as a frame that has its head. */
+export function messageOf(text: string): Frame {
   const length = Buffer.byteLength(text);
   const message = Buffer.allocUnsafe(headLength(length) + length);
   const headBytes = writeHead(message, 0, length, wholeText);
@@ -30,7 +28,10 @@ export class MessageWriter {
   readonly #ends: number[] = [];
   #queuedBytes = 0;
   /** The message of which only a part was written. */
-  #within: Buffer | undefined;
+  #within: readonly Buffer[] | undefined;
+  #withinBytes = 0;
+  /** The piece of it that comes next, and how much of that was written. */
+  #piece = 0;
   #at = 0;
 
   constructor(socket: Socket, fragmentBytes: number) {
@@ -49,21 +50,19 @@ export class MessageWriter {
   }
 
   /** It, as a whole. */
-  get within(): Buffer | undefined {
+  get within(): readonly Buffer[] | undefined {
     return this.#within;
   }
 
   get withinBytes(): number {
-    return this.#within?.length ?? 0;
+    return this.#within === undefined ? 0 : this.#withinBytes;
   }
 
   frame({ bytes, headBytes }: Frame): void {
     if (headBytes !== undefined && bytes.length <= this.#fragmentBytes) {
       this.#add(bytes.buffer, bytes.byteOffset - headBytes, bytes.byteOffset + bytes.length);
     } else if (bytes.length > this.#fragmentBytes) {
-      this.#within = bytes;
-      this.#at = 0;
-      this.goOn();
+      this.message([bytes]);
     } else {
       const head = Buffer.allocUnsafe(maxHeadBytes);
       this.#addBytes(head.subarray(0, writeHead(head, 0, bytes.length, wholeText)));
@@ -71,17 +70,39 @@ export class MessageWriter {
     }
   }
 
+  /** Begins a message that is in pieces. */
+  message(pieces: readonly Buffer[]): void {
+    this.#within = pieces;
+    this.#withinBytes = pieces.reduce((bytes, { length }) => bytes + length, 0);
+    this.#piece = 0;
+    this.#at = 0;
+    this.goOn();
+  }
+
   /** Writes the next fragment. */
   goOn(): void {
-    const bytes = this.#within as Buffer;
-    const part = bytes.subarray(this.#at, this.#at + this.#fragmentBytes);
-    const opcode = this.#at === 0 ? opcodes.text : opcodes.continuation;
-    this.#at += part.length;
-    const isLast = this.#at === bytes.length;
+    const pieces = this.#within as readonly Buffer[];
+    const opcode = this.#piece === 0 && this.#at === 0 ? opcodes.text : opcodes.continuation;
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for (
+      let piece = pieces[this.#piece];
+      piece !== undefined && bytes < this.#fragmentBytes;
+      piece = pieces[this.#piece]
+    ) {
+      const part = piece.subarray(this.#at, this.#at + this.#fragmentBytes - bytes);
+      parts.push(part);
+      bytes += part.length;
+      this.#at += part.length;
+      if (this.#at < piece.length) continue;
+      this.#piece += 1;
+      this.#at = 0;
+    }
+    const isLast = this.#piece === pieces.length;
     if (isLast) this.#within = undefined;
     const head = Buffer.allocUnsafe(maxHeadBytes);
-    this.#addBytes(head.subarray(0, writeHead(head, 0, part.length, { opcode, isLast })));
-    this.#addBytes(part);
+    this.#addBytes(head.subarray(0, writeHead(head, 0, bytes, { opcode, isLast })));
+    for (const part of parts) this.#addBytes(part);
   }
 
   /** Leaves a message as it is that was begun. Nothing may be written then but control frames. */

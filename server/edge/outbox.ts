@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { Frame } from "../frames/frame.ts";
-import type { Text } from "../rpc/answer-text.ts";
+import { type Text, textBytes, wholeText } from "../rpc/answer-text.ts";
+import type { Lane } from "../rpc/turns.ts";
 import { Backlog } from "./backlog.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { MessageWriter, messageOf } from "./message-writer.ts";
@@ -8,7 +9,7 @@ import { MessageWriter, messageOf } from "./message-writer.ts";
 /** What frames are written by. */
 export type FrameWriter = Pick<
   MessageWriter,
-  "abandon" | "flush" | "frame" | "goOn" | "isWithin" | "waitingBytes" | "within" | "withinBytes"
+  "abandon" | "flush" | "frame" | "goOn" | "isWithin" | "message" | "waitingBytes" | "within" | "withinBytes"
 >;
 
 export interface OutboxLimits {
@@ -28,6 +29,8 @@ export interface OutboxOptions {
   readonly isOpen: () => boolean;
   readonly limits: OutboxLimits;
   readonly budget: BufferBudget;
+  /** The turns of the peer's token, in which all is written that is more than a window. */
+  readonly lane: Pick<Lane, "pass">;
   /** Default: as WebSocket messages. */
   readonly writer?: FrameWriter;
   /** The peer reads too slowly; what waited is given up. Called once. */
@@ -41,6 +44,11 @@ export interface SlowReader {
   /** The newest number of each session of which frames went out. */
   readonly sent: ReadonlyMap<string, number>;
 }
+
+/** An answer that waits. */
+type Answer =
+  | { readonly frame: Frame; readonly pieces?: undefined; readonly bytes: number }
+  | { readonly frame?: undefined; readonly pieces: readonly Buffer[]; readonly bytes: number };
 
 /** So much goes to the socket at once, also in the middle of a turn. */
 const pieceBytes = 64 * 1024;
@@ -68,8 +76,12 @@ export class Outbox {
   readonly #sent = new Map<string, number>();
   /** The newest numbered frame that went out. Its session is not in {@link #sent} yet. */
   #newest: Pick<Frame, "sessionId" | "seq"> = { sessionId: "", seq: 0 };
-  #answers: Frame[] = [];
+  #answers: Answer[] = [];
+  /** How many of these were written. */
+  #answersDone = 0;
   #answerBytes = 0;
+  /** More is to be written when it is the token's turn. */
+  #waitsForTurn = false;
   #scheduled = false;
   #scheduledSoon = false;
   /** Since when the socket has not taken what it was given; undefined: it takes more. */
@@ -93,17 +105,17 @@ export class Outbox {
 
   *memory(): Generator<ArrayBufferLike> {
     yield* this.#backlog.memory;
-    for (const { bytes } of this.#answers) yield bytes.buffer;
-    const { within } = this.#writer;
-    if (within !== undefined) yield within.buffer;
+    for (const { pieces, frame } of this.#answers.slice(this.#answersDone))
+      for (const { buffer } of pieces ?? [frame.bytes]) yield buffer;
+    for (const { buffer } of this.#writer.within ?? []) yield buffer;
   }
 
   /** Queues a frame behind all others. */
   send(frame: Frame): void {
     if (this.#closed) return;
-    if (this.#blockedSince !== undefined && this.#isFull()) return;
+    if (this.#isHeldUp && this.#isFull()) return;
     this.#backlog.push(frame);
-    if (this.#blockedSince !== undefined) this.#relieve();
+    if (this.#isHeldUp) this.#relieve();
     else if (this.#backlog.bytes >= pieceBytes) this.flush();
     else this.#schedule();
   }
@@ -111,15 +123,23 @@ export class Outbox {
   /** Queues an answer: behind all frames, or in front of them when they have to wait. */
   answer(text: Text): void {
     if (this.#closed) return;
-    if (this.#blockedSince !== undefined && this.#isFull()) return;
-    const message = messageOf(text);
-    if (this.#blockedSince === undefined) {
-      this.#backlog.push(message);
-      this.#scheduleSoon();
-      return;
+    if (this.#isHeldUp && this.#isFull()) return;
+    const bytes = textBytes(text);
+    if (typeof text !== "string" && bytes > this.#window) {
+      // What was sent before it goes out first, unless that has to wait.
+      this.flush();
+      this.#answers.push({ pieces: text, bytes });
+    } else {
+      const frame = messageOf(wholeText(text));
+      if (!this.#isHeldUp) {
+        this.#backlog.push(frame);
+        this.#scheduleSoon();
+        return;
+      }
+      this.#answers.push({ frame, bytes });
     }
-    this.#answers.push(message);
-    this.#answerBytes += message.bytes.length;
+    this.#answerBytes += bytes;
+    this.#scheduleSoon();
     this.#enforce();
   }
 
@@ -130,17 +150,16 @@ export class Outbox {
     return this.#drained.promise;
   }
 
-  /** Hands what waits to the socket, as far as it takes it. */
+  /** Hands what waits to the socket, as much as it takes: a window at once, the rest in the token's turns. */
   flush(): void {
     const { socket, isOpen } = this.#options;
-    if (this.#blockedSince !== undefined || this.#isIdle || !isOpen()) return;
-    while (!this.#isIdle && socket.writableLength < this.#window) {
-      socket.cork();
-      this.#fill(this.#window);
-      socket.uncork();
-    }
+    if (this.#isHeldUp || this.#isIdle || !isOpen()) return;
+    socket.cork();
+    this.#fill(this.#window);
+    socket.uncork();
     if (socket.writableLength >= this.#window) this.#block();
-    else this.#release();
+    else if (this.#isIdle) this.#release();
+    else this.#waitForTurn();
     if (this.heldBytes > this.#window) return;
     this.#drained?.resolve();
     this.#drained = undefined;
@@ -165,12 +184,18 @@ export class Outbox {
     this.#backlog.clear();
     this.#writer.abandon();
     this.#answers = [];
+    this.#answersDone = 0;
     this.#answerBytes = 0;
     this.#drained?.resolve();
   }
 
   giveUp(): void {
     this.#overflow("maxBufferedBytesAllConnections");
+  }
+
+  /** What is sent has to wait: the socket does not take more, or it is not the token's turn. */
+  get #isHeldUp(): boolean {
+    return this.#blockedSince !== undefined || this.#waitsForTurn;
   }
 
   get #isIdle(): boolean {
@@ -198,9 +223,7 @@ export class Outbox {
       if (writer.isWithin) {
         writer.goOn();
       } else if (this.#answers.length > 0) {
-        for (const message of this.#answers) writer.frame(message);
-        this.#answers = [];
-        this.#answerBytes = 0;
+        this.#nextAnswer();
       } else {
         const frame = this.#backlog.shift();
         if (frame === undefined) break;
@@ -209,6 +232,19 @@ export class Outbox {
       }
     }
     writer.flush();
+  }
+
+  /** One at a time: a large one is written in parts, and nothing may come between them. */
+  #nextAnswer(): void {
+    const answer = this.#answers[this.#answersDone++];
+    if (answer === undefined) return;
+    this.#answerBytes -= answer.bytes;
+    if (this.#answersDone === this.#answers.length) {
+      this.#answers = [];
+      this.#answersDone = 0;
+    }
+    if (answer.pieces === undefined) this.#writer.frame(answer.frame);
+    else this.#writer.message(answer.pieces);
   }
 
   /** Most times the frame before was of the same session. */
@@ -266,7 +302,16 @@ export class Outbox {
     if (this.#blockedSince === undefined || this.#closed) return;
     this.#blockedSince = undefined;
     if (this.#isIdle) this.#release();
-    else this.flush();
+    else this.#waitForTurn();
+  }
+
+  #waitForTurn(): void {
+    this.#waitsForTurn = true;
+    this.#options.budget.join(this);
+    void this.#options.lane.pass(() => {
+      this.#waitsForTurn = false;
+      this.flush();
+    });
   }
 
   #release(): void {

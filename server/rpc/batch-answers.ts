@@ -3,7 +3,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { isReading } from "../../protocol/method-row.ts";
 import { isMethodName, methods } from "../../protocol/methods.ts";
 import type { RpcResponse } from "../../protocol/wire.ts";
-import { keepBatch, smallAnswerBytes, type Text, textOf } from "./answer-text.ts";
+import { keepBatch, smallAnswerBytes, type Text, textBytes, textOf } from "./answer-text.ts";
 import { errorObject } from "./errors.ts";
 import type { Grant } from "./grant.ts";
 import type { OpenCall } from "./open-call.ts";
@@ -58,8 +58,13 @@ export class BatchAnswers {
   /** Why a call is not made: its answer would not be given. */
   refusal(method: string): WireError | undefined {
     if (!reads(method)) return undefined;
+    const known = this.#refused.get(method);
     const length = this.#lengths.get(method);
-    return this.#refused.get(method) ?? (length === undefined ? undefined : this.#noRoom(length));
+    if (known !== undefined || length === undefined) return known;
+    const full = this.#noRoom(length);
+    // A batch that is full stays full.
+    if (full?.kind === "too_large") this.#refused.set(method, full);
+    return full;
   }
 
   /** A call is under way. {@link write} takes its answer. */
@@ -77,7 +82,7 @@ export class BatchAnswers {
       return;
     }
     const text = textOf(answer, this.#options.log);
-    const length = Buffer.byteLength(text);
+    const length = textBytes(text);
     const full = length > smallAnswerBytes ? this.#noRoom(length) : undefined;
     if (length > smallAnswerBytes) this.#lengths.set(method, length);
     if (full === undefined) {

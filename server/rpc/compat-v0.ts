@@ -25,7 +25,10 @@ const longestWaitMs = 86_400_000;
  * notification `event`. Each is said in the words of this protocol to the dispatcher that answers everybody else.
  */
 export function compatDispatcher(options: CompatOptions): Dispatcher {
-  return { converse: (peer, grant) => new CompatConversation(options, peer, grant) };
+  return {
+    converse: (peer, grant) => new CompatConversation(options, peer, grant),
+    lane: (grant) => options.dispatcher.lane(grant),
+  };
 }
 
 class CompatConversation implements Conversation {

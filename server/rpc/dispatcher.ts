@@ -73,6 +73,8 @@ export interface Dispatcher {
    * Unix socket. Default: it does not.
    */
   converse(peer: Peer | undefined, grant: Grant | undefined, isLocal?: boolean): Conversation;
+  /** The turns of a token: for further work that is done for it. */
+  lane(grant: Grant | undefined): Pick<Lane, "pass">;
 }
 
 /** JSON-RPC 2.0 to the letter, through json-rpc-2.0, over the method table. */
@@ -96,6 +98,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   return {
     converse: (peer, grant, isLocal = false) =>
       new DispatcherConversation({ ...own, lane: turns.of(grant), peer, grant, isLocal }),
+    lane: (grant) => turns.of(grant),
   };
 }
 

@@ -3,7 +3,7 @@ import { WireError } from "../../protocol/errors.ts";
 import { errorsOf } from "../../protocol/method-errors.ts";
 import { isMethodName, type MethodName, methods } from "../../protocol/methods.ts";
 import type { Validator } from "../../protocol/validation.ts";
-import { resultText } from "./answer-text.ts";
+import { resultText, wholeText } from "./answer-text.ts";
 import type { Call, Handlers } from "./call.ts";
 import { toWireError } from "./errors.ts";
 import { maxNameLength, wrongParams } from "./wrong-params.ts";
@@ -98,7 +98,7 @@ function takesNone(method: MethodName): boolean {
 
 function violationOf(method: MethodName, result: unknown, validator: Validator): Error | undefined {
   // What crosses the wire has no undefined in it.
-  const findings = validator.result(method, JSON.parse(String(resultText(result))));
+  const findings = validator.result(method, JSON.parse(wholeText(resultText(result))));
   if (findings.length === 0) return undefined;
   return new Error(`The result of ${method} is not what the table says: ${JSON.stringify(findings)}`);
 }

@@ -15,6 +15,7 @@ import { referenceHeaders, referencePage } from "../../../server/edge/reference-
 import { addRest, restPaths } from "../../../server/edge/rest.ts";
 import type { Conversation, Dispatcher } from "../../../server/rpc/dispatcher.ts";
 import { defaultDispatcherLimits } from "../../../server/rpc/dispatcher.ts";
+import { Turns } from "../../../server/rpc/turns.ts";
 import { read } from "./documents.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked at as whoever reads it does
@@ -33,6 +34,7 @@ const echo: Dispatcher = {
     call: (method, params) => Promise.resolve({ jsonrpc: "2.0", id: 1, result: { method, params } }),
     end: () => {},
   }),
+  lane: () => new Turns().of(undefined),
 };
 
 interface Asked {
@@ -47,10 +49,16 @@ async function appOver(rows: MethodTable) {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const log = pino({ level: "silent" });
-  const streams = new EventStreams({ limits: defaultEdgeLimits, budget: new BufferBudget(1), log });
+  const streams = new EventStreams({ limits: defaultEdgeLimits, budget: new BufferBudget(1), lane: echo.lane, log });
   addRest(
     app,
-    { dispatcher: echo, streams, jsonLimits: defaultDispatcherLimits, answers: new Answers(defaultEdgeLimits), log },
+    {
+      dispatcher: echo,
+      streams,
+      jsonLimits: defaultDispatcherLimits,
+      answers: new Answers(defaultEdgeLimits, echo.lane),
+      log,
+    },
     rows,
   );
   const url = await app.listen({ host: "127.0.0.1", port: 0 });

@@ -6,6 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { BufferBudget } from "../../../server/edge/buffer-budget.ts";
 import { Outbox, type OutboxLimits, type SlowReader } from "../../../server/edge/outbox.ts";
 import { type Frame, unnumberedFrame } from "../../../server/frames/frame.ts";
+import { Turns } from "../../../server/rpc/turns.ts";
 import { MessageReader } from "./message-reader.ts";
 
 const kib = 1024;
@@ -67,6 +68,7 @@ function outbox(limits: OutboxLimits = small, budget = new BufferBudget(64 * 102
     isOpen: () => true,
     limits,
     budget,
+    lane: new Turns().of(undefined),
     onOverflow: (why) => overflows.push(why),
   });
   return { pipe, box, overflows };
@@ -133,6 +135,18 @@ describe("an outbox", () => {
     await vi.waitUntil(() => pipe.messages.texts.length === 2);
     expect(heardBy(pipe)[1]?.params.event.type).toBe(text);
     expect(pipe.messages.largestFrame).toBeLessThanOrEqual(4 * kib);
+  });
+
+  it("sends large answers that waited one after the other", async () => {
+    const { pipe, box } = outbox();
+    for (let seq = 1; seq <= 20; seq += 1) box.send(durable("s", seq, kib));
+    box.flush();
+    const results = ["a", "b", "c"].map((letter) => letter.repeat(10 * kib));
+    for (const [id, result] of results.entries()) box.answer(JSON.stringify({ id, result }));
+    pipe.read(Number.POSITIVE_INFINITY);
+    await vi.waitUntil(() => pipe.messages.texts.length === 23);
+    const answers = heardBy(pipe).filter(({ method }) => method === undefined);
+    expect(answers).toEqual(results.map((result, id) => ({ id, result })));
   });
 
   it("merges deltas first, then leaves them out and says so, and never what is no delta", async () => {
@@ -252,7 +266,7 @@ type Step =
   | { readonly kind: "deltas"; readonly session: number; readonly size: number; readonly times: number }
   | { readonly kind: "durable"; readonly session: number; readonly size: number }
   | { readonly kind: "note"; readonly session: number }
-  | { readonly kind: "answer" };
+  | { readonly kind: "answer"; readonly size: number; readonly pieces: number };
 
 const session = fc.nat({ max: 2 });
 const steps = fc.oneof(
@@ -270,7 +284,14 @@ const steps = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant("durable" as const), session, size: fc.nat({ max: 6 * kib }) }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("note" as const), session }) },
-  { weight: 1, arbitrary: fc.constant({ kind: "answer" as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("answer" as const),
+      size: fc.nat({ max: 12 * kib }),
+      pieces: fc.integer({ min: 0, max: 3 }),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("read" as const), bytes: fc.nat({ max: 8 * kib }) }) },
   { weight: 1, arbitrary: fc.constant({ kind: "turn" as const }) },
 );
@@ -290,7 +311,12 @@ class Sent {
   play(step: Step): void {
     if (step.kind === "answer") {
       this.answers += 1;
-      this.#box.answer(JSON.stringify({ id: this.answers }));
+      const text = JSON.stringify({ id: this.answers, result: "x".repeat(step.size) });
+      const length = Math.ceil(text.length / step.pieces);
+      const pieces = Array.from({ length: step.pieces }, (_, i) =>
+        Buffer.from(text.slice(i * length, (i + 1) * length)),
+      );
+      this.#box.answer(step.pieces === 0 ? text : pieces);
       return;
     }
     const sessionId = `s${step.session}`;

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { createValidator } from "../../../protocol/validation.ts";
 import type { RpcResponse } from "../../../protocol/wire.ts";
-import { answerText, keepText } from "../../../server/rpc/answer-text.ts";
+import { answerText, keepText, wholeText } from "../../../server/rpc/answer-text.ts";
 import { createDispatcher } from "../../../server/rpc/dispatcher.ts";
 import { fakeCore } from "../../helpers/edge.ts";
 
@@ -24,7 +24,7 @@ describe("the answers to a batch", () => {
     let calls = 0;
     const result = () => ({ openrpc: "x".repeat([20_000, 20_000, 30_000, 10_000][calls++] as number) });
     const answer = await batch(4, result, 45_000, "daemon/info");
-    const text = String(answerText(answer, log));
+    const text = wholeText(answerText(answer, log));
     const found = JSON.parse(text) as { id: number; result?: object; error?: object }[];
     expect(found).toEqual(answer);
     expect(found.map(({ id, error }) => [id, error !== undefined])).toEqual([
@@ -93,7 +93,7 @@ test("a text that is kept is made once, and is the same JSON in an answer and in
   const [first, second] = await batch(2, () => result);
   expect(written).toBe(1);
   const text = (id: number): string => `{"jsonrpc":"2.0","id":${id},"result":{"openrpc":"1.1"}}`;
-  expect(String(answerText(first as RpcResponse, log))).toBe(text(0));
-  expect(String(answerText([first, second] as RpcResponse[], log))).toBe(`[${text(0)},${text(1)}]`);
+  expect(wholeText(answerText(first as RpcResponse, log))).toBe(text(0));
+  expect(wholeText(answerText([first, second] as RpcResponse[], log))).toBe(`[${text(0)},${text(1)}]`);
   expect(written).toBe(1);
 });
