@@ -1,5 +1,10 @@
-/** Whoever has frames that wait. */
+import type { Grant } from "../rpc/grant.ts";
+import { isNamed, namedTokensPercent } from "../rpc/shares.ts";
+
+/** A connection whose frames wait. */
 export interface Holder {
+  /** Of its token. */
+  readonly grant: Grant | undefined;
   /** Of what waits, whether others share it or not. */
   readonly heldBytes: number;
   /** The pieces of memory in which that lies. */
@@ -7,6 +12,10 @@ export interface Holder {
   /** Gives up what it holds. */
   giveUp(): void;
 }
+
+const maxStepBytes = 1024 * 1024;
+/** To add up takes time. */
+const minStepBytes = 64 * 1024;
 
 /** What all connections together may have waiting. Memory counts as a whole, and once, however many share it. */
 export class BufferBudget {
@@ -25,6 +34,11 @@ export class BufferBudget {
     return this.#isTight ? this.#maxBytes / 2 / Math.max(1, this.#holders.size) : Number.POSITIVE_INFINITY;
   }
 
+  /** How much one of them grows before all are added up: the more there are, the less. */
+  get stepBytes(): number {
+    return Math.min(maxStepBytes, Math.max(minStepBytes, this.#maxBytes / 4 / Math.max(1, this.#holders.size)));
+  }
+
   /** The holder has to wait from now on. */
   join(holder: Holder): void {
     this.#holders.add(holder);
@@ -34,20 +48,38 @@ export class BufferBudget {
     this.#holders.delete(holder);
   }
 
-  /** Looks whether all of them hold too much; who holds most then gives up. */
+  /**
+   * Looks whether all of them hold too much. Then the token whose connections hold most gives up the one of them that holds
+   * most: many connections of one token do not end another's. What the main token always may hold is not looked at.
+   */
   enforce(): void {
     for (;;) {
       const bytes = this.#keptBytes();
       this.#isTight = bytes > this.#maxBytes / 2;
       if (bytes <= this.#maxBytes) return;
-      let most: Holder | undefined;
-      for (const holder of this.#holders) {
-        if (most === undefined || holder.heldBytes > most.heldBytes) most = holder;
-      }
+      const most = this.#most();
       if (most === undefined) return;
       this.#holders.delete(most);
       most.giveUp();
     }
+  }
+
+  #most(): Holder | undefined {
+    const tokens = new Map<Grant | undefined, { bytes: number; most: Holder }>();
+    for (const holder of this.#holders) {
+      const { heldBytes } = holder;
+      const grant = isNamed(holder.grant) ? holder.grant : undefined;
+      const token = tokens.get(grant);
+      if (token === undefined) tokens.set(grant, { bytes: heldBytes, most: holder });
+      else {
+        token.bytes += heldBytes;
+        if (heldBytes > token.most.heldBytes) token.most = holder;
+      }
+    }
+    const main = tokens.get(undefined);
+    const mainBytes = (this.#maxBytes * (100 - namedTokensPercent)) / 100;
+    if (main !== undefined && main.bytes <= mainBytes && tokens.size > 1) tokens.delete(undefined);
+    return [...tokens.values()].sort((a, b) => b.bytes - a.bytes)[0]?.most;
   }
 
   #keptBytes(): number {

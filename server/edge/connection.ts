@@ -68,6 +68,7 @@ export class Connection implements Peer {
       isOpen: () => webSocket.readyState === webSocket.OPEN,
       limits,
       budget,
+      grant: options.grant,
       lane: options.dispatcher.lane(options.grant),
       onOverflow: (slow) => {
         const { bound, bufferedBytes } = slow;

@@ -6,6 +6,7 @@ import type { RpcResponse } from "../../protocol/wire.ts";
 import type { Frame } from "../frames/frame.ts";
 import type { Peer } from "../rpc/call.ts";
 import type { Conversation } from "../rpc/dispatcher.ts";
+import type { Grant } from "../rpc/grant.ts";
 import type { Lane } from "../rpc/turns.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
 import { EventWriter } from "./event-writer.ts";
@@ -18,6 +19,8 @@ export interface EventStreamOptions {
   readonly converse: (peer: Peer) => Conversation;
   readonly limits: EdgeLimits;
   readonly budget: BufferBudget;
+  /** Of its token. */
+  readonly grant: Grant | undefined;
   /** The turns of its token. */
   readonly lane: Pick<Lane, "pass">;
   readonly log: Logger;
@@ -50,6 +53,7 @@ export class EventStream implements Peer {
       isOpen: () => this.#isOpen,
       limits,
       budget,
+      grant: options.grant,
       lane: options.lane,
       writer: this.#writer,
       onOverflow: (slow) => this.#overflow(slow),

@@ -58,7 +58,14 @@ export class EventStreams {
     const grant = grantOf(reply.request.raw);
     const full = this.#shares.refusal(grant, 1);
     if (full !== undefined) throw full;
-    const stream = new EventStream({ ...this.#options, lane: this.#options.lane(grant), converse, response, socket });
+    const stream = new EventStream({
+      ...this.#options,
+      grant,
+      lane: this.#options.lane(grant),
+      converse,
+      response,
+      socket,
+    });
     this.#streams.add(stream);
     this.#shares.add(grant, 1);
     stream.gone.addEventListener("abort", () => {

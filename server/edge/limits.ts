@@ -64,7 +64,7 @@ export interface EdgeLimits {
   readonly dropDeltasAboveBytes: number;
   /** What may wait for one connection, beside the last frame; over it, it is closed with 1013. */
   readonly maxBufferedBytes: number;
-  /** What may wait for all of them; over it, the one for which most waits is closed with 1013. */
+  /** What may wait for all of them; over it, of the token for which most waits the one for which most waits is closed with 1013. */
   readonly maxBufferedBytesAllConnections: number;
   /** A connection that takes less than a window in this time while more waits is closed with 1013. */
   readonly slowReaderDeadlineMs: number;

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { Frame } from "../frames/frame.ts";
 import { type Text, textBytes, wholeText } from "../rpc/answer-text.ts";
+import type { Grant } from "../rpc/grant.ts";
 import type { Lane } from "../rpc/turns.ts";
 import { Backlog } from "./backlog.ts";
 import type { BufferBudget } from "./buffer-budget.ts";
@@ -29,6 +30,8 @@ export interface OutboxOptions {
   readonly isOpen: () => boolean;
   readonly limits: OutboxLimits;
   readonly budget: BufferBudget;
+  /** Of the peer's token. */
+  readonly grant: Grant | undefined;
   /** The turns of the peer's token, in which all is written that is more than a window. */
   readonly lane: Pick<Lane, "pass">;
   /** Default: as WebSocket messages. */
@@ -52,8 +55,6 @@ type Answer =
 
 /** So much goes to the socket at once, also in the middle of a turn. */
 const pieceBytes = 64 * 1024;
-/** How much a backlog grows before all of them are added up. */
-const enforceEveryBytes = 1024 * 1024;
 
 /**
  * What goes to one connection. All of one turn of the event loop leaves in one write to the system, which costs far more
@@ -87,7 +88,8 @@ export class Outbox {
   /** Since when the socket has not taken what it was given; undefined: it takes more. */
   #blockedSince: number | undefined;
   #deadline: NodeJS.Timeout | undefined;
-  #enforceAt = enforceEveryBytes;
+  /** What it held when all were added up. */
+  #addedUpBytes = 0;
   #drained: PromiseWithResolvers<void> | undefined;
   #closed = false;
 
@@ -96,6 +98,10 @@ export class Outbox {
     this.#window = options.limits.socketWindowBytes;
     this.#writer = options.writer ?? new MessageWriter(options.socket, this.#window);
     options.socket.on("drain", () => this.#drain());
+  }
+
+  get grant(): Grant | undefined {
+    return this.#options.grant;
   }
 
   /** What waits here, beside what the socket has. */
@@ -273,9 +279,10 @@ export class Outbox {
   }
 
   #enforce(): void {
-    if (this.heldBytes < this.#enforceAt) return;
-    this.#enforceAt = this.heldBytes + enforceEveryBytes;
-    this.#options.budget.enforce();
+    const { budget } = this.#options;
+    if (this.heldBytes - this.#addedUpBytes < budget.stepBytes) return;
+    this.#addedUpBytes = this.heldBytes;
+    budget.enforce();
   }
 
   #block(): void {
@@ -315,7 +322,7 @@ export class Outbox {
   }
 
   #release(): void {
-    this.#enforceAt = enforceEveryBytes;
+    this.#addedUpBytes = 0;
     this.#options.budget.leave(this);
   }
 

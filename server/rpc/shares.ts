@@ -57,7 +57,7 @@ export class Shares {
   }
 }
 
-function isNamed(grant: Grant | undefined): grant is Grant {
+export function isNamed(grant: Grant | undefined): grant is Grant {
   return grant !== undefined && grant.name !== MAIN_TOKEN;
 }
 

@@ -6,6 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { BufferBudget } from "../../../server/edge/buffer-budget.ts";
 import { Outbox, type OutboxLimits, type SlowReader } from "../../../server/edge/outbox.ts";
 import { type Frame, unnumberedFrame } from "../../../server/frames/frame.ts";
+import { Grant } from "../../../server/rpc/grant.ts";
 import { Turns } from "../../../server/rpc/turns.ts";
 import { MessageReader } from "./message-reader.ts";
 
@@ -60,7 +61,7 @@ class Pipe extends Writable {
   }
 }
 
-function outbox(limits: OutboxLimits = small, budget = new BufferBudget(64 * 1024 * kib)) {
+function outbox(limits: OutboxLimits = small, budget = new BufferBudget(64 * 1024 * kib), grant?: Grant) {
   const pipe = new Pipe();
   const overflows: SlowReader[] = [];
   const box = new Outbox({
@@ -68,6 +69,7 @@ function outbox(limits: OutboxLimits = small, budget = new BufferBudget(64 * 102
     isOpen: () => true,
     limits,
     budget,
+    grant,
     lane: new Turns().of(undefined),
     onOverflow: (why) => overflows.push(why),
   });
@@ -215,6 +217,21 @@ describe("an outbox", () => {
     expect(gone()).toEqual([undefined, undefined, undefined]);
     for (let i = 0; i < 32; i += 1) readers[1]?.box.send(alone());
     expect(gone()).toEqual([undefined, "maxBufferedBytesAllConnections", undefined]);
+  });
+
+  it("gives up a reader of the token for which most waits, not another token's that alone has most", () => {
+    const budget = new BufferBudget(2_048 * kib);
+    const [many, one] = ["many", "one"].map((name) => new Grant({ name, capabilities: ["observe"] }));
+    const limits = { ...small, maxBufferedBytes: 8_192 * kib };
+    const other = [outbox(limits, budget, one), outbox(limits, budget)];
+    const crowd = Array.from({ length: 16 }, () => outbox(limits, budget, many));
+    const send = (box: Outbox, count: number): void => {
+      for (let i = 0; i < count; i += 1) box.send(unnumberedFrame(Buffer.alloc(64 * kib, 0x20)));
+    };
+    for (const { box } of other) send(box, 7);
+    for (let i = 0; i < 8; i += 1) for (const { box } of crowd) send(box, 1);
+    expect(other.flatMap(({ overflows }) => overflows)).toEqual([]);
+    expect(crowd.some(({ overflows }) => overflows.length > 0)).toBe(true);
   });
 
   it("tells when more can be sent", async () => {
