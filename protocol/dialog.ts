@@ -98,7 +98,7 @@ export const Dialog = Type.Object(
     owner: Type.Optional({
       ...By,
       description:
-        "The client whose prompt or push has led to the question: it started the run, or its prompt is not taken yet. Absent: not known.",
+        "The client whose prompt or push has led to the question: it started the run, or its prompt is not taken yet. Absent: not known, or these are several clients.",
     }),
     openToOthersAt: Type.Optional(openToOthersAt),
     openedAt: Timestamp,

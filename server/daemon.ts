@@ -212,8 +212,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       onLeft: (clientId) => {
         for (const { control } of registry.all()) control.left(clientId);
       },
-      onReturned: (clientId) => {
-        for (const { control } of registry.all()) control.returned(clientId);
+      onConnected: (clientId, peerId) => {
+        for (const session of registry.all()) {
+          session.control.returned(clientId);
+          session.subscriberNamed(peerId, clientId);
+        }
       },
     });
     const announced: { file?: DaemonFile } = {};

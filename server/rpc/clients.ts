@@ -7,8 +7,8 @@ export interface ClientsOptions {
   readonly limits: ClientLimits;
   /** A client's last connection has gone. */
   readonly onLeft: (clientId: string) => void;
-  /** A client has a connection again, or its first. */
-  readonly onReturned: (clientId: string) => void;
+  /** This connection is known now as the client's, which may have others. */
+  readonly onConnected: (clientId: string, peerId: string) => void;
 }
 
 /** Who the connections' clients say they are. One that has said nothing is known by its connection. */
@@ -69,7 +69,7 @@ export class Clients {
     const peers = this.#peers.get(clientId) ?? new Set();
     this.#peers.set(clientId, peers.add(peer.id));
     peer.gone.addEventListener("abort", () => this.#remove(peer.id, clientId), { once: true });
-    this.#options.onReturned(clientId);
+    this.#options.onConnected(clientId, peer.id);
   }
 
   #remove(peerId: string, clientId: string): void {

@@ -85,10 +85,9 @@ export class Prompting {
     }
   }
 
-  /** The client of the prompts that pi has not answered yet, unless they are of several. */
-  get asking(): By | undefined {
-    const [first, ...others] = this.#asking.values();
-    return others.every((by) => by?.clientId === first?.clientId) ? first : undefined;
+  /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
+  get asking(): readonly (By | undefined)[] {
+    return [...this.#asking.values()];
   }
 
   /**

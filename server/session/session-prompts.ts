@@ -77,13 +77,17 @@ export class SessionPrompts {
   /** The prompt or the push for which a run begins now, and whose it is. One may begin before pi has answered its prompt. */
   starter(promptId: string | undefined): RunStarter | undefined {
     const prompt = promptId === undefined ? this.ledger.presumed : this.ledger.find(promptId);
-    if (prompt === undefined) return signed(this.#pushing.starter() ?? this.prompting.asking);
+    if (prompt === undefined) return signed(this.#pushing.starter() ?? onlyOne(this.prompting.asking));
     return { promptId: prompt.promptId, ...signed(prompt.by) };
   }
 
-  /** The client whose prompt or push has led to what extensions do now. During a run that is who started it. */
+  /**
+   * The client whose prompt or push has led to what extensions do now: it started the run, or pi has not answered its prompt
+   * yet, as during a command. Undefined where these are several clients, since pi does not say which it works for.
+   */
   get owner(): By | undefined {
-    return this.#core.runId === undefined ? this.prompting.asking : this.runs.startedBy;
+    const { asking } = this.prompting;
+    return onlyOne(this.#core.runId === undefined ? asking : [this.runs.startedBy, ...asking]);
   }
 
   messageEnded(event: PiEvent): void {
@@ -145,4 +149,8 @@ export class SessionPrompts {
     const isQuiet = state.kind === "idle" || state.kind === "hibernated" || state.kind === "crashed";
     return isQuiet && !this.#isCompacting && scope.isEmpty && this.ledger.isQuiet && !pushing.wantsChild;
   }
+}
+
+function onlyOne([first, ...others]: readonly (By | undefined)[]): By | undefined {
+  return others.every((by) => by?.clientId === first?.clientId) ? first : undefined;
 }

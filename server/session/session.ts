@@ -229,6 +229,11 @@ export class Session implements SessionCore {
     return this.#journal.subscribe(subscriber, options);
   }
 
+  /** A subscriber has said which client it is. Its dialogs of before, under another id, are open to all clients. */
+  subscriberNamed(subscriberId: string, clientId: string): void {
+    if (this.#journal.subscriptions.named(subscriberId, clientId)) this.dialogs.ownersChanged();
+  }
+
   unsubscribe(subscriberId: string): boolean {
     this.upkeep.hibernation.letGo(subscriberId);
     return this.#journal.unsubscribe(subscriberId);

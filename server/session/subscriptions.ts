@@ -74,6 +74,14 @@ export class Subscriptions {
     return false;
   }
 
+  /** A subscriber has said which client it is. Returns whether there is such a subscriber. */
+  named(subscriberId: string, clientId: string): boolean {
+    const order = this.#orders.get(subscriberId);
+    if (order === undefined) return false;
+    this.#orders.set(subscriberId, { ...order, clientId });
+    return true;
+  }
+
   /** Adds a subscriber until it goes. Adding it again changes what it asks for, as far as that is given. */
   add(subscriber: Subscriber, orders: Orders = {}): Subscription | undefined {
     if (subscriber.gone.aborted) return undefined;

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { connect, type Dialog, type DialogAnswer, type SessionHandle } from "../../client/index.ts";
-import { answer, call } from "../../provider/reply.ts";
+import { Gate } from "../../provider/gate.ts";
+import { answer, behind, call, hold } from "../../provider/reply.ts";
 import { shareStage } from "../helpers/shared-stage.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 import { type Watcher, watch } from "../helpers/watcher.ts";
@@ -107,6 +108,8 @@ test("an extension's questions are answered by clients, each once, in a run and 
   await session.prompt("Go again.");
   await watcher.until(({ params }) => params.dialog?.message === "echo ask-first twice");
   expect((await session.abort()).aborted).toBe(true);
+  // An answer comes after what was told before, on one connection.
+  await watcher.call("daemon/info", {});
   expect(endings(watcher).at(-1)).toBe("cancelled by abort");
 
   // Nor does one where an extension asks before pi takes a prompt, which keeps everybody else waiting.
@@ -115,11 +118,13 @@ test("an extension's questions are answered by clients, each once, in a run and 
   await opened(watcher, "Take the prompt?");
   await session.abort();
   await held;
+  await watcher.call("daemon/info", {});
   expect(endings(watcher).at(-1)).toBe("cancelled by abort");
 
   // pi's own timeout, and an extension's signal, which nobody is told of: the dialog stays until its deadline.
   await ask(session, { method: "confirm", title: "In time", timeout: 900 });
   await watcher.until(isNotify("[false]"));
+  await watcher.call("daemon/info", {});
   expect(endings(watcher).at(-1)).toBe("ended by pi");
   await ask(session, { method: "input", title: "Given up", abortAfterMs: 50 });
   const given = await opened(watcher, "Given up");
@@ -252,6 +257,45 @@ test("a question belongs first to the client whose prompt led to it; others' ans
   await session.waitForIdle();
   expect(bobs.map(({ dialogId }) => dialogId)).toContain(first.dialogId);
   responder.stop();
+});
+
+test("an owner is known by what it says after it has subscribed, and keeps its question on another connection", async () => {
+  await using stage = await shared.use();
+  const session = await stage.session();
+  const sessionId = session.id;
+  const client = { id: "client-ada-1", name: "Ada" };
+  const connected = async () => {
+    const watcher = await watch(stage.daemon.file, sessionId, { dialogs: true });
+    await watcher.call("daemon/hello", { client });
+    return watcher;
+  };
+  const first = await connected();
+  await using second = await connected();
+  await using bob = await watch(stage.daemon.file, sessionId, { dialogs: true });
+  const asks = (from: Watcher, title: string) =>
+    from.call("session/prompt", { sessionId, text: `/ask ${JSON.stringify([{ method: "confirm", title }])}` });
+  const respond = (from: Watcher, { dialogId }: Dialog) =>
+    from.call("dialog/respond", { dialogId, answer: { confirmed: true } });
+
+  void asks(first, "Hers");
+  const hers = await opened(bob, "Hers");
+  expect(hers.owner).toEqual({ clientId: client.id, name: client.name });
+  await first[Symbol.asyncDispose]();
+  expect((await respond(bob, hers)).error?.data).toMatchObject({ name: "dialog_reserved" });
+  expect((await respond(second, hers)).error).toBeUndefined();
+  expect(bob.heard.filter(({ method }) => method === "dialog/updated")).toEqual([]);
+
+  // During her run another client's command asks: it may be either's question, so it is nobody's first.
+  const gate = new Gate();
+  stage.provider.add(behind(hold(gate), answer("Done.")));
+  await second.call("session/prompt", { sessionId, text: "Go." });
+  await gate.reached;
+  void asks(bob, "His");
+  const his = await opened(bob, "His");
+  expect([his.owner, his.openToOthersAt]).toEqual([undefined, undefined]);
+  expect((await respond(bob, his)).error).toBeUndefined();
+  gate.open();
+  await session.waitForIdle();
 });
 
 test("extensions are told on pi.events of a question that no client can answer, before they have its default", async () => {

@@ -12,7 +12,7 @@ function world(limits = { maxClientsPerToken: 3, maxGoneClients: 4 }) {
   const clients = new Clients({
     limits,
     onLeft: (id) => told.push(`left ${id}`),
-    onReturned: (id) => told.push(`returned ${id}`),
+    onConnected: (id) => told.push(`returned ${id}`),
   });
   return { clients, told };
 }
