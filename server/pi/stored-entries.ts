@@ -1,5 +1,5 @@
-import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { requireNoCycle } from "./entry-check.ts";
 import { checkFile, unusable } from "./lease.ts";
@@ -19,6 +19,7 @@ export interface StoredEntries {
 
 /** pi changes files of an older form when it loads them. */
 const currentVersion = 3;
+const chunkBytes = 256 * 1024;
 
 /**
  * Reads a session's file in chunks, so that the event loop gets a turn between them. Returns undefined where pi itself must
@@ -26,9 +27,28 @@ const currentVersion = 3;
  */
 export async function readStoredEntries(owner: SessionFileOwner, maxBytes: number): Promise<StoredEntries | undefined> {
   const { file } = owner;
-  const found = await stat(file).catch(() => undefined);
-  if (found === undefined || found.size === 0) return undefined;
   checkFile(file);
+  // A pipe that takes the file's place meanwhile must not be waited for.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw unusable(file, "unreadable", `cannot be read (${error.code})`, error);
+  });
+  try {
+    return handle && (await entriesIn(handle, owner, maxBytes));
+  } finally {
+    await handle?.close();
+  }
+}
+
+async function entriesIn(
+  handle: FileHandle,
+  owner: SessionFileOwner,
+  maxBytes: number,
+): Promise<StoredEntries | undefined> {
+  const { file } = owner;
+  const found = await handle.stat();
+  if (!found.isFile()) throw unusable(file, "not_a_file", "is not a regular file");
+  if (found.size === 0) return undefined;
   requireOwnHeader(owner);
   if (found.size > maxBytes) return undefined;
   const entries: StoredEntry[] = [];
@@ -50,7 +70,8 @@ export async function readStoredEntries(owner: SessionFileOwner, maxBytes: numbe
   };
   const splitter = new JsonlSplitter({ maxRecordBytes: maxBytes, onRecord, onOversize: () => {} });
   // What is appended meanwhile is left to the next call.
-  for await (const chunk of createReadStream(file, { end: found.size - 1 })) splitter.push(chunk as Buffer);
+  const stream = handle.createReadStream({ end: found.size - 1, autoClose: false, highWaterMark: chunkBytes });
+  for await (const chunk of stream) splitter.push(chunk as Buffer);
   splitter.push(Buffer.from("\n"));
   if (version !== currentVersion) return undefined;
   requireNoCycle(file, parents);
