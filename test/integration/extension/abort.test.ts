@@ -57,7 +57,7 @@ test("a steering push that an abort during a tool overtakes stays held, and goes
   ).toEqual(["Parked.", "Go on."]);
 });
 
-test("what an abort has left goes, in its order, with the run that the next push starts", async () => {
+test("what an abort has left keeps its place before later pushes, and starts no run by itself", async () => {
   await using lent = await shared.use();
   const { pi, provider } = lent;
   const tool = pi.blockingCommand();
@@ -68,10 +68,10 @@ test("what an abort has left goes, in its order, with the run that the next push
   await pi.rpc({ type: "abort" });
   await pi.settled();
   await pi.hold(push("d2", "A note.", { triggerTurn: false }));
-  expect(await pi.inserted()).toEqual(["d2"]);
+  expect(await pi.inserted()).toEqual(["d1", "d2"]);
   await pi.hold(push("d3", "Now."));
   await pi.settled(2);
-  expect(await pi.inserted()).toEqual(["d2", "d1", "d3"]);
+  expect(await pi.inserted()).toEqual(["d1", "d2", "d3"]);
   for (const id of ["d1", "d2", "d3"]) expect(pi.story(id).at(-1)).toBe("answered");
 });
 
