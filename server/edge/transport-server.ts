@@ -377,8 +377,9 @@ function unused(): SocketUse {
   return { waiting: undefined, newest: undefined, grants: new Set() };
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
+/** Unique among open sockets: one port of a peer may have a socket to each address of this machine. */
+function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function unreadableAs({ code, reason }: ParserError): Refusal {

@@ -37,7 +37,7 @@ export interface EdgeTestOptions {
   /** Default: {@link token} alone, which allows everything. */
   readonly tokens?: TokenSource;
   /** Listens with TLS on a free port of 127.0.0.1 too, with the certificate of the tests or with these files. */
-  readonly tls?: boolean | typeof tlsFiles;
+  readonly tls?: boolean | (typeof tlsFiles & { readonly listen?: string });
 }
 
 /** An edge on both transports, over handlers that do next to nothing. */

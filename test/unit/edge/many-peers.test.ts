@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, it } from "vitest";
 import { Grant } from "../../../server/rpc/grant.ts";
@@ -133,6 +133,24 @@ describe("sockets without a token", () => {
       for (const socket of sockets) socket.destroy();
     },
   );
+
+  it("count each, also those from one port of a peer to several addresses of the machine", async () => {
+    const limits = { maxSocketsWithoutToken: 2, maxSocketsWithoutTokenPerAddress: 2 };
+    await using edge = await startEdge({ tls: { ...tlsFiles, listen: "0.0.0.0:0" }, limits });
+    const from = await new Promise<number>((resolve) => {
+      const server = createServer().listen(0, "127.0.0.1", () => {
+        const { port } = server.address() as AddressInfo;
+        server.close(() => resolve(port));
+      });
+    });
+    const sockets = [1, 2, 3, 4].map((n) =>
+      connect({ host: `127.0.0.${n}`, port: edge.tlsPort, localAddress: "127.0.0.1", localPort: from }),
+    );
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.resume().once("close", resolve)));
+    for (const socket of sockets) socket.on("error", () => {});
+    await Promise.any(closed);
+    for (const socket of sockets) socket.destroy();
+  });
 
   it("have a deadline, which those with a token do not have", async () => {
     await using edge = await startEdge({ limits: { tokenTimeoutMs: 20 } });
