@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 
 /**
  * Makes a directory that only this user can write (0700) and returns its path without links. Throws if the directory
- * belongs to another user, or if another user could replace it: a directory above it belongs to another user or can be
+ * belongs to another user or others can write to it, or if another user could replace it: a directory above it belongs to another user or can be
  * written by others. The sticky bit (as on /tmp) protects what is in a directory.
  */
 export function makePrivateDirectory(path: string): string {
@@ -13,7 +13,8 @@ export function makePrivateDirectory(path: string): string {
   const found = lstatSync(real);
   if (!found.isDirectory()) throw new Error(`${real} is not a directory`);
   if (found.uid !== own) throw new Error(`${real} belongs to another user`);
-  if ((found.mode & 0o077) !== 0) chmodSync(real, 0o700);
+  // What is in it may be another user's.
+  if ((found.mode & 0o022) !== 0) throw new Error(`other users can write to ${real}: delete it`);
   for (let above = dirname(real), below = real; above !== below; below = above, above = dirname(above)) {
     const { uid, gid, mode } = lstatSync(above);
     if (uid !== own && uid !== 0) throw new Error(`${above} belongs to another user`);
@@ -22,5 +23,7 @@ export function makePrivateDirectory(path: string): string {
     const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== own);
     if (isWritable && !isSticky) throw new Error(`other users can write to ${above}`);
   }
+  // Only after the directories above are checked: another user could have put a link to any directory of this one there.
+  if ((found.mode & 0o077) !== 0) chmodSync(real, 0o700);
   return real;
 }

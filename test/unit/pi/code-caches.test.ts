@@ -22,12 +22,29 @@ test("compiled code is kept in a directory of the user's alone, which is made ag
   }
 });
 
-test("a directory that others could read or write is theirs no more", () => {
+test("a directory that others could read is closed to them; one in which they could put code is not used", () => {
   const directory = join(root, "pi-rpcd", "pi");
   mkdirSync(directory, { recursive: true });
-  chmodSync(directory, 0o777);
+  chmodSync(directory, 0o755);
   expect(codeCaches({ XDG_CACHE_HOME: root }).directory).toBe(directory);
   expect(statSync(directory).mode & 0o777).toBe(0o700);
+  chmodSync(directory, 0o777);
+  expect(codeCaches({ XDG_CACHE_HOME: root })).toEqual({
+    directory: undefined,
+    env: nothing,
+    problem: `other users can write to ${directory}: delete it`,
+  });
+});
+
+test("the mode of a directory to which another user's link leads is not changed", () => {
+  const [shared, own] = [join(root, "shared"), join(root, "own")];
+  mkdirSync(join(own, "pi"), { recursive: true });
+  mkdirSync(shared);
+  chmodSync(own, 0o777);
+  chmodSync(join(own, "pi"), 0o755);
+  symlinkSync(own, join(shared, "pi-rpcd"));
+  expect(codeCaches({ XDG_CACHE_HOME: shared }).directory).toBeUndefined();
+  expect(statSync(join(own, "pi")).mode & 0o777).toBe(0o755);
 });
 
 test("where others could put another directory in its place, no code is cached", () => {
