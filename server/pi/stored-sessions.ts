@@ -17,6 +17,8 @@ export interface StoredRequest {
   readonly limit: number;
   /** Whether those of a directory, without links, are listed. Default: all are, and a page's end names the file there. */
   readonly isListed?: ((cwd: string) => boolean) | undefined;
+  /** Aborted when nobody waits for the page any more: no further file is read then. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface StoredPage {
@@ -41,12 +43,14 @@ interface Found {
 }
 
 /** pi's stored sessions, the last written first. Of each file no more is read than its beginning and its end. */
-export async function listStored({ env, cwd, held, after, limit, isListed }: StoredRequest): Promise<StoredPage> {
-  const all = (await filesIn(sessionRoot(env))).filter(({ file }) => !held.has(file));
+export async function listStored(request: StoredRequest): Promise<StoredPage> {
+  const { env, cwd, held, after, limit, isListed, signal } = request;
+  const all = (await filesIn(sessionRoot(env), signal)).filter(({ file }) => !held.has(file));
   const behind = after === undefined ? undefined : placeOf(isListed === undefined ? after : opened(after));
   const left = behind === undefined ? all : all.filter((found) => order(found, behind) > 0);
   const sessions: StoredSessionInfo[] = [];
   for (const [index, found] of left.entries()) {
+    signal?.throwIfAborted();
     const info = await read(found);
     const isWanted = info !== undefined && (cwd === undefined || info.cwd === cwd);
     if (isWanted && (isListed === undefined || (await isListedAt(info.cwd, isListed)))) sessions.push(info);
@@ -65,12 +69,13 @@ async function isListedAt(cwd: string, isListed: (cwd: string) => boolean): Prom
   return directory !== undefined && isListed(directory);
 }
 
-async function filesIn(root: string): Promise<Found[]> {
+async function filesIn(root: string, signal: AbortSignal | undefined): Promise<Found[]> {
   const resolved = await realpath(root).catch(() => root);
   const entries = await readdir(resolved, { withFileTypes: true }).catch(() => []);
   const below = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(resolved, name));
   const names: { readonly name: string; readonly directory: string }[] = [];
   for (const directory of [resolved, ...below]) {
+    signal?.throwIfAborted();
     for (const name of await readdir(directory).catch(() => [] as string[])) {
       if (name.endsWith(".jsonl")) names.push({ name, directory });
     }
@@ -81,6 +86,7 @@ async function filesIn(root: string): Promise<Found[]> {
     .map(({ name, directory }) => join(directory, name));
   const found: Found[] = [];
   for (let at = 0; at < newest.length; at += atATime) {
+    signal?.throwIfAborted();
     const some = await Promise.all(newest.slice(at, at + atATime).map(factsOf));
     found.push(...some.filter((one) => one !== undefined));
   }

@@ -68,6 +68,7 @@ export interface StoredParams {
   readonly limit: number | undefined;
   /** Default: all. */
   readonly covers?: Covers | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A new session that has taken over the pi of another. */
@@ -134,11 +135,11 @@ export class SessionFiles {
   }
 
   /** pi's stored sessions that are none of the daemon's: a page of them. */
-  async stored({ cwd, after, limit = 100, covers }: StoredParams): Promise<StoredPage> {
+  async stored({ cwd, after, limit = 100, covers, signal }: StoredParams): Promise<StoredPage> {
     // Those that are none of the daemon's have no labels.
     const isListed = covers === undefined ? undefined : (directory: string) => covers({ cwd: directory });
     const held = await Promise.all(this.#options.house.all().map(({ file }) => realpath(file).catch(() => file)));
-    return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit, isListed });
+    return await listStored({ env: this.#options.env, held: new Set(held), cwd, after, limit, isListed, signal });
   }
 
   /** Throws `session_busy`, `refused_by_pi` (also when an extension forbids it), and what waking can throw. */

@@ -37,7 +37,7 @@ export function sessionHandlers(registry: Registry, tracker: DeliveryTracker): H
     "session/list": (params, call) => {
       const { grant } = call;
       if (params.cwd === undefined && params.stored !== true) return sessionPage(registry, params, grant?.limits);
-      const list = () => listWithFiles(registry, params, grant?.limits);
+      const list = () => listWithFiles(registry, params, grant?.limits, call.signal);
       return params.stored === true ? listingOf(grant ?? registry).pass(list, { signal: call.signal }) : list();
     },
     "session/get": ({ sessionId }) => registry.get(sessionId).info(),
@@ -59,11 +59,18 @@ async function listWithFiles(
   registry: Registry,
   { cwd: given, stored, storedAfter, storedLimit, ...params }: Params<"session/list">,
   covers: Covers | undefined,
+  signal: AbortSignal,
 ): Promise<Result<"session/list">> {
   const cwd = given === undefined ? undefined : await realpath(given).catch(() => given);
   const listed = sessionPage(registry, cwd === undefined ? params : { ...params, cwd }, covers);
   if (stored !== true) return listed;
-  const { next, ...page } = await registry.files.stored({ cwd, after: storedAfter, limit: storedLimit, covers });
+  const { next, ...page } = await registry.files.stored({
+    cwd,
+    after: storedAfter,
+    limit: storedLimit,
+    covers,
+    signal,
+  });
   return { ...listed, stored: { sessions: [...page.sessions], ...(next === undefined ? {} : { next }) } };
 }
 
