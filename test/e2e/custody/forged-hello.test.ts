@@ -47,11 +47,11 @@ test("an extension that claims another session's file, or a session that is not 
     [closed.sessionId, closed.file],
   ];
   for (const [sessionId, sessionFile] of forged) {
-    await client.call("session/getState", { sessionId: liar.id });
+    await liar.command({ type: "get_state" });
     const { pid } = await liar.get();
     await liar.prompt(`/forge ${JSON.stringify({ sessionId, sessionFile })}`).catch(() => {});
     await expect.poll(async () => (await liar.get()).pid).not.toBe(pid);
-    await client.call("session/getState", { sessionId: liar.id });
+    await liar.command({ type: "get_state" });
   }
   const known = (await client.listSessions()).map(({ sessionId }) => sessionId);
   stop();
