@@ -3,7 +3,7 @@ import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseR
 import { BoundaryWriter } from "./boundary.ts";
 import { BoundaryHooks } from "./boundary-hooks.ts";
 import { StructuredContext } from "./context/structured/structured-context.ts";
-import { findUnanswered } from "./delivery/branch.ts";
+import { findUnanswered, whyLeftOut } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
 import { Observer } from "./delivery/observer.ts";
 import { RetryTimer } from "./delivery/retry-timer.ts";
@@ -168,7 +168,11 @@ function startEngine(pi: ExtensionAPI): Engine {
     hold,
     release,
     beforePrompt: (ctx): HoldReply => handOver.beforePrompt(ctx),
-    carry: (ctx): CarryReply => handOver.carry(ctx),
+    carry: (ctx, deliveryId): CarryReply => {
+      const entryId = deliveryId === undefined ? undefined : standing.get(deliveryId)?.entryId;
+      const isOffBranch = entryId !== undefined && whyLeftOut(ctx.sessionManager, entryId) === "off_branch";
+      return isOffBranch ? { started: false, isOffBranch } : handOver.carry(ctx);
+    },
     drained: () => queueWindow.closed,
     setContext: (context, ctx): ContextReply => structured.take(context, ctx),
     watch: (frame) => observer.requests.watch(frame),

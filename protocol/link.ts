@@ -127,10 +127,10 @@ type InwardBody =
   | { readonly kind: "beforePrompt"; readonly rid: string }
   /**
    * Have a request made that carries what stands in the transcript undelivered, and what is held: while idle a run is
-   * started by a carrier, a run that is on goes on for it, and while pi is busy otherwise it is done later.
-   * Reply: {@link CarryReply}.
+   * started by a carrier, a run that is on goes on for it, and while pi is busy otherwise it is done later. Nothing is done
+   * where the push of `deliveryId` is on another branch. Reply: {@link CarryReply}.
    */
-  | { readonly kind: "carry"; readonly rid: string }
+  | { readonly kind: "carry"; readonly rid: string; readonly deliveryId?: string }
   /**
    * Is a message that pi has taken out of its queue of users' messages still on its way into the transcript? Reply, when
    * none is: an empty object.
@@ -220,6 +220,8 @@ export interface ReleaseReply {
 export interface CarryReply {
   /** Whether a run was started. False also where it is done later. */
   readonly started: boolean;
+  /** The push that was named is on a branch that the session has left: no request can carry it, so nothing was done. */
+  readonly isOffBranch?: boolean;
 }
 
 export interface ContextReply {

@@ -23,7 +23,7 @@ export interface FrameHandlers {
   hold(pushes: readonly HeldPush[], ctx: ExtensionContext, when: "now" | "later" | undefined): HoldReply;
   release(deliveryIds: readonly string[], ctx: ExtensionContext): ReleaseReply;
   beforePrompt(ctx: ExtensionContext): HoldReply;
-  carry(ctx: ExtensionContext): CarryReply;
+  carry(ctx: ExtensionContext, deliveryId?: string): CarryReply;
   drained(): Promise<void> | undefined;
   setContext(context: HelperContext, ctx: ExtensionContext): ContextReply;
   watch(frame: Extract<InwardFrame, { kind: "watch" }>): void;
@@ -84,7 +84,7 @@ export class Inbound {
       case "beforePrompt":
         return this.#handlers.beforePrompt(ctx);
       case "carry":
-        return this.#handlers.carry(ctx);
+        return this.#handlers.carry(ctx, frame.deliveryId);
       case "drained":
         return this.#handlers.drained()?.then(() => ({})) ?? {};
       case "context":

@@ -62,7 +62,8 @@ const frames: Readonly<Record<InwardFrame["kind"], (frame: Fields) => string | u
   release: ({ deliveryIds }) =>
     Array.isArray(deliveryIds) && deliveryIds.every(isDeliveryId) ? undefined : "A release frame needs deliveryIds.",
   beforePrompt: () => undefined,
-  carry: () => undefined,
+  carry: ({ deliveryId }) =>
+    deliveryId === undefined || isDeliveryId(deliveryId) ? undefined : "A carry frame has a wrong deliveryId.",
   drained: () => undefined,
   context: ({ context }) => whatIsWrongWithContext(context),
   watch: ({ provider, bodyPrefix, maxBodyBytes }) => {

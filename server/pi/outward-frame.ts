@@ -110,7 +110,9 @@ export function isHoldReply(data: unknown): data is HoldReply & { readonly refus
 }
 
 export function isCarryReply(data: unknown): data is CarryReply {
-  return isPlain(data) && isBoolean(data["started"]);
+  return (
+    isPlain(data) && isBoolean(data["started"]) && (data["isOffBranch"] === undefined || isBoolean(data["isOffBranch"]))
+  );
 }
 
 export function isReleaseReply(data: unknown): data is ReleaseReply {

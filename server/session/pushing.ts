@@ -140,7 +140,7 @@ export class Pushing implements GivenPushes {
       if (!isParked()) return;
       const { sessionId } = this.#core;
       const onSent = (): void => this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now(), by });
-      await this.#sendCarrier(child, onSent, by);
+      await this.#sendCarrier(child, { deliveryId, onSent, by });
     }, signal);
   }
 
@@ -258,13 +258,22 @@ export class Pushing implements GivenPushes {
     await this.#sendCarrier(child);
   }
 
-  async #sendCarrier(child: Child, onSent?: () => void, by?: By): Promise<void> {
+  /** Throws `wrong_state` where the push that is named is on another branch of the session's tree. */
+  async #sendCarrier(child: Child, { deliveryId, onSent, by }: Partial<Resend> = {}): Promise<void> {
     const onReply = (reply: CarryReply): void => {
       if (!isCarryReply(reply)) throw new WireError("link_failed", "The helper's reply to a carry is none.");
+      if (reply.isOffBranch === true && deliveryId !== undefined) throw this.#offBranch(deliveryId);
       onSent?.();
       if (reply.started) this.#core.runStarted(undefined, by);
     };
-    await this.#send<CarryReply>(child, { kind: "carry" }, { onReply });
+    const frame = { kind: "carry", ...(deliveryId === undefined ? {} : { deliveryId }) } as const;
+    await this.#send<CarryReply>(child, frame, { onReply });
+  }
+
+  #offBranch(deliveryId: string): WireError {
+    const why =
+      "The push is on a branch that the session has left, so no request can carry it. Move to that branch first.";
+    return new WireError("wrong_state", why, { delivery: this.#tracker.get(deliveryId) });
   }
 
   #take(reply: HoldReply): void {
@@ -281,6 +290,13 @@ export class Pushing implements GivenPushes {
     // A prompt that comes now must find the session running, before pi's own agent_start.
     if (running && this.#core.state.kind === "idle") this.#core.runStarted();
   }
+}
+
+/** A parked push that a request is made for. */
+interface Resend {
+  readonly deliveryId: string;
+  readonly onSent: () => void;
+  readonly by: By | undefined;
 }
 
 /** In frames of at most {@link maxHoldBytes}, in their order. */

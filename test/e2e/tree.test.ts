@@ -75,6 +75,11 @@ test("a session goes on from another entry of its tree: told to all, kept by the
   const parked = ({ method, params }: { method: string; params: { delivery?: { state: string } } }): boolean =>
     method === "delivery/updated" && params.delivery?.state === "parked";
   expect((await watcher.until(parked)).params.delivery).toMatchObject({ deliveryId: push.id, state: "parked" });
+  // No request can carry it from here, so none is made for it.
+  const requests = provider.requests.length;
+  const resent = await watcher.call("delivery/resend", { deliveryId: push.id });
+  expect(resent.error?.data).toMatchObject({ name: "wrong_state", delivery: { state: "parked" } });
+  expect(provider.requests).toHaveLength(requests);
   const note = (await entries(session)).find((entry) => JSON.stringify(entry).includes("Noted here."))?.id ?? "none";
   expect(await his.navigate(note)).toMatchObject({ outcome: "moved", text: "Noted here." });
   await his.navigate(afterNote);

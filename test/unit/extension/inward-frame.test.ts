@@ -34,6 +34,7 @@ test.for([
   { kind: "ping", rid: "r" },
   { kind: "notify", rid: "r", text: "Oh." },
   { kind: "carry", rid: "r" },
+  { kind: "carry", rid: "r", deliveryId: "d1-delivery" },
   { kind: "drained", rid: "r" },
   { kind: "beforePrompt", rid: "r" },
   { kind: "release", rid: "r", deliveryIds: ["d1", "a.b_c:d-e"] },
