@@ -23,22 +23,27 @@ export class Shares {
   readonly #options: SharesOptions;
   readonly #maxNamed: number;
   readonly #byToken = new Map<Grant, number>();
+  /** Made once: to make an error takes more time than all else of a call that is refused. */
+  readonly #fullForAll: WireError;
+  readonly #fullForNamed: WireError;
+  readonly #fullForToken = new WeakMap<Grant, WireError>();
   #all = 0;
   #named = 0;
 
   constructor(options: SharesOptions) {
     this.#options = options;
     this.#maxNamed = Math.floor((options.max * options.namedTokensPercent) / 100);
+    this.#fullForAll = this.#full(options.max, "all tokens");
+    this.#fullForNamed = this.#full(this.#maxNamed, "all named tokens");
   }
 
   /** `overloaded`, where so much more would be beyond a bound. */
   refusal(grant: Grant | undefined, amount: number): WireError | undefined {
     const { max, maxPerToken } = this.#options;
-    if (isOver(this.#all, amount, max)) return this.#full(max, "all tokens");
+    if (isOver(this.#all, amount, max)) return this.#fullForAll;
     if (!isNamed(grant)) return undefined;
-    if (isOver(this.#byToken.get(grant) ?? 0, amount, maxPerToken))
-      return this.#full(maxPerToken, `the token "${grant.name}"`);
-    return isOver(this.#named, amount, this.#maxNamed) ? this.#full(this.#maxNamed, "all named tokens") : undefined;
+    if (isOver(this.#byToken.get(grant) ?? 0, amount, maxPerToken)) return this.#fullFor(grant);
+    return isOver(this.#named, amount, this.#maxNamed) ? this.#fullForNamed : undefined;
   }
 
   /** Takes so much, or gives it back where it is negative. */
@@ -49,6 +54,14 @@ export class Shares {
     const own = (this.#byToken.get(grant) ?? 0) + amount;
     if (own === 0) this.#byToken.delete(grant);
     else this.#byToken.set(grant, own);
+  }
+
+  #fullFor(grant: Grant): WireError {
+    const known = this.#fullForToken.get(grant);
+    if (known !== undefined) return known;
+    const full = this.#full(this.#options.maxPerToken, `the token "${grant.name}"`);
+    this.#fullForToken.set(grant, full);
+    return full;
   }
 
   #full(max: number, whose: string): WireError {
