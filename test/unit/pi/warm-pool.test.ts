@@ -161,10 +161,10 @@ test("a kind whose start fails has to be wanted twice again", async () => {
 
 test("the memory of the kind that was wanted longest ago is given back first", async () => {
   await using at = setting();
-  for (const tool of ["a", "b"]) {
+  for (const [i, tool] of ["a", "b"].entries()) {
     await at.want(2, at.kind({ tools: [tool] }));
+    await vi.waitFor(() => expect(at.pool.size).toBe(i + 1));
   }
-  await vi.waitFor(() => expect(at.pool.size).toBe(2));
   expect(at.pool.shrink()).toBe(true);
   expect(at.started[0]?.stopped).toBe(1);
   expect(at.pool.shrink()).toBe(true);
