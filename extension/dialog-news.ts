@@ -5,7 +5,7 @@ import { CustomUiUnsupportedError } from "./api/errors.ts";
 import type { Outbound } from "./link/outbound.ts";
 
 /** On this channel of `pi.events` other extensions hear of questions that no client can answer. */
-export const DIALOG_CHANNEL = "pi-rpcd:dialog";
+const DIALOG_CHANNEL = "pi-rpcd:dialog";
 
 export type DialogEvent =
   | {

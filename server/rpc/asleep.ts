@@ -2,16 +2,15 @@ import type { MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods, type Params } from "../../protocol/methods.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import { readStoredEntries, type StoredEntries } from "../pi/stored-entries.ts";
 import { entryTree } from "../session/entry-tree.ts";
 import { overloaded } from "../session/pi-calls.ts";
 import { refused } from "../session/prompting.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
-import { contextMessages, forkMessages, lastText, nameIn, statsOf } from "../session/stored-branch.ts";
+import { contextMessages, forkMessages, labelsIn, lastText, nameIn, statsOf } from "../session/stored-branch.ts";
+import { readStoredEntries, type StoredEntries } from "../session/stored-entries.ts";
 import { keepText } from "./answer-text.ts";
 import type { Call, Handlers } from "./call.ts";
-import { labelsIn } from "./handlers/command.ts";
 import { isAsleep } from "./session-governance.ts";
 
 export interface AsleepOptions {

@@ -1,5 +1,6 @@
+import type { EntryLabel } from "../../protocol/tree.ts";
 import { isRecordObject } from "../pi/records.ts";
-import type { StoredEntries, StoredEntry } from "../pi/stored-entries.ts";
+import type { StoredEntries, StoredEntry } from "./stored-entries.ts";
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -140,4 +141,17 @@ function textOf(content: unknown): string {
 
 function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
+}
+
+/** The labels that hold, as pi reads them: the newest of each entry, and none where that is empty. */
+export function labelsIn(entries: unknown): EntryLabel[] {
+  const labels = new Map<string, EntryLabel>();
+  for (const entry of Array.isArray(entries) ? entries : []) {
+    if (!isRecordObject(entry) || entry["type"] !== "label" || typeof entry["targetId"] !== "string") continue;
+    const { targetId: entryId, label, timestamp: at } = entry;
+    labels.delete(entryId);
+    if (typeof label !== "string" || label === "") continue;
+    labels.set(entryId, { entryId, label, ...(typeof at === "string" ? { at } : {}) });
+  }
+  return [...labels.values()];
 }

@@ -1,14 +1,13 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
-import type { EntryLabel } from "../../../protocol/tree.ts";
 import type { Validator } from "../../../protocol/validation.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { isRecordObject } from "../../pi/records.ts";
 import { changesSession, checkCommand } from "../../session/client-command.ts";
 import { checkFields } from "../../session/command-fields.ts";
 import { entryTree } from "../../session/entry-tree.ts";
 import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
 import type { Registry } from "../../session/registry.ts";
+import { labelsIn } from "../../session/stored-branch.ts";
 import { keepText } from "../answer-text.ts";
 import type { Call, HandlersOf } from "../call.ts";
 
@@ -111,19 +110,6 @@ export function commandHandlers(
       return command.type === "compact" ? { ...result, deliveries: await tracker.effects(underWay) } : result;
     },
   };
-}
-
-/** The labels that hold, as pi reads them: the newest of each entry, and none where that is empty. */
-export function labelsIn(entries: unknown): EntryLabel[] {
-  const labels = new Map<string, EntryLabel>();
-  for (const entry of Array.isArray(entries) ? entries : []) {
-    if (!isRecordObject(entry) || entry["type"] !== "label" || typeof entry["targetId"] !== "string") continue;
-    const { targetId: entryId, label, timestamp: at } = entry;
-    labels.delete(entryId);
-    if (typeof label !== "string" || label === "") continue;
-    labels.set(entryId, { entryId, label, ...(typeof at === "string" ? { at } : {}) });
-  }
-  return [...labels.values()];
 }
 
 type Given = Params<"session/get"> & { readonly idempotencyKey?: string };

@@ -40,7 +40,7 @@ test("a call before a head that cannot be read gets its answer", async () => {
   input.write("Content-Length: nonsense\r\n\r\n");
   await new Promise((resolve) => setImmediate(resolve));
   expect(sent).toEqual([call(1)]);
-  expect(await Promise.race([ended, "open"])).toBe("open");
+  expect(await Promise.race([ended, Promise.resolve("open")])).toBe("open");
   bridge.onMessage(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{}}'));
   expect(await ended).toMatchObject({ by: "framing", error: { name: "FramingError" } });
   output.end();

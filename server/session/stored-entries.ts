@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
-import { requireNoCycle } from "./entry-check.ts";
-import { checkFile, unusable } from "./lease.ts";
-import { isRecordObject } from "./records.ts";
-import { requireOwnHeader, type SessionFileOwner } from "./session-paths.ts";
+import { requireNoCycle } from "../pi/entry-check.ts";
+import { checkFile, unusable } from "../pi/lease.ts";
+import { isRecordObject } from "../pi/records.ts";
+import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
 
 export type StoredEntry = Readonly<Record<string, unknown>>;
 
