@@ -159,10 +159,13 @@ export class Actor {
     return this.world.plan.add(this.model, reply);
   }
 
-  /** The request that takes a planned reply; undefined if none does. */
+  /** The request that takes a planned reply. If none does in time, the reply is withdrawn: a later request must not get it. */
   async taken(planned: Planned, withinMs = soonMs): Promise<LogEntry | undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => resolve(undefined), withinMs);
+    const timer = setTimeout(() => {
+      this.world.plan.withdraw(this.model, planned);
+      resolve(undefined);
+    }, withinMs);
     try {
       return await Promise.race([planned.taken, promise]);
     } finally {

@@ -65,9 +65,10 @@ export class ProviderPlan {
     return planned;
   }
 
-  /** What no request has taken is given up. */
-  withdraw(model: string): void {
-    this.#plans.set(model, []);
+  /** Drops the replies that no request has taken, or this one of them. */
+  withdraw(model: string, one?: Planned): void {
+    const kept = one === undefined ? [] : (this.#plans.get(model) ?? []).filter((planned) => planned !== one);
+    this.#plans.set(model, kept);
   }
 
   respond(entry: LogEntry): Reply {
