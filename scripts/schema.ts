@@ -6,13 +6,15 @@ import { configurationSchema } from "../server/configuration/settings.ts";
 import { withCommandReference } from "./lib/command-reference.ts";
 import { withSettings } from "./lib/configuration-document.ts";
 import { withGeneratedParts } from "./lib/protocol-document.ts";
+import { wireText } from "./lib/wire-text.ts";
 
-// Writes what derives from the tables of methods, settings and commands: protocol/schema/, and parts of PROTOCOL.md,
+// Writes what derives from the tables of methods, settings and commands: protocol/wire.txt, protocol/schema/, and parts of PROTOCOL.md,
 // CONFIGURATION.md and README.md. With --check it only compares.
 const root = join(import.meta.dirname, "..");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 
 const wanted: Readonly<Record<string, string>> = {
+  "protocol/wire.txt": wireText(),
   "protocol/schema/openrpc.json": `${JSON.stringify(openRpcDocument(version), null, 2)}\n`,
   "protocol/schema/config.schema.json": `${JSON.stringify(configurationSchema(), null, 2)}\n`,
   "CONFIGURATION.md": withSettings(read("CONFIGURATION.md")),

@@ -28,7 +28,7 @@ const blockState = {
   compactionId: Type.Optional({ ...EntryId, description: "The compaction's entry." }),
 };
 
-const BlockReport = Type.Object(
+export const BlockReport = Type.Object(
   {
     id: BlockId,
     topic,
