@@ -188,6 +188,11 @@ export class Child {
     }
   }
 
+  /** Who hears what it reports. */
+  get sinks(): ChildSinks {
+    return this.#sinks;
+  }
+
   /** From now on others hear what it reports. */
   rebind(sinks: ChildSinks): void {
     this.#sinks = sinks;

@@ -63,7 +63,7 @@ export interface SessionOptions {
   readonly parts: Omit<PartsConfiguringOptions, "record" | "journal">;
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;
-  readonly child: Pick<ChildLimits, "startTimeoutMs">;
+  readonly child: Pick<ChildLimits, "startTimeoutMs" | "maxRecordBytes">;
   readonly responsiveness: ResponsivenessLimits;
   /** Of the starts of its pi. */
   readonly rates: WakeLimits;

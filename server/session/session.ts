@@ -155,7 +155,7 @@ export class Session implements SessionCore {
     });
     this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
     this.succession = new Succession({
-      ...{ ...parts, startTimeoutMs: options.child.startTimeoutMs },
+      ...{ ...parts, startTimeoutMs: options.child.startTimeoutMs, maxHeldBytes: options.child.maxRecordBytes },
       sinks: (generation) => this.#reports.sinks(generation),
       childEnded: (child, exit) => void this.#childEnded(child, exit, false),
       refresh: (child) => this.refresh(child),

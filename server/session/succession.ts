@@ -8,6 +8,7 @@ import { isRecordObject } from "../pi/records.ts";
 import { isSameFile } from "../pi/session-paths.ts";
 import type { ChildLife } from "./child-life.ts";
 import type { Custody } from "./custody.ts";
+import { HeldReports } from "./held-reports.ts";
 import type { Journal } from "./journal.ts";
 import type { SessionRecord } from "./session-record.ts";
 
@@ -19,6 +20,8 @@ export interface SuccessionParts {
   readonly scope: SerialQueue;
   /** What pi may take to say what session is in it: it answers when its extensions' start hooks have ended. */
   readonly startTimeoutMs: number;
+  /** What a pi may report meanwhile, in bytes. */
+  readonly maxHeldBytes: number;
   /** Where a child of this generation reports. */
   readonly sinks: (generation: number) => ChildSinks;
   /** Nothing is to be expected of the child any more, as far as this session goes. */
@@ -90,17 +93,19 @@ export class Succession {
   }
 
   /**
-   * Takes over a child of another session, in which this one's session is by now. Resolves when pi has said so itself, or
-   * when nothing is left of it.
+   * Takes over a child of another session, in which this one's session is by now. What it reports is held until pi has said
+   * so itself. Resolves then, or when nothing is left of it.
    */
   takeOver(child: Child): Promise<void> {
-    const { record, life, custody, sinks, resume, scope } = this.#parts;
+    const { record, life, custody, sinks, resume, scope, maxHeldBytes } = this.#parts;
     const generation = record.nextGeneration();
     this.#given.delete(child);
-    child.rebind(sinks(generation));
+    const own = sinks(generation);
+    const held = new HeldReports({ sinks: own, maxBytes: maxHeldBytes, onFull: () => void child.stop() });
+    child.rebind(held);
     life.take(child);
     // Before the prompts that come now: they are for the session, and no other may have them.
-    const verified = scope.overtake(() => this.#verify(child));
+    const verified = scope.overtake(() => this.#verify(child, held, own));
     this.#taken = this.#takeFile(child, Promise.all([custody.tookOver(child, generation), verified]));
     this.#taken.catch(() => {});
     resume(child);
@@ -116,7 +121,7 @@ export class Succession {
    * Whoever runs in the pi could write a hello: pi itself is asked what session is in it. One that has another, or does
    * not answer in the time of a start, is ended. Throws `link_failed`, and `child_exited`.
    */
-  async #verify(child: Child): Promise<void> {
+  async #verify(child: Child, held: HeldReports, own: ChildSinks): Promise<void> {
     const { record, startTimeoutMs } = this.#parts;
     const { sessionId, file } = record.stored;
     const [asked] = await Promise.allSettled([within(child.send({ type: "get_state" }), startTimeoutMs)]);
@@ -125,12 +130,19 @@ export class Succession {
       const { sessionId: id, sessionFile } = isRecordObject(data) ? data : {};
       if (id === sessionId && typeof sessionFile === "string" && isSameFile(sessionFile, file)) {
         this.#isConfirmed = true;
+        child.rebind(own);
+        held.release(() => child.sinks);
         return;
       }
     }
-    // It has gone on to another session, which asks, too.
+    // It has gone on to another session, which asks, too, and hears the rest.
+    const next = held.takeOther(file);
+    if (next !== undefined) own.onFrame(next);
     const given = this.#given.get(child);
-    if (given !== undefined) return await given;
+    if (given !== undefined) {
+      held.release(() => child.sinks);
+      return await given;
+    }
     await child.stop();
     if (asked.status === "rejected") throw asked.reason;
     if (asked.value.kind === "timeout") {

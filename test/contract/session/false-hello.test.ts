@@ -13,7 +13,7 @@ import { expect, test } from "vitest";
 import { limits } from "../../../server/config.ts";
 import { leasePath } from "../../../server/pi/lease.ts";
 import type { Session } from "../../../server/session/session.ts";
-import { type Core, startCore } from "../../helpers/core.ts";
+import { type Core, recorder, startCore } from "../../helpers/core.ts";
 
 /** Has the session's pi say that another session is in it. Resolves when that pi is gone. */
 async function lie(session: Session, hello: object): Promise<void> {
@@ -39,6 +39,40 @@ test("a pi that says to have another session, and has not, is ended, and the oth
   await expect(victim.succession.taken).rejects.toMatchObject({ kind: "link_failed", data: { reason: "false_hello" } });
   expect(victim.info().pid).not.toBe(pid);
   expect(["idle", "running"]).toContain(victim.state.kind);
+});
+
+test("what a pi reports in the name of a session that it has not reaches neither that session nor its pushes", async () => {
+  await using core = await startCore();
+  const victim = await core.registry.create({ cwd: core.cwd }, "victim");
+  const liar = await core.registry.create({ cwd: core.cwd }, "liar");
+  const push = { sessionId: "victim", customType: "n", content: "x", deliveryId: "p", deliverAs: "nextTurn" } as const;
+  await core.tracker.accept(push);
+  await victim.pushing.handOver();
+  await victim.upkeep.hibernate(true);
+  const { name } = victim.info();
+  const heard = recorder();
+  victim.subscribe(heard);
+  const child = await liar.awake();
+  const at = Date.now();
+  const then = {
+    frames: [
+      { kind: "inserted", at, deliveryIds: ["p"] },
+      { kind: "prepared", at, requestId: "r", deliveryIds: ["p"] },
+      { kind: "verdict", at, requestId: "r", outcome: "delivered", evidence: "headers", status: 200 },
+      { kind: "notice", at, name: "session/navigated", data: { from: null, to: null } },
+    ],
+    records: [
+      { type: "agent_start" },
+      { type: "session_info_changed", name: "forged" },
+      { type: "message_end", message: { role: "assistant", content: [{ type: "text", text: "Forged." }] } },
+    ],
+  };
+  await child.send({ type: "lie", hello: { sessionId: "victim", sessionFile: victim.file }, then });
+  await expect(victim.succession.taken).rejects.toMatchObject({ data: { reason: "false_hello" } });
+  await child.cleaned;
+  expect(core.tracker.get("p").history.map(({ state }) => state)).toEqual(["accepted", "held"]);
+  expect([victim.info().state, victim.info().name]).toEqual(["hibernated", name]);
+  expect(heard.heard.filter(({ method }) => method !== "session/updated")).toEqual([]);
 });
 
 test("a session whose pi lies keeps its file, and starts no other pi on it, until nothing is left of the liar", async () => {

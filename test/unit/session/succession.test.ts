@@ -29,6 +29,7 @@ function takeOver() {
     custody: { tookOver: async () => {} },
     scope: new SerialQueue({ maxWaiting: 1, onFull: () => new Error("full") }),
     startTimeoutMs: 120_000,
+    maxHeldBytes: 1_000,
     sinks: () => ({}),
     refresh: async () => {},
     resume: () => {},
