@@ -5,8 +5,8 @@ export interface BufferLimits {
 }
 
 /**
- * A bounded queue between a producer that cannot wait and a reader that iterates. It ends after what is in it has been
- * read, with an error or without; an error is thrown once.
+ * A bounded queue between a producer that cannot wait and a reader that iterates. It ends after its items have been read,
+ * with an error or without; an error is thrown once.
  */
 export class AsyncBuffer<T> {
   readonly #limits: BufferLimits;
@@ -24,7 +24,7 @@ export class AsyncBuffer<T> {
     return this.#end !== undefined;
   }
 
-  /** Adds an item; false if a limit forbids it (the item is then not in the buffer) or the buffer has ended. */
+  /** Adds an item. Returns false, and drops the item, if a limit forbids it or the buffer has ended. */
   push(value: T, size = 0): boolean {
     if (this.#end !== undefined) return false;
     const reader = this.#readers.shift();
@@ -33,21 +33,21 @@ export class AsyncBuffer<T> {
       return true;
     }
     const count = this.#items.length - this.#first;
-    // One item is always taken, however large it is: else a reader that keeps up would fail on it.
+    // One item is always accepted, whatever its size: a reader that keeps up must not fail on it.
     if (count > 0 && (count >= this.#limits.maxItems || this.#size + size > this.#limits.maxSize)) return false;
     this.#items.push({ value, size });
     this.#size += size;
     return true;
   }
 
-  /** Ends the buffer behind what is in it. The first end counts. */
+  /** Ends the buffer after its items. The first end counts. */
   end(error?: unknown): void {
     if (this.#end !== undefined) return;
     this.#end = error === undefined ? {} : { error };
     for (const reader of this.#readers.splice(0)) this.#take().then(reader.resolve, reader.reject);
   }
 
-  /** Ends the buffer at once: what is in it is lost. An end before this one is replaced. */
+  /** Ends the buffer at once and drops its items. Replaces an earlier end. */
   discard(error?: unknown): void {
     this.#items = [];
     this.#first = 0;

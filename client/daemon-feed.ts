@@ -2,13 +2,13 @@ import type { DaemonEvent, FeedGap, FeedPlace } from "../protocol/feed.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import type { FeedEnd } from "./session-feed.ts";
 
-/** Numbers of the feed that a reader does not get. `unreported`: the daemon has not said why, which is a mistake somewhere. */
+/** A range of the feed that a reader does not get. `unreported`: the daemon did not say why, which is a fault. */
 export type DaemonFeedGap = FeedGap | (Omit<FeedGap, "reason"> & { readonly reason: "unreported" });
 
-/** One reader of the feed. `begin` comes first and once, `end` last and once. None of them may throw. */
+/** One reader of the feed. `begin` is called first and once, `end` last and once. None of them may throw. */
 export interface DaemonFeedListener {
   begin(place: FeedPlace): void;
-  /** In its place of the order: what it does not get. */
+  /** Called in the order of `seq`: numbers that the reader does not get. */
   gap(gap: DaemonFeedGap): void;
   /** Each event once, in the order of `seq`. */
   receive(event: DaemonEvent, epoch: string): void;
@@ -16,25 +16,25 @@ export interface DaemonFeedListener {
 }
 
 interface Reader {
-  /** The last number that it has, and the feed to which it belongs; `undefined`: it wants what comes from now on. */
+  /** The last number that it has, and the feed to which it belongs; `undefined`: it wants later events only. */
   position: number | undefined;
   epoch: string | undefined;
   hasBegun: boolean;
-  /** Whether it waits for the answer that says where it goes on. */
+  /** Whether it waits for the answer that says where it continues. */
   isHeld: boolean;
-  /** Whether events may still come that an earlier subscription of this connection has left behind. */
+  /** Whether late events of an earlier subscription of this connection may still arrive. */
   mayBeStale: boolean;
 }
 
 /**
  * The daemon's feed for any number of readers, over the one subscription that a connection can have. A reader that needs
- * earlier events makes the daemon replay; the others skip by `seq` what they have already.
+ * earlier events makes the daemon replay; the other readers skip by `seq` what they already have.
  */
 export class DaemonFeed {
   readonly #peer: Pick<DaemonPeer, "call" | "sessionListeners">;
   readonly #readers = new Map<DaemonFeedListener, Reader>();
-  /** Counts subscriptions: an answer to an earlier one says nothing about the present one. */
-  #asked = 0;
+  /** Counts requests to subscribe: the answer to an earlier one is ignored. */
+  #requests = 0;
   #hasSubscribed = false;
   #isSuspended = false;
 
@@ -49,13 +49,13 @@ export class DaemonFeed {
   /** Adds a reader: from `after` on, else from now on. */
   join(listener: DaemonFeedListener, after?: number, epoch?: string): void {
     this.#readers.set(listener, { position: after, epoch, hasBegun: false, isHeld: true, mayBeStale: false });
-    if (!this.#isSuspended) void this.#ask();
+    if (!this.#isSuspended) void this.#subscribe();
   }
 
-  /** Removes a reader; it hears nothing more, not even an end. */
+  /** Removes a reader; nothing more is called, not even `end`. */
   leave(listener: DaemonFeedListener): void {
     if (!this.#readers.delete(listener) || this.#readers.size > 0) return;
-    this.#asked += 1;
+    this.#requests += 1;
     if (this.#isSuspended || this.#peer.sessionListeners.size > 0) return;
     this.#peer.call("daemon/unsubscribe", {}).catch(() => {});
   }
@@ -69,52 +69,53 @@ export class DaemonFeed {
         if (reader.mayBeStale) continue;
         listener.gap({ from: position + 1, to: after, reason: "unreported" });
       }
-      this.#moved(reader, seq);
+      this.#moveTo(reader, seq);
       listener.receive(event, epoch);
     }
   }
 
   receiveGap(gap: FeedGap): void {
-    // The answer to the subscription has said so already.
+    // The answer to the subscription already said so.
     if (gap.reason === "log_reset") return;
     for (const [listener, reader] of [...this.#readers]) {
       const { position } = reader;
       if (reader.isHeld || position === undefined || gap.to <= position) continue;
       if (gap.from > position + 1 && reader.mayBeStale) continue;
-      this.#moved(reader, gap.to);
+      this.#moveTo(reader, gap.to);
       listener.gap({ ...gap, from: position + 1 });
     }
   }
 
   /** The connection is lost, and with it the subscription. */
   suspend(): void {
-    this.#asked += 1;
+    this.#requests += 1;
     this.#isSuspended = true;
     this.#hasSubscribed = false;
     for (const reader of this.#readers.values()) reader.isHeld = true;
   }
 
-  /** There is another connection: subscribes from where the readers are. */
+  /** Another connection is open: subscribes from where the readers are. */
   resume(): void {
     this.#isSuspended = false;
-    if (this.#readers.size > 0) void this.#ask();
+    if (this.#readers.size > 0) void this.#subscribe();
   }
 
   end(end: Exclude<FeedEnd, { kind: "session_closed" }>): void {
-    this.#asked += 1;
+    this.#requests += 1;
     const listeners = [...this.#readers.keys()];
     this.#readers.clear();
     for (const listener of listeners) listener.end(end);
   }
 
-  async #ask(): Promise<void> {
-    this.#asked += 1;
-    const asked = this.#asked;
-    const isCurrent = (): boolean => this.#asked === asked;
+  async #subscribe(): Promise<void> {
+    this.#requests += 1;
+    const request = this.#requests;
+    const isCurrent = (): boolean => this.#requests === request;
     try {
       if ([...this.#readers.values()].some(({ position }) => position === undefined)) {
         const { feed } = await this.#peer.call("daemon/info", {});
-        if (feed === undefined) throw new Error("This daemon has no feed: it is older than this client.");
+        if (feed === undefined)
+          throw new Error("The daemon is older than this client and has no feed. Restart it from the newer package.");
         for (const reader of this.#readers.values()) {
           reader.epoch = reader.position === undefined ? feed.epoch : reader.epoch;
           reader.position ??= feed.cursor;
@@ -132,11 +133,11 @@ export class DaemonFeed {
       if (!isCurrent()) return;
       const isReset = after > cursor || (known !== undefined && known !== epoch);
       this.#answered({ cursor, epoch }, wasSubscribed);
-      // Another reader's cursor turned out to be of another feed.
+      // Another reader's cursor belongs to another feed.
       const lowest = Math.min(...Array.from(this.#readers.values(), ({ position = 0 }) => position));
-      if (!isReset && lowest < after) await this.#ask();
+      if (!isReset && lowest < after) await this.#subscribe();
     } catch (error) {
-      // Where the connection was lost, the next one asks again, or there is none and the readers are told of that end.
+      // After a lost connection the next one subscribes again, or `end` is called because there is none.
       if (isCurrent()) this.#refused(error);
     }
   }
@@ -159,7 +160,7 @@ export class DaemonFeed {
     }
   }
 
-  #moved(reader: Reader, seq: number): void {
+  #moveTo(reader: Reader, seq: number): void {
     reader.position = seq;
     reader.mayBeStale = false;
   }

@@ -12,10 +12,15 @@ import { KnownDeliveries } from "./known-delivery.ts";
 import { InvalidParamsError, ProtocolViolationError, UnknownMethodError } from "./local-errors.ts";
 import type { ReconnectPolicy } from "./reconnect-policy.ts";
 import { isKnownMethod, repeatable } from "./repeatable.ts";
-import { type FeedListener, type RequestNotification, SessionFeed } from "./session-feed.ts";
-import type { SessionNotification } from "./session-notification.ts";
+import {
+  type FeedListener,
+  type RequestNotification,
+  SessionFeed,
+  type SessionNotification,
+  sessionNotificationNames,
+} from "./session-feed.ts";
 
-/** Checks against the wire's schemas, each optional. They are handed in, so that a browser need not load a compiler. */
+/** Optional checks against the wire's schemas. They are passed in so that a browser does not load a schema compiler. */
 export interface Checks {
   readonly params?: (method: MethodName, value: unknown) => readonly ParamsFinding[];
   readonly result?: (method: MethodName, value: unknown) => readonly ParamsFinding[];
@@ -23,15 +28,15 @@ export interface Checks {
 }
 
 export interface PeerOptions {
-  /** What the client calls itself, for people. */
+  /** The client's name, for people. */
   readonly name?: string | undefined;
   readonly dial: Dial;
-  /** Bound of each try to connect. */
+  /** Limit of each attempt to connect. */
   readonly connectTimeoutMs: number;
-  /** Undefined: a lost connection is the end. */
+  /** Undefined: a lost connection ends the client. */
   readonly reconnect: ReconnectPolicy | undefined;
   readonly checks?: Checks;
-  /** Hears of what was odd and ignored. Default: nobody does. */
+  /** Called with unexpected things that were ignored. Default: they are dropped. */
   readonly onDiagnostic?: OnDiagnostic | undefined;
 }
 
@@ -41,33 +46,17 @@ export interface CallOptions {
 }
 
 const notificationNames: ReadonlySet<string> = new Set<NotificationName>([
+  ...sessionNotificationNames,
   "daemon/sessionChanged",
   "daemon/event",
   "daemon/gap",
-  "session/event",
   "session/gap",
-  "session/updated",
-  "session/replaced",
-  "session/navigated",
-  "session/labelled",
-  "session/foreignWrite",
-  "session/controlChanged",
-  "prompt/updated",
-  "run/started",
-  "run/ended",
-  "dialog/opened",
-  "dialog/updated",
-  "dialog/unsupported",
-  "dialog/resolved",
-  "delivery/updated",
   "provider/requestPrepared",
   "provider/requestDelivered",
   "provider/requestFailed",
-  "pending/updated",
-  "context/failed",
 ]);
 
-/** The daemon as the client's objects see it: typed calls, and a session's notifications to who wants them. */
+/** The daemon as the client's objects see it: typed calls, and notifications for their readers. */
 export class DaemonPeer {
   readonly clientId = uuidv7();
   readonly deliveries = new KnownDeliveries();
@@ -75,9 +64,9 @@ export class DaemonPeer {
   readonly #checks: Checks;
   readonly #repeats: boolean;
   readonly #feeds = new Map<string, SessionFeed>();
-  /** What happens in all sessions. */
+  /** The events of all sessions. */
   readonly daemonFeed = new DaemonFeed(this);
-  /** Those who want to hear of all sessions. None of them may throw. */
+  /** Subscribers to every session. None of them may throw. */
   readonly sessionListeners = new Set<(changed: NotificationParams<"daemon/sessionChanged">) => void>();
   readonly #listeners = new Set<(event: ConnectionEvent) => void>();
   #connection!: Connection;
@@ -88,7 +77,7 @@ export class DaemonPeer {
     this.diagnose = guarded(onDiagnostic);
   }
 
-  /** Connects, in one try. `signal` gives that up, and does nothing to what stands. */
+  /** Connects in one attempt. `signal` cancels the attempt and does not affect an open connection. */
   static async open(options: PeerOptions, signal?: AbortSignal): Promise<DaemonPeer> {
     const peer = new DaemonPeer(options);
     await peer.#connect(options, signal);
@@ -103,15 +92,15 @@ export class DaemonPeer {
     return this.#connection.close();
   }
 
-  /** Tells `listener` what becomes of the connection, until the function that it gives is called. */
+  /** Calls `listener` when the connection changes, until the returned function is called. */
   onConnection(listener: (event: ConnectionEvent) => void): () => void {
-    // Each call is a registration of its own.
+    // The same function can be registered twice.
     const own = (event: ConnectionEvent): void => listener(event);
     this.#listeners.add(own);
     return () => void this.#listeners.delete(own);
   }
 
-  /** Calls a listener of the user's, which cannot hurt the client by throwing. */
+  /** Calls a listener of the user; an error that it throws becomes a diagnostic. */
   shield(listener: () => void): void {
     try {
       listener();
@@ -122,13 +111,13 @@ export class DaemonPeer {
 
   async call<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}): Promise<Result<M>> {
     if (!isKnownMethod(method)) throw new UnknownMethodError(String(method));
-    const wrong = this.#checks.params?.(method, params) ?? [];
-    if (wrong.length > 0) throw new InvalidParamsError(method, wrong);
+    const findings = this.#checks.params?.(method, params) ?? [];
+    if (findings.length > 0) throw new InvalidParamsError(method, findings);
     const call = this.#repeats ? repeatable(method, params, uuidv7) : ({ params, repeat: "never" } as const);
     const { signal } = options;
     const result = await this.#connection.request(method, call.params, { signal, repeat: call.repeat });
-    const odd = this.#checks.result?.(method, result) ?? [];
-    if (odd.length > 0) throw new ProtocolViolationError(`result of ${method}`, odd);
+    const violations = this.#checks.result?.(method, result) ?? [];
+    if (violations.length > 0) throw new ProtocolViolationError(`result of ${method}`, violations);
     return result as Result<M>;
   }
 
@@ -146,7 +135,7 @@ export class DaemonPeer {
     this.#feeds.get(sessionId)?.leave(listener);
   }
 
-  /** The session was closed by a call of this client's. */
+  /** A call of this client closed the session. */
   closeFeed(sessionId: string): void {
     this.#feeds.get(sessionId)?.closeSession();
   }
@@ -197,13 +186,13 @@ export class DaemonPeer {
 
   #notify(method: string, params: unknown, frameLength: number): void {
     if (!notificationNames.has(method)) {
-      this.#passUnknown(params);
+      this.#skipUnknown(params);
       this.diagnose({ kind: "unknown_notification", method });
       return;
     }
-    const odd = this.#checks.notification?.(method as NotificationName, params) ?? [];
-    if (odd.length > 0) {
-      this.#connection.fail(new ProtocolViolationError(`notification ${method}`, odd));
+    const violations = this.#checks.notification?.(method as NotificationName, params) ?? [];
+    if (violations.length > 0) {
+      this.#connection.fail(new ProtocolViolationError(`notification ${method}`, violations));
       return;
     }
     if (method.startsWith("provider/")) {
@@ -246,11 +235,11 @@ export class DaemonPeer {
     } else this.diagnose({ kind: "malformed_notification", method: "session/gap", params });
   }
 
-  /** A newer daemon's notification may have a place in a session's log. */
-  #passUnknown(params: unknown): void {
+  /** A newer daemon's notification may have numbers in a session's log. */
+  #skipUnknown(params: unknown): void {
     const { sessionId, seq, firstSeq } = (isObject(params) ? params : {}) as Readonly<Record<string, unknown>>;
     if (typeof sessionId !== "string" || typeof seq !== "number") return;
-    this.#feeds.get(sessionId)?.pass(typeof firstSeq === "number" ? firstSeq : seq, seq);
+    this.#feeds.get(sessionId)?.skip(typeof firstSeq === "number" ? firstSeq : seq, seq);
   }
 
   #notifyRequest(notification: RequestNotification, frameLength: number): void {
@@ -271,7 +260,7 @@ export class DaemonPeer {
   }
 }
 
-/** As much of the shape as this library relies on. */
+/** Checks the fields that this library relies on. */
 function isWellFormed({ name, params }: SessionNotification): boolean {
   if (!isObject(params) || typeof params.sessionId !== "string" || typeof params.seq !== "number") return false;
   switch (name) {

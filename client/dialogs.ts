@@ -2,18 +2,17 @@ import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { WireError } from "../protocol/errors.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
 import { pause } from "./pause.ts";
-import type { FeedEnd, FeedListener } from "./session-feed.ts";
-import type { SessionNotification } from "./session-notification.ts";
+import { errorOf, type FeedListener, type SessionNotification } from "./session-feed.ts";
 
-/** What a handler knows beside the dialog. */
+/** What a handler gets in addition to the dialog. */
 export interface DialogCall {
-  /** Aborted when the dialog has ended: answered by another client, over, or no longer asked. */
+  /** Aborted when the dialog ends: another client answered it, it timed out, or it was withdrawn. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Called once for each dialog. Resolves with the answer, or with undefined to leave it to others. One that throws leaves it
- * too, and is told to `onDiagnostic`; so is an answer that the daemon refuses.
+ * Called once for each dialog. Resolves with the answer, or with undefined to leave the dialog to other clients. A handler
+ * that throws leaves it to them too; `onDiagnostic` gets its error, and the error of an answer that the daemon refuses.
  */
 export type DialogHandler = (
   dialog: Dialog,
@@ -21,8 +20,8 @@ export type DialogHandler = (
 ) => Promise<DialogAnswer | undefined> | DialogAnswer | undefined;
 
 /**
- * Makes a call that answers a dialog. Where the dialog is for another client first, makes it again when others may answer:
- * at the time that the refusal names, or as soon as `open` is aborted.
+ * Makes a call that answers a dialog. If the dialog is reserved for another client, repeats the call when all clients may
+ * answer: at the time that the refusal names, or as soon as `open` is aborted.
  */
 export async function answerWhenOpen<T>(
   answer: () => Promise<T>,
@@ -38,7 +37,7 @@ export async function answerWhenOpen<T>(
       if (typeof retryAfterMs !== "number") throw error;
       await pause(retryAfterMs, AbortSignal.any(ends)).catch(() => {});
       signal?.throwIfAborted();
-      // The refusal may be older than that news, so it is heeded once.
+      // The refusal may be older than the abort of `open`, so the abort shortens one pause only.
       if (open?.aborted === true) ends = ends.filter((end) => end !== open);
     }
   }
@@ -49,7 +48,7 @@ export interface DialogResponderOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Answers a session's dialogs until it is stopped, or until the session or the client is closed. */
+/** Answers a session's dialogs until it is stopped or the session or the client is closed. */
 export class DialogResponder {
   readonly #peer: DaemonPeer;
   readonly #sessionId: string;
@@ -58,9 +57,9 @@ export class DialogResponder {
   readonly #signal: AbortSignal | undefined;
   readonly #ready = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
-  /** Those that the handler has got and that have not ended. `toOthers` is aborted when all clients may answer. */
+  /** The open dialogs that the handler got. `toOthers` is aborted when all clients may answer. */
   readonly #open = new Map<string, { readonly ended: AbortController; readonly toOthers: AbortController }>();
-  /** Those that have ended since the daemon was last asked which are open. */
+  /** The dialogs that ended since the last request for the open ones. */
   #ended: Set<string> | undefined;
   #isStopped = false;
 
@@ -73,11 +72,11 @@ export class DialogResponder {
     this.#ready.promise.catch(() => {});
     this.#listener = {
       dialogs: true,
-      begin: () => void this.#look().then(this.#ready.resolve, this.#ready.reject),
-      resume: () => void this.#look().catch(() => {}),
-      gap: () => void this.#look().catch(() => {}),
+      begin: () => void this.#refresh().then(this.#ready.resolve, this.#ready.reject),
+      resume: () => void this.#refresh().catch(() => {}),
+      gap: () => void this.#refresh().catch(() => {}),
       receive: (notification) => this.#receive(notification),
-      end: (end) => this.#onEnd(end),
+      end: (end) => this.#stop(errorOf(end)),
     };
     if (options.signal?.aborted === true) {
       this.#stop(options.signal.reason);
@@ -87,19 +86,19 @@ export class DialogResponder {
     peer.joinFeed(sessionId, this.#listener);
   }
 
-  /** Resolves when the daemon knows that dialogs are answered here, and the handler has those that were open. */
+  /** Resolves when the daemon knows that this client answers dialogs, and the handler has the open ones. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
 
-  /** Resolves, and never rejects, when nothing more is answered. */
+  /** Resolves when it has stopped. Never rejects. */
   get closed(): Promise<void> {
     return this.#closed.promise;
   }
 
-  /** Stops answering; open dialogs stay open, and the signals of their handlers are aborted. */
+  /** Stops answering. Open dialogs stay open, and their handlers' signals are aborted. */
   stop(): void {
-    this.#stop(new Error("Dialogs are no longer answered here."));
+    this.#stop(new Error("This responder was stopped."));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -111,11 +110,11 @@ export class DialogResponder {
   #receive({ name, params }: SessionNotification): void {
     if (name === "dialog/opened") this.#take(params.dialog);
     if (name === "dialog/updated") this.#open.get(params.dialogId)?.toOthers.abort();
-    if (name === "dialog/resolved") this.#over(params.dialogId);
+    if (name === "dialog/resolved") this.#settled(params.dialogId);
   }
 
-  /** Asks which dialogs are open: some may have been opened, or have ended, unheard. */
-  async #look(): Promise<void> {
+  /** Asks which dialogs are open: notifications about some may have been missed. */
+  async #refresh(): Promise<void> {
     const ended = new Set<string>();
     this.#ended = ended;
     const open = new Map<string, Dialog>();
@@ -128,10 +127,10 @@ export class DialogResponder {
       after = page.next;
       if (after === undefined) break;
     }
-    // Another look has begun meanwhile.
+    // A later refresh has begun.
     if (this.#ended !== ended) return;
     this.#ended = undefined;
-    for (const dialogId of [...this.#open.keys()]) if (!open.has(dialogId)) this.#over(dialogId);
+    for (const dialogId of [...this.#open.keys()]) if (!open.has(dialogId)) this.#settled(dialogId);
     for (const dialog of open.values()) if (!ended.has(dialog.dialogId)) this.#take(dialog);
   }
 
@@ -150,20 +149,16 @@ export class DialogResponder {
       if (answer === undefined || signal.aborted) return;
       await answerWhenOpen(() => this.#peer.call("dialog/respond", { dialogId, answer }), { signal, open });
     } catch (error) {
-      // Another client was faster, or it has ended.
+      // Another client answered first, or the dialog has ended.
       if (signal.aborted || (error instanceof WireError && error.kind === "stale")) return;
       this.#peer.diagnose({ kind: "dialog_failed", dialogId, error });
     }
   }
 
-  #over(dialogId: string): void {
+  #settled(dialogId: string): void {
     this.#ended?.add(dialogId);
     this.#open.get(dialogId)?.ended.abort(new Error("The dialog has ended."));
     this.#open.delete(dialogId);
-  }
-
-  #onEnd(end: FeedEnd): void {
-    this.#stop(end.kind === "session_closed" ? new Error("The session was closed.") : end.error);
   }
 
   #stop(reason: unknown): void {

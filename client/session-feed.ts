@@ -1,8 +1,40 @@
 import type { Gap } from "../protocol/event.ts";
+import type { NotificationParams } from "../protocol/notifications.ts";
 import type { RequestDelivered, RequestFailed, RequestPrepared } from "../protocol/provider.ts";
 import { covers, highestLevel, type ProviderLevel } from "../protocol/provider-level.ts";
 import { BufferOverflowError } from "./local-errors.ts";
-import type { SessionNotification } from "./session-notification.ts";
+import type { SessionEnvelope } from "./pi-events.ts";
+
+/** The numbered notifications about one session that this library passes on. */
+export const sessionNotificationNames = [
+  "session/event",
+  "session/updated",
+  "session/replaced",
+  "session/navigated",
+  "session/labelled",
+  "session/foreignWrite",
+  "session/controlChanged",
+  "prompt/updated",
+  "run/started",
+  "run/ended",
+  "dialog/opened",
+  "dialog/updated",
+  "dialog/unsupported",
+  "dialog/resolved",
+  "delivery/updated",
+  "pending/updated",
+  "context/failed",
+] as const;
+
+type SessionNotificationName = (typeof sessionNotificationNames)[number];
+
+/** A notification about one session. */
+export type SessionNotification = {
+  readonly [Name in SessionNotificationName]: {
+    readonly name: Name;
+    readonly params: Name extends "session/event" ? SessionEnvelope : NotificationParams<Name>;
+  };
+}[SessionNotificationName];
 
 /** A notification about a request to the provider. It has no `seq`, and is never replayed. */
 export type RequestNotification =
@@ -19,42 +51,47 @@ export interface FeedStart {
 }
 
 /**
- * Numbers of a session's log that a reader does not get, from the first to the last. `unreported`: they did not come, and
- * the daemon has not said why, which is a mistake somewhere.
+ * A range of a session's log that a reader does not get. `unreported`: the numbers did not arrive and the daemon did not
+ * say why, which is a fault of the daemon or of this library.
  */
 export type EventGap = Gap | (Omit<Gap, "reason"> & { readonly reason: "unreported" });
 
-/** Why a reader gets nothing more. */
+/** Why a feed ended. */
 export type FeedEnd =
   | { readonly kind: "session_closed" }
   | { readonly kind: "client_closed"; readonly error: Error }
   | { readonly kind: "failed"; readonly error: unknown };
 
+/** The error that a reader's pending promises reject with when its feed ends. */
+export function errorOf(end: FeedEnd): unknown {
+  return end.kind === "session_closed" ? new Error("The session was closed.") : end.error;
+}
+
 /**
- * One reader of a session's notifications. `begin` comes first and once, `end` last and once; `resume` each time that
- * the feed goes on after the connection was lost. None of them may throw.
+ * One reader of a session's notifications. `begin` is called first and once, `end` last and once; `resume` each time the
+ * feed continues after a lost connection. None of them may throw.
  */
 export interface FeedListener {
   begin(start: FeedStart): void;
-  /** What follows goes on where the reader was. */
-  resume(start: FeedStart): void;
-  /** In its place of the order: what it does not get. */
+  /** Later notifications continue where the reader was. */
+  resume?(start: FeedStart): void;
+  /** Called in the order of `seq`: numbers that the reader does not get. */
   gap(gap: EventGap): void;
   /** Each notification once, in the order of `seq`. `size`: the length of its frame. */
   receive(notification: SessionNotification, size: number): void;
-  /** What it wants to hear of requests to the provider. Default: nothing. */
+  /** How much of requests to the provider the reader wants. Default: nothing. */
   readonly provider?: ProviderLevel;
   /** Whether it can answer the dialogs of extensions. */
   readonly dialogs?: boolean;
-  /** Of requests, as far as any reader of the session has asked. */
+  /** Requests to the provider, at the highest level that any reader of the session asked for. */
   request?(notification: RequestNotification, size: number): void;
   end(end: FeedEnd): void;
 }
 
 export interface FeedOptions {
   /**
-   * `provider` and `dialogs` are given when they are to be something else than before. Rejects with anything when the connection is lost:
-   * {@link SessionFeed.suspend} is called before that.
+   * `provider` and `dialogs` are present only when they change. Any rejection is allowed when the connection is lost:
+   * {@link SessionFeed.suspend} is called first.
    */
   readonly subscribe: (
     place: { readonly after: number; readonly epoch: string | undefined } | undefined,
@@ -68,16 +105,16 @@ export interface FeedOptions {
 
 interface Reader {
   readonly listener: FeedListener;
-  /** Behind which it asks for everything; `undefined`: from now on. */
+  /** It asks for everything after this seq; `undefined`: from now on. */
   after: number | undefined;
-  /** The log to which `after` belongs, if the reader knows. */
+  /** The log to which `after` belongs, if known. */
   readonly epoch: string | undefined;
-  /** The newest seq it has; before it has begun, the newest that had arrived when it joined. */
+  /** The newest seq it has; before it begins, the newest that had arrived when it joined. */
   position: number;
   hasBegun: boolean;
-  /** Up to here, what does not follow on is the rest of an earlier subscription, and comes again in its place. */
+  /** Up to this seq, a notification that leaves a hole belongs to an earlier subscription and arrives again in order. */
   stale: number;
-  /** What arrives before it has begun or gone on; `undefined` otherwise. */
+  /** What arrives before it begins or resumes; `undefined` otherwise. */
   held: Held[] | undefined;
   closing: boolean;
 }
@@ -90,39 +127,39 @@ type Held =
 
 type Subscription =
   | { readonly kind: "none" }
-  /** There is no connection. */
+  /** The connection is lost. */
   | { readonly kind: "suspended" }
   | { readonly kind: "pending"; readonly waiting: Reader[] }
   | { readonly kind: "live"; readonly start: FeedStart };
 
-/** A backstop: what a daemon queues for one connection is far below it. */
+/** A backstop: a daemon queues far less for one connection. */
 const maxHeld = 1_000_000;
 
 /**
- * The notifications of one session for any number of readers over the one subscription that a connection can have.
- * A reader with a cursor of its own makes the daemon replay; the others skip by `seq` what they have already.
+ * The notifications of one session for any number of readers, over the one subscription that a connection can have.
+ * A reader with its own cursor makes the daemon replay; the other readers skip by `seq` what they already have.
  */
 export class SessionFeed {
   readonly #options: FeedOptions;
   readonly #readers = new Map<FeedListener, Reader>();
   #subscription: Subscription = { kind: "none" };
   #highest = 0;
-  /** What the daemon was asked to tell of requests. */
+  /** The level of requests that the daemon was asked for. */
   #level: ProviderLevel = "off";
-  /** Whether the daemon was told that dialogs can be answered here. */
+  /** Whether the daemon was told that this client can answer dialogs. */
   #answers = false;
-  /** The log that the daemon has named last. */
+  /** The log that the daemon named last. */
   #epoch: string | undefined;
-  /** Those that the newest answer concerns, until the daemon may say that their cursors are of another log. */
+  /** The readers of the newest answer: the daemon may still report that their cursors belong to another log. */
   #resettable: readonly Reader[] = [];
-  /** Counts connections: what was asked on an earlier one is answered by nobody. */
+  /** Counts connections: a request on an earlier one is never answered. */
   #connection = 0;
 
   constructor(options: FeedOptions) {
     this.#options = options;
   }
 
-  /** Adds a reader: from `after` on, else from now on. The request to subscribe is on its way when this returns. */
+  /** Adds a reader: from `after` on, else from now on. The request to subscribe is sent before this returns. */
   join(listener: FeedListener, after?: number, epoch?: string): void {
     const position = this.#highest;
     const reader: Reader = { listener, after, epoch, position, stale: 0, hasBegun: false, held: [], closing: false };
@@ -139,11 +176,11 @@ export class SessionFeed {
     }
   }
 
-  /** Removes a reader; it hears nothing more, not even an end. */
+  /** Removes a reader; nothing more is called, not even `end`. */
   leave(listener: FeedListener): void {
     if (!this.#readers.delete(listener)) return;
     if (this.#readers.size > 0) {
-      this.#lower();
+      this.#updateOptions();
       return;
     }
     if (this.#isSubscribed) this.#options.unsubscribe();
@@ -159,23 +196,23 @@ export class SessionFeed {
 
   receive(notification: SessionNotification, size: number): void {
     this.#highest = Math.max(this.#highest, notification.params.seq);
-    for (const reader of this.#readers.values()) this.#give(reader, { kind: "notification", notification, size });
+    for (const reader of this.#readers.values()) this.#deliver(reader, { kind: "notification", notification, size });
     if (notification.name === "session/updated" && notification.params.session.state === "closed") this.closeSession();
   }
 
-  /** The daemon does not send some numbers. */
+  /** The daemon reported that it does not send some numbers. */
   receiveGap(gap: Gap): void {
     if (gap.reason === "log_reset") this.#resetLog(gap);
     else {
       this.#highest = Math.max(this.#highest, gap.to);
-      for (const reader of this.#readers.values()) this.#give(reader, { kind: "gap", gap });
+      for (const reader of this.#readers.values()) this.#deliver(reader, { kind: "gap", gap });
     }
   }
 
-  /** A notification that this library does not know has these numbers. */
-  pass(firstSeq: number, seq: number): void {
+  /** A notification of a newer protocol has these numbers. */
+  skip(firstSeq: number, seq: number): void {
     this.#highest = Math.max(this.#highest, seq);
-    for (const reader of this.#readers.values()) this.#give(reader, { kind: "unknown", firstSeq, seq });
+    for (const reader of this.#readers.values()) this.#deliver(reader, { kind: "unknown", firstSeq, seq });
   }
 
   /** The connection is lost, and with it the subscription. */
@@ -190,17 +227,17 @@ export class SessionFeed {
     }
   }
 
-  /** There is another connection: subscribes for all readers, each of which goes on behind what it has. */
+  /** Another connection is open: subscribes for all readers, each of which continues after what it has. */
   resume(): void {
     if (this.#subscription.kind !== "suspended") return;
     this.#subscription = { kind: "none" };
     const readers = [...this.#readers.values()];
     const cursors = readers.flatMap(({ after }) => (after === undefined ? [] : [after]));
     const place = { after: Math.max(0, Math.min(...cursors)), epoch: this.#epoch ?? readers[0]?.epoch };
-    this.#ask(readers, cursors.length === 0 ? undefined : place);
+    this.#request(readers, cursors.length === 0 ? undefined : place);
   }
 
-  /** The session is closed: readers end after what they have got. */
+  /** The session is closed: readers end after what arrived before. */
   closeSession(): void {
     if (this.#subscription.kind !== "suspended") this.#reset();
     for (const reader of [...this.#readers.values()]) {
@@ -216,17 +253,17 @@ export class SessionFeed {
   }
 
   #subscribe(reader: Reader): void {
-    // A daemon that begins a subscription anew at a later cursor would leave out what other readers still wait for.
+    // A subscription that starts again at a later cursor would leave out what other readers still wait for.
     const begun = [...this.#readers.values()].flatMap((other) => (other.held === undefined ? [other.position] : []));
     const after = reader.after === undefined ? undefined : Math.max(0, Math.min(reader.after, ...begun));
-    this.#ask([reader], after === undefined ? undefined : { after, epoch: reader.epoch ?? this.#epoch });
+    this.#request([reader], after === undefined ? undefined : { after, epoch: reader.epoch ?? this.#epoch });
   }
 
-  #ask(waiting: Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {
+  #request(waiting: Reader[], place: Parameters<FeedOptions["subscribe"]>[0]): void {
     const pending: Subscription = { kind: "pending", waiting };
     if (this.#subscription.kind === "none") this.#subscription = pending;
     const connection = this.#connection;
-    this.#options.subscribe(place, ...this.#orders()).then(
+    this.#options.subscribe(place, ...this.#changedOptions()).then(
       (start) => {
         if (connection !== this.#connection) return;
         if (this.#subscription === pending) this.#subscription = { kind: "live", start };
@@ -255,8 +292,8 @@ export class SessionFeed {
     this.#answers = false;
   }
 
-  /** What is to be something else than before. */
-  #orders(): [provider: ProviderLevel | undefined, dialogs: boolean | undefined] {
+  /** The level and the answering of dialogs, where they changed. */
+  #changedOptions(): [provider: ProviderLevel | undefined, dialogs: boolean | undefined] {
     const { level, answers } = { level: this.#level, answers: this.#answers };
     this.#level = this.#wanted();
     this.#answers = Array.from(this.#readers.keys()).some(({ dialogs }) => dialogs === true);
@@ -267,42 +304,42 @@ export class SessionFeed {
     return highestLevel(Array.from(this.#readers.keys(), ({ provider }) => provider ?? "off"));
   }
 
-  /** The reader that wanted most of requests, or the one that answers dialogs, may have left. */
-  #lower(): void {
+  /** The reader with the highest level, or the one that answers dialogs, may have left. */
+  #updateOptions(): void {
     if (!this.#isSubscribed) return;
-    const [provider, dialogs] = this.#orders();
+    const [provider, dialogs] = this.#changedOptions();
     if (provider === undefined && dialogs === undefined) return;
     this.#options.subscribe(undefined, provider, dialogs).catch(() => {});
   }
 
   #begin(reader: Reader, { cursor: answered, epoch }: FeedStart): void {
     if (this.#readers.get(reader.listener) !== reader) return;
-    // A reader that joined another's request may have come behind the first events that follow its answer.
+    // A reader that joined another reader's request may have joined after the first events that follow its answer.
     const cursor = Math.max(answered, reader.after === undefined ? reader.position : 0);
     reader.position = reader.after ?? cursor;
     reader.stale = answered;
-    if (reader.hasBegun) reader.listener.resume({ cursor, epoch });
+    if (reader.hasBegun) reader.listener.resume?.({ cursor, epoch });
     else reader.listener.begin({ cursor, epoch });
     reader.hasBegun = true;
     const held = reader.held ?? [];
     reader.held = undefined;
-    for (const each of held) this.#give(reader, each);
+    for (const each of held) this.#deliver(reader, each);
     if (reader.closing) this.#finish(reader, { kind: "session_closed" });
   }
 
-  /** The cursors of those who have just asked are of another log: all that is kept of this one follows. */
+  /** The cursors of the readers that just asked belong to another log: everything kept of this log follows. */
   #resetLog(gap: Gap): void {
     for (const reader of [...this.#readers.values()]) {
       const isAsking = reader.held !== undefined && reader.after !== undefined;
-      if (isAsking || this.#resettable.includes(reader)) this.#give(reader, { kind: "gap", gap });
+      if (isAsking || this.#resettable.includes(reader)) this.#deliver(reader, { kind: "gap", gap });
     }
     this.#resettable = [];
   }
 
-  #give(reader: Reader, given: Held): void {
+  #deliver(reader: Reader, item: Held): void {
     if (this.#readers.get(reader.listener) !== reader) return;
     if (reader.held !== undefined) {
-      if (reader.held.length < maxHeld) reader.held.push(given);
+      if (reader.held.length < maxHeld) reader.held.push(item);
       else
         this.#finish(reader, {
           kind: "failed",
@@ -310,13 +347,13 @@ export class SessionFeed {
         });
       return;
     }
-    if (given.kind === "gap" && given.gap.reason === "log_reset") {
+    if (item.kind === "gap" && item.gap.reason === "log_reset") {
       reader.position = 0;
-      reader.listener.gap(given.gap);
+      reader.listener.gap(item.gap);
       return;
     }
     const { position } = reader;
-    const [first, last] = [firstOf(given), lastOf(given)];
+    const [first, last] = [firstOf(item), lastOf(item)];
     // The tail of another reader's replay.
     if (last <= position || (first > position + 1 && last <= reader.stale)) return;
     reader.stale = 0;
@@ -324,12 +361,12 @@ export class SessionFeed {
     const missing = { from: position + 1, to: first - 1 };
     if (first > position + 1) reader.listener.gap({ ...missing, reason: "unreported" });
     if (this.#readers.get(reader.listener) !== reader) return;
-    if (given.kind === "unknown") return;
-    if (given.kind === "gap") reader.listener.gap({ ...given.gap, from: Math.max(first, position + 1) });
-    // Of what was merged, a part is known already; the rest cannot be told from it.
+    if (item.kind === "unknown") return;
+    if (item.kind === "gap") reader.listener.gap({ ...item.gap, from: Math.max(first, position + 1) });
+    // The reader already has a part of the merged deltas, and the rest cannot be separated.
     else if (first <= position)
       reader.listener.gap({ from: position + 1, to: last, reason: "slow_reader", onlyDeltas: true });
-    else reader.listener.receive(given.notification, given.size);
+    else reader.listener.receive(item.notification, item.size);
   }
 
   #finish(reader: Reader, end: FeedEnd): void {

@@ -215,7 +215,7 @@ it("a notification that it does not know, between the daemon's answer and the re
   wire.deliver();
   wire.deliver();
   wire.frames.shift();
-  wire.feed.pass(2, 2);
+  wire.feed.skip(2, 2);
   wire.deliver();
   await new Promise((resolve) => setImmediate(resolve));
   expect(reader.covered).toEqual([
