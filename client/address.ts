@@ -1,22 +1,22 @@
 import { RPC_PATH, WEBSOCKET_PATH } from "../protocol/wire.ts";
 
-/** Where a daemon listens. */
+/** An address of a daemon. */
 export type Address =
   | { readonly kind: "unix"; readonly socketPath: string }
   | { readonly kind: "url"; readonly url: string };
 
-/** An address in words, for messages. Never has credentials in it. */
+/** Returns an address as text, for messages. It never contains credentials. */
 export function nameOf(address: Address): string {
   if (address.kind === "unix") return address.socketPath;
-  return URL.parse(address.url)?.origin ?? "an address that is not a URL";
+  return URL.parse(address.url)?.origin ?? "an invalid URL";
 }
 
-/** The WebSocket endpoint below a base URL (`http:`, `https:`, `ws:` or `wss:`). Throws a `TypeError` for any other. */
+/** Returns the WebSocket endpoint of a base URL (`http:`, `https:`, `ws:`, `wss:`). Throws a `TypeError` for other schemes. */
 export function webSocketUrl(base: string): string {
   return endpoint(base, WEBSOCKET_PATH, { secure: "wss:", plain: "ws:" });
 }
 
-/** The URL of JSON-RPC over HTTP below a base URL. */
+/** Returns the URL of JSON-RPC over HTTP of a base URL. */
 export function rpcUrl(base: string): string {
   return endpoint(base, RPC_PATH, { secure: "https:", plain: "http:" });
 }
@@ -27,12 +27,12 @@ export function isLoopback(url: string): boolean {
   return host !== undefined && (host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host));
 }
 
-/** Throws a `TypeError` where a token would leave this machine unencrypted, unless the caller wants that. */
+/** Throws a `TypeError` if a token would leave this machine unencrypted, unless the caller allows it. */
 export function checkSecrecy(url: string, allowPlaintext: boolean | undefined): void {
   const parsed = URL.parse(url);
   if (allowPlaintext === true || parsed === null || isSecure(parsed) || isLoopback(url)) return;
   throw new TypeError(
-    `The token would be sent to ${parsed.origin} unencrypted. Use https: or wss:, or allowPlaintext where the way there is private.`,
+    `The token would be sent to ${parsed.origin} unencrypted. Use https: or wss:, or set allowPlaintext if the network is private.`,
   );
 }
 

@@ -7,11 +7,11 @@ export interface BrowserSocketOptions {
   /** The daemon's base URL. */
   readonly url: string;
   readonly token: string;
-  /** Gives the opening up; does nothing to an open socket. */
+  /** Cancels the attempt to open; does not affect an open socket. */
   readonly signal: AbortSignal;
 }
 
-/** A socket through the platform's own WebSocket. The token travels as a subprotocol, since headers cannot be set. */
+/** A socket over the platform's WebSocket. The token is sent as a subprotocol because headers cannot be set. */
 export function browserSocket({ url, token, signal }: BrowserSocketOptions): OpenSocket {
   return (listener) =>
     new Promise<Socket>((resolve, reject) => {
@@ -43,12 +43,12 @@ export function browserSocket({ url, token, signal }: BrowserSocketOptions): Ope
         else listener.onBinary(data instanceof ArrayBuffer ? data.byteLength : ((data as { size?: number }).size ?? 0));
       });
       ws.addEventListener("close", ({ code, reason }) => end({ code, reason }));
-      // `error` says nothing that the `close` behind it does not say; Node's own WebSocket wants it handled all the same.
+      // `close` follows `error` with the same information, but Node's WebSocket needs a listener of `error`.
       ws.addEventListener("error", () => {});
     });
 }
 
-/** Browsers tell a page neither the HTTP status nor the cause. */
+/** Browsers do not tell a page the HTTP status or the cause. */
 function unopened(endpoint: string): string {
   return (
     `The WebSocket to ${endpoint} did not open. Check that the daemon runs (\`pi-rpcd status\`), that the token is right, ` +
@@ -65,7 +65,7 @@ function socketOf(ws: WebSocket, end: (how: SocketEnd) => void): Socket {
       AbortSignal.timeout(closeTimeoutMs).addEventListener("abort", () => end({ code: 1006, reason: "" }), {
         once: true,
       });
-      // Scripts in browsers may send 1000 and 3000 to 4999 only.
+      // Scripts in browsers may only send 1000 and 3000 to 4999.
       ws.close(code === 1000 ? 1000 : 3000 + (code % 1000), reason);
     },
   };

@@ -1,4 +1,4 @@
-/** pi-rpcd's client for browsers: the objects of `index.ts` over the platform's own WebSocket. Needs nothing of Node. */
+/** pi-rpcd's client for browsers: the objects of `index.ts` over the platform's WebSocket, without Node's modules. */
 import { checkSecrecy } from "./address.ts";
 import { browserSocket } from "./browser-socket.ts";
 import { Channel } from "./channel.ts";
@@ -9,28 +9,28 @@ import { type ReconnectOptions, reconnectPolicy } from "./reconnect-policy.ts";
 export interface ConnectToOptions {
   /** The daemon's base URL. The daemon must allow the page's origin. */
   readonly url: string;
-  /** A token of the daemon's. It travels as a WebSocket subprotocol, never in the URL. */
+  /** A token of the daemon. It is sent as a WebSocket subprotocol, never in the URL. */
   readonly token: string;
   /**
-   * Sends the token by `http:` or `ws:` beyond loopback too, where anybody on the way can read it. Default: false; such a
+   * Allows `http:` and `ws:` outside the loopback interface; the network can read the token then. Default: false; such a
    * `url` is refused with a `TypeError`.
    */
   readonly allowPlaintext?: boolean;
-  /** What this program calls itself, for people: shown with what follows from its calls. At most 64 characters. */
+  /** The program's name, for people: shown with the effects of its calls. At most 64 characters. */
   readonly name?: string;
-  /** Gives connecting up; does nothing to the client once there is one. */
+  /** Cancels connecting; does not affect the connected client. */
   readonly signal?: AbortSignal;
-  /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
+  /** Limit of each attempt to connect. The first one rejects with `TimeoutError`. Default: 10000. */
   readonly connectTimeoutMs?: number;
-  /** Whether, and how, a lost connection is made again. Default: true. */
+  /** Whether, and how, the client reconnects after a lost connection. Default: true. */
   readonly reconnect?: boolean | ReconnectOptions;
-  /** Hears of what was odd and ignored, such as a frame that is not JSON. */
+  /** Called with unexpected things that were ignored, such as a frame that is not valid JSON. */
   readonly onDiagnostic?: OnDiagnostic;
 }
 
 /**
- * Connects to a daemon. Browsers do not say why a WebSocket did not open: no daemon, a wrong token and a foreign origin
- * are one `ConnectionFailedError`. Also rejects with `ProtocolMismatchError`, `TimeoutError` or the reason of `signal`.
+ * Connects to a daemon. Browsers do not report why a WebSocket did not open: no daemon, a wrong token and an origin that is
+ * not allowed all reject with `ConnectionFailedError`. Also rejects with `ProtocolMismatchError`, `TimeoutError` or the reason of `signal`.
  */
 export async function connectTo(options: ConnectToOptions): Promise<Client> {
   const { url, token, connectTimeoutMs = 10_000, onDiagnostic } = options;

@@ -7,7 +7,7 @@ import { ConnectionClosedError, ProtocolViolationError } from "./local-errors.ts
 import { isRefusedFor } from "./refused-text.ts";
 import type { OpenSocket, Socket, SocketEnd } from "./socket.ts";
 
-/** How a connection ended. `closed`: by `close()` here; `ended`: by the daemon or the network; `failed`: given up here. */
+/** How a connection ended. `closed`: by `close()`; `ended`: by the daemon or the network; `failed`: this client gave up. */
 export type ConnectionEnd = SocketEnd & { readonly kind: "closed" | "ended" | "failed" };
 
 export interface ChannelOptions {
@@ -18,10 +18,9 @@ export interface ChannelOptions {
   readonly onDiagnostic: OnDiagnostic;
 }
 
-/** Tells the daemon that nobody waits for an answer any more (as in LSP). */
 const maxDiagnosticChars = 256;
 
-/** An answer that was made here: the request was abandoned, or the connection ended. */
+/** An answer made by this client: the request was abandoned, or the connection ended. */
 class LocalAnswer {
   readonly error: unknown;
   constructor(error: unknown) {
@@ -29,7 +28,7 @@ class LocalAnswer {
   }
 }
 
-/** JSON-RPC over one socket. It dies with its socket; a client that outlives a socket opens another channel. */
+/** JSON-RPC over one socket. It ends with its socket; a client that reconnects opens another channel. */
 export class Channel {
   readonly #options: ChannelOptions;
   readonly #rpc = new JSONRPCClient<void>((request) => this.#send(request));
@@ -49,19 +48,19 @@ export class Channel {
     return channel;
   }
 
-  /** Resolves when the socket has gone, with the first reason. */
+  /** Resolves when the socket is closed, with the first reason. */
   get closed(): Promise<ConnectionEnd> {
     return this.#gone.promise;
   }
 
-  /** How it ended, and what its pending requests are rejected with; undefined while it stands. */
+  /** How it ended, and the error that rejects its pending requests; undefined while it is open. */
   get ending(): { readonly end: ConnectionEnd; readonly error: Error } | undefined {
     return this.#ending;
   }
 
   /**
-   * Sends a request. Rejects with what the daemon answered, with `signal`'s reason (the daemon is told that nobody
-   * waits; the call may have taken effect), or with a `ConnectionClosedError`.
+   * Sends a request. Rejects with the daemon's error, the reason of `signal` (the daemon is told to cancel the request, but
+   * the call may have taken effect), or a `ConnectionClosedError`.
    */
   async request(method: string, params: unknown, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
@@ -92,7 +91,7 @@ export class Channel {
     return this.closed;
   }
 
-  /** Gives the connection up because of an error of the peer's; everything pending rejects with that error. */
+  /** Ends the connection because of an error of the peer; pending requests reject with that error. */
   fail(error: Error): void {
     this.#end({ kind: "failed", code: 1002, reason: "the client gave up", error }, error);
   }
@@ -141,7 +140,7 @@ export class Channel {
         this.#options.onNotification(method, params, frameLength);
         return;
       }
-      // An answer to a request that was abandoned meanwhile is no surprise: the library drops it.
+      // The answer to an abandoned request is expected: the library drops it.
       if (method === undefined && typeof id === "number" && id > 0 && id <= this.#lastId) {
         if (isAnswer(message)) this.#rpc.receive(message);
         else
@@ -153,7 +152,7 @@ export class Channel {
     this.#options.onDiagnostic({ kind: "unexpected_message", message });
   }
 
-  /** The daemon has not read a request, so that its answer has no id. Returns whether it was found whose it is. */
+  /** The daemon refused a request unread, so the answer has no id. Returns whether a matching request was found. */
   #refused(error: JSONRPCResponse["error"]): boolean {
     const data: unknown = error?.data;
     if (error === undefined || error === null || typeof data !== "object" || data === null) return false;

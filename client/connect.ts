@@ -8,25 +8,25 @@ import { type ReachOptions, reachDaemon } from "./reach.ts";
 import { type ReconnectOptions, reconnectPolicy } from "./reconnect-policy.ts";
 
 export interface ConnectOptions extends ReachOptions {
-  /** What this program calls itself, for people: shown with what follows from its calls. At most 64 characters. */
+  /** The program's name, for people: shown with the effects of its calls. At most 64 characters. */
   readonly name?: string;
-  /** Gives connecting up; does nothing to the client once there is one. */
+  /** Cancels connecting; does not affect the connected client. */
   readonly signal?: AbortSignal;
-  /** Bound of the first try and of each later one. Default: 10000. Ends with `TimeoutError`. */
+  /** Limit of each attempt to connect. The first one rejects with `TimeoutError`. Default: 10000. */
   readonly connectTimeoutMs?: number;
-  /** Whether, and how, a lost connection is made again. Default: true. */
+  /** Whether, and how, the client reconnects after a lost connection. Default: true. */
   readonly reconnect?: boolean | ReconnectOptions;
-  /** Checks params before they are sent, so that a mistake shows where it was made. Default: true. */
+  /** Checks params before they are sent, so that the error names the call. Default: true. */
   readonly validate?: boolean;
   /**
-   * Checks all that the daemon sends too. A result that breaks the protocol rejects its call, a notification that does
-   * ends the connection, both with `ProtocolViolationError`. `"known"` lets pass what a later version of the protocol may
-   * add. Default: whether `PI_RPCD_VALIDATE` is `1`.
+   * Also checks everything that the daemon sends. A result that breaks the protocol rejects its call, such a notification
+   * ends the connection, both with `ProtocolViolationError`. `"known"` ignores additions of later versions of the protocol.
+   * Default: whether `PI_RPCD_VALIDATE` is `1`.
    */
   readonly validateResults?: boolean | "known";
-  /** Hears of what was odd and ignored, such as a frame that is not JSON. */
+  /** Called with unexpected things that were ignored, such as a frame that is not valid JSON. */
   readonly onDiagnostic?: OnDiagnostic;
-  /** A larger frame ends the connection for good, with code 1009. Default: 134217728. */
+  /** A larger frame ends the client with code 1009. Default: 134217728. */
   readonly maxFrameBytes?: number;
 }
 
@@ -34,10 +34,10 @@ let validator: Validator | undefined;
 let lenientValidator: Validator | undefined;
 
 /**
- * Connects to the running daemon; the Unix socket is tried first, then TCP on loopback. `daemon.json` is read anew each
- * time a lost connection is made again: after a restart the daemon may be elsewhere.
+ * Connects to the running daemon; the Unix socket is tried first, then TCP on loopback. Each attempt to reconnect reads
+ * `daemon.json` again, because a restarted daemon may have another address.
  *
- * Rejects with `DaemonNotRunningError` (no daemon, or a `daemon.json` that leads to none), `UnauthorizedError`,
+ * Rejects with `DaemonNotRunningError` (no daemon, or a stale `daemon.json`), `UnauthorizedError`,
  * `ProtocolMismatchError`, `TimeoutError`, `ConnectionFailedError`, the daemon's `WireError`, or the reason of `signal`.
  */
 export async function connect(options: ConnectOptions = {}): Promise<Client> {

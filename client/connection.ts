@@ -1,40 +1,54 @@
 import { WireError } from "../protocol/errors.ts";
+import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import type { Channel, ChannelOptions, ConnectionEnd } from "./channel.ts";
-import { type ClientIdentity, greet, introduce } from "./greeting.ts";
-import { ConnectionClosedError, ReconnectFailedError, TimeoutError, WaitingOverflowError } from "./local-errors.ts";
+import {
+  ConnectionClosedError,
+  ProtocolMismatchError,
+  ProtocolViolationError,
+  ReconnectFailedError,
+  TimeoutError,
+  WaitingOverflowError,
+} from "./local-errors.ts";
 import { pause } from "./pause.ts";
 import { isFinal, nextTry, type ReconnectPolicy, stableAfterMs } from "./reconnect-policy.ts";
 import type { Repeat } from "./repeatable.ts";
 import { type PendingCall, WaitingCalls } from "./waiting-calls.ts";
 
-/** What becomes of a client's connection, for those who show it. */
+/** A change of a client's connection. */
 export type ConnectionEvent =
-  /** It is lost, or a try to make another has failed. The next try is the `attempt`th and comes after `nextTryInMs`. */
+  /** It was lost, or an attempt to reconnect failed. The next attempt has the number `attempt` and starts in `nextTryInMs`. */
   | { readonly kind: "lost"; readonly reason: Error; readonly attempt: number; readonly nextTryInMs: number }
-  /** There is another one. `daemon` says whether the process at its other end is the one from before. */
+  /** A new connection is open. `daemon` says whether it leads to the same process as before. */
   | { readonly kind: "connected"; readonly daemon: "same" | "another" }
-  /** It is over for good. */
+  /** It ended permanently. */
   | { readonly kind: "closed"; readonly end: ConnectionEnd };
 
-/** Opens a channel to wherever the daemon is now. The signal gives the opening up. */
+/** How the daemon recognises a client, over all its connections. */
+export interface ClientIdentity {
+  readonly id: string;
+  /** For people. */
+  readonly name?: string;
+}
+
+/** Opens a channel to the daemon's current address. The signal cancels the attempt. */
 export type Dial = (options: ChannelOptions, signal: AbortSignal) => Promise<Channel>;
 
 export interface ConnectionOptions {
   readonly client: ClientIdentity;
   readonly dial: Dial;
-  /** Bound of each try. */
+  /** Limit of each attempt. */
   readonly connectTimeoutMs: number;
-  /** Undefined: the end of the first channel is the end. */
+  /** Undefined: the connection ends with its first channel. */
   readonly reconnect: ReconnectPolicy | undefined;
   readonly onNotification: ChannelOptions["onNotification"];
   readonly onDiagnostic: ChannelOptions["onDiagnostic"];
-  /** The channel is lost; another is being made. */
+  /** The channel was lost; a new one will be opened. */
   readonly onDown: () => void;
-  /** There is another channel, on which nothing was sent yet. */
+  /** A new channel is open; nothing was sent on it yet. */
   readonly onUp: () => void;
-  /** It is over for good. Pending calls are rejected after this. */
+  /** It ended permanently. Pending calls are rejected after this call. */
   readonly onOver: (end: ConnectionEnd, error: Error) => void;
-  /** Called last, when all else has been dealt with. */
+  /** Called last, after everything else was updated. */
   readonly onEvent: (event: ConnectionEvent) => void;
 }
 
@@ -54,15 +68,15 @@ type State =
   | { readonly kind: "down" }
   | { readonly kind: "over"; readonly error: Error };
 
-/** Calls that fail with every connection must not make an endless row of connections. */
+/** A call that ends every connection must not reconnect forever. */
 const maxSends = 10;
 const waits: ReadonlySet<string> = new Set(["delivery/wait", "prompt/wait", "session/waitForIdle"]);
-/** The close code for a message that is longer than the daemon takes: one of those that have no answer. */
+/** The close code for a request that is longer than the daemon accepts: one of the unanswered ones. */
 const tooLargeCode = 1009;
-/** How long a call waits that a daemon about to end has turned away, if its connection goes on. */
-const turnedAwayMs = 200;
+/** How long a call waits after a daemon that shuts down refused it, if the connection stays open. */
+const retryAfterShutdownMs = 200;
 
-/** The client's way to the daemon over any number of channels, one at a time. */
+/** The client's connection to the daemon, over any number of channels, one at a time. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #waiting = new WaitingCalls();
@@ -72,28 +86,28 @@ export class Connection {
   #tooLarge: PendingCall | undefined;
   #state: State = { kind: "down" };
   #lastOrder = 0;
-  /** Tries since the last connection that lasted. */
+  /** Attempts since the last stable connection. */
   #attempts = 0;
 
   private constructor(options: ConnectionOptions) {
     this.#options = options;
   }
 
-  /** Makes the first connection, in one try. */
+  /** Makes the first connection, in one attempt. */
   static async open(options: ConnectionOptions, signal?: AbortSignal): Promise<Connection> {
     const connection = new Connection(options);
     connection.#adopt(await connection.#contact(signal));
     return connection;
   }
 
-  /** Resolves, and never rejects, when it is over for good and the last socket has gone. */
+  /** Resolves when it has ended permanently and the last socket is closed. Never rejects. */
   get closed(): Promise<ConnectionEnd> {
     return this.#closed.promise;
   }
 
   /**
-   * Sends a request, now or when there is a connection, and again as `repeat` allows. Rejects with the daemon's error,
-   * the signal's reason, `ConnectionClosedError`, `WaitingOverflowError`, or with what ended the connection for good.
+   * Sends a request, now or when a connection is open, and again if `repeat` allows it. Rejects with the daemon's error,
+   * the signal's reason, `ConnectionClosedError`, `WaitingOverflowError`, or the error that ended the connection permanently.
    */
   request(method: string, params: unknown, { signal, repeat }: RequestOptions): Promise<unknown> {
     const outcome = Promise.withResolvers<unknown>();
@@ -114,7 +128,7 @@ export class Connection {
     return outcome.promise;
   }
 
-  /** Ends it for good, with close code 1000. Idempotent: every call gives the same promise, that of {@link closed}. */
+  /** Ends it permanently, with close code 1000. Idempotent: every call returns the promise {@link closed}. */
   close(): Promise<ConnectionEnd> {
     if (this.#state.kind === "up") {
       void this.#state.contact.channel.close();
@@ -125,7 +139,7 @@ export class Connection {
     return this.closed;
   }
 
-  /** Ends it for good because of an error of the daemon's. */
+  /** Ends it permanently because of an error of the daemon. */
   fail(error: Error): void {
     if (this.#state.kind === "up") this.#state.contact.channel.fail(error);
   }
@@ -144,13 +158,13 @@ export class Connection {
     if (this.#state.kind === "over") {
       outcome.reject(error);
     } else if (ending !== undefined && error === ending.error) {
-      // A wait is too small to be what ends connections.
+      // A wait is too small to be the cause of lost connections.
       const isSpent = call === this.#tooLarge || (call.sends >= maxSends && !waits.has(method));
       if (repeat === "never" || isSpent) outcome.reject(new ConnectionClosedError(ending.end, method));
       else this.#waiting.add(call);
-    } else if (isTurnedAway(error, repeat) && signal?.aborted !== true && call.sends < maxSends) {
+    } else if (isRefusedByShutdown(error, repeat) && signal?.aborted !== true && call.sends < maxSends) {
       this.#waiting.add(call);
-      pause(turnedAwayMs, this.#over.signal).then(
+      pause(retryAfterShutdownMs, this.#over.signal).then(
         () => this.#release(),
         () => {},
       );
@@ -177,7 +191,7 @@ export class Connection {
     }
   }
 
-  /** Sends what waits, if there is a connection. */
+  /** Sends the waiting calls if a connection is open. */
   #release(): void {
     if (this.#state.kind !== "up") return;
     const { contact } = this.#state;
@@ -210,7 +224,7 @@ export class Connection {
     if (ending !== undefined) this.#ended(contact.channel, ending.end, ending.error);
   }
 
-  /** A channel has ended, for whatever reason. Only that of the present one counts. */
+  /** A channel has ended. Only the end of the current one counts. */
   #ended(channel: Channel | undefined, end: ConnectionEnd, error: Error): void {
     if (this.#state.kind !== "up" || this.#state.contact.channel !== channel) return;
     const { contact, since } = this.#state;
@@ -234,7 +248,7 @@ export class Connection {
       const elapsedMs = performance.now() - startedAt;
       const next = nextTry(policy, { attempt: this.#attempts + 1, elapsedMs, random: Math.random() });
       if (next.kind === "give_up") {
-        this.#give(new ReconnectFailedError({ attempts: this.#attempts, elapsedMs, cause: reason }));
+        this.#fail(new ReconnectFailedError({ attempts: this.#attempts, elapsedMs, cause: reason }));
         return;
       }
       this.#attempts += 1;
@@ -250,7 +264,7 @@ export class Connection {
         if (this.#state.kind === "over") return;
         reason = error instanceof Error ? error : new Error(String(error), { cause: error });
         if (signal.aborted || isFinal(error)) {
-          this.#give(reason);
+          this.#fail(reason);
           return;
         }
       }
@@ -265,8 +279,8 @@ export class Connection {
     this.#options.onEvent({ kind: "connected", daemon: contact.daemon === daemonBefore ? "same" : "another" });
   }
 
-  #give(error: Error): void {
-    this.#finish({ kind: "failed", code: 1006, reason: "no other connection was made", error }, error);
+  #fail(error: Error): void {
+    this.#finish({ kind: "failed", code: 1006, reason: "reconnecting failed", error }, error);
   }
 
   #finish(end: ConnectionEnd, error: Error): void {
@@ -289,13 +303,31 @@ function largest(calls: Iterable<PendingCall>): PendingCall | undefined {
   )?.call;
 }
 
-/** Whether a daemon that is about to end has not done what it was asked, and the next one can be asked for it. */
-function isTurnedAway(error: unknown, repeat: Repeat): boolean {
+/** Whether a daemon that shuts down did not perform the call, so that the call can go to the next daemon. */
+function isRefusedByShutdown(error: unknown, repeat: Repeat): boolean {
   if (!(error instanceof WireError)) return false;
   return (error.kind === "cancelled" && repeat !== "never") || (error.kind === "shutting_down" && repeat === "always");
 }
 
-/** Whether the daemon sent more than this client takes, which it would send again. */
+/** Whether the daemon sent a larger frame than this client accepts: it would send the frame again. */
 function isTooLarge({ error }: ConnectionEnd): boolean {
   return (error as { readonly code?: unknown } | undefined)?.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+}
+
+/** The first request of each connection. Throws if the daemon speaks another protocol, and returns the name of its process. */
+async function greet(channel: Channel, signal: AbortSignal): Promise<string> {
+  const info = (await channel.request("daemon/info", {}, signal)) as Readonly<Record<string, unknown>> | null;
+  const { protocol, version, pid, startedAt } = info ?? {};
+  if (protocol === PROTOCOL_VERSION) return `${pid} ${startedAt}`;
+  if (typeof protocol !== "number") {
+    throw new ProtocolViolationError("result of daemon/info", [{ path: "/protocol", message: "is not a number" }]);
+  }
+  const daemonVersion = String(version);
+  throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol, daemonVersion });
+}
+
+/** Tells the daemon which client it is. Not awaited: the daemon handles later requests after this one. */
+function introduce(channel: Channel, client: ClientIdentity): void {
+  // A daemon without this method identifies the client by its connection.
+  channel.request("daemon/hello", { client }).catch(() => {});
 }

@@ -1,8 +1,8 @@
 import { type ErrorName, errorCatalogue, errorNameOf, WireError } from "../protocol/errors.ts";
 import type { RpcErrorObject } from "../protocol/wire.ts";
-import { UnknownDaemonError } from "./local-errors.ts";
+import { ConnectionFailedError, UnauthorizedError, UnknownDaemonError } from "./local-errors.ts";
 
-/** The error object of a JSON-RPC answer as what callers catch: a `WireError`, or unknown to this client's catalogue. */
+/** Turns the error object of a JSON-RPC answer into the error that callers catch. */
 export function daemonError(error: RpcErrorObject): WireError | UnknownDaemonError {
   const { name: given, retryable: _, ...details } = isObject(error.data) ? error.data : {};
   const name = typeof given === "string" && Object.hasOwn(errorCatalogue, given) ? given : errorNameOf(error.code);
@@ -13,6 +13,41 @@ export function daemonError(error: RpcErrorObject): WireError | UnknownDaemonErr
 /** Whether a value has the shape of a JSON-RPC error object. */
 export function isErrorObject(value: unknown): value is RpcErrorObject {
   return isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
+}
+
+export interface RefusedAnswer {
+  /** The address, for the message. */
+  readonly where: string;
+  readonly sentToken: boolean;
+  readonly status: number | undefined;
+  readonly body: string;
+}
+
+const maxQuotedChars = 300;
+
+/** Turns a failed HTTP answer into an error: a rejected token, an error of the daemon, or an answer of another program. */
+export function refusal({ where, sentToken, status, body }: RefusedAnswer): Error {
+  if (status === 401) return new UnauthorizedError(where, sentToken);
+  const answer = parse(body);
+  if (isErrorObject(answer?.error)) return daemonError(answer.error);
+  const detail = answer?.detail ?? answer?.title ?? answer?.message ?? body;
+  const quoted = typeof detail === "string" && detail !== "" ? `: ${detail.slice(0, maxQuotedChars)}` : "";
+  return new ConnectionFailedError(`${where} answered with HTTP status ${status ?? "unknown"}${quoted}`, {
+    ...(status !== undefined && { status }),
+  });
+}
+
+function parse(body: string): {
+  readonly error?: unknown;
+  readonly detail?: unknown;
+  readonly title?: unknown;
+  readonly message?: unknown;
+} | null {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

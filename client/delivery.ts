@@ -9,35 +9,35 @@ export interface DeliveryHandleOptions {
   readonly peer: DaemonPeer;
   readonly sessionId: string;
   readonly id: string;
-  /** The daemon's word that it has the delivery. */
+  /** Resolves when the daemon has confirmed that it has the delivery. */
   readonly accepted: Promise<Delivery>;
-  /** Ends every wait of the handle's own promises. */
+  /** Ends the waits of the handle's promises. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How long one `delivery/wait` runs before it is asked again. Not a deadline: a wait has none but its signal. */
+/** How long one `delivery/wait` runs before it is repeated. Only its signal ends a wait. */
 const waitTimeoutMs = 600_000;
 
 /**
  * One push on its way to the model.
  *
- * It is no promise itself: `session.push()` gives it at once, and `await session.push()` gives the same object without
- * waiting for anything. Await what you need: `accepted` (the daemon has stored it), `inserted`, `prepared`,
- * `delivered` (the provider has accepted a request that carries it) or `answered`. Each can be used, or ignored,
- * without the others, begins to wait when it is first read, and resolves at once if the state was reached before.
+ * It is not a promise: `session.push()` returns it at once, and `await session.push()` returns the same object without
+ * waiting. Await what you need: `accepted` (the daemon has stored it), `inserted`, `prepared`, `delivered` (the provider
+ * has accepted a request that contains it) or `answered`. Each promise works without the others, starts to wait when it is
+ * first read, and resolves at once if the state was reached before.
  *
- * They resolve with the delivery's record; its `state` may be a later one. They reject with `DeliveryError` when the
- * delivery is parked, or ends, without the state; with the daemon's `WireError` when the push was refused, or the
- * delivery is no longer known (`delivery_not_found`); with what ended the client for good.
+ * They resolve with the delivery's record, whose `state` may be a later one. They reject with `DeliveryError` if the
+ * delivery is parked or ends without the state, with the daemon's `WireError` if the push was refused or the delivery is
+ * no longer known (`delivery_not_found`), and with the error that ended the client.
  *
- * They outlive connections and daemons: a push whose answer was lost is sent again under the same `deliveryId`, so that
- * it is stored once, and a wait is asked again. A client that does not reconnect rejects them with
+ * They survive lost connections and restarts of the daemon: a push whose answer was lost is sent again with the same
+ * `deliveryId`, so that it is stored once, and a wait is repeated. A client that does not reconnect rejects them with
  * `ConnectionClosedError`; its push can be repeated with the same `deliveryId`.
  *
- * A parked delivery is carried by a later run. A promise that was rejected for it starts afresh when it is read again.
+ * A later run delivers a parked delivery. A promise that was rejected for it waits again when it is read again.
  */
 export class DeliveryHandle {
-  /** The delivery's id: the one given, else a UUIDv7 that was made here. */
+  /** The delivery's id: the given one, else a UUIDv7 of this client. */
   readonly id: string;
   readonly sessionId: string;
   /** The record as the daemon stored it. */
@@ -62,7 +62,7 @@ export class DeliveryHandle {
     this.accepted.catch(() => {});
   }
 
-  /** The newest record that this client has. Kept up to date while the session is subscribed or a promise is waited for. */
+  /** The newest record that this client has. Updated while the session is subscribed or a promise waits. */
   get current(): Delivery | undefined {
     return this.#known.current;
   }
@@ -72,31 +72,31 @@ export class DeliveryHandle {
     return this.current?.state;
   }
 
-  /** It stands in the session's transcript. */
+  /** The session's transcript contains it. */
   get inserted(): Promise<Delivery> {
     return this.#promise("inserted");
   }
 
-  /** It is in a request that is about to leave for the provider. */
+  /** A request that is about to be sent to the provider contains it. */
   get prepared(): Promise<Delivery> {
     return this.#promise("prepared");
   }
 
-  /** The provider accepted a request that carries it: `evidence` says what that rests on. */
+  /** The provider accepted a request that contains it: `evidence` says how that is known. */
   get delivered(): Promise<Delivery> {
     return this.#promise("delivered");
   }
 
-  /** The model has answered that request in full. */
+  /** The model has answered that request completely. */
   get answered(): Promise<Delivery> {
     return this.#promise("answered");
   }
 
-  /** A wait of its own, as the promises above do it. `signal` ends the wait; the delivery goes on. */
+  /** Waits as the promises above do. `signal` ends the wait, not the delivery. */
   async wait(until: WaitUntil = "delivered", options: CallOptions = {}): Promise<Delivery> {
     await unlessAborted(this.accepted, options.signal);
     const known = this.current;
-    // What is known to be parked may have been taken up since: the daemon is asked.
+    // A run may have resumed a parked delivery since: the daemon knows.
     if (known !== undefined && known.state !== "parked") {
       const now = verdict(known, until);
       if (now === "reached") return known;
@@ -105,7 +105,7 @@ export class DeliveryHandle {
     return this.#outcome(until, options);
   }
 
-  /** Asks the daemon for the record as it is now. */
+  /** Asks the daemon for the current record. */
   async get(options: CallOptions = {}): Promise<Delivery> {
     const delivery = await this.#peer.call("delivery/get", { deliveryId: this.id }, options);
     this.#known.learn(delivery);
@@ -113,8 +113,8 @@ export class DeliveryHandle {
   }
 
   /**
-   * Takes the push back if it does not stand in the transcript yet, and resolves with whether that was so. A promise of
-   * this handle that is waited for then rejects with `DeliveryError`.
+   * Withdraws the push if the transcript does not contain it yet, and resolves with whether it was withdrawn. A waiting
+   * promise of this handle then rejects with `DeliveryError`.
    */
   async cancel(options: CallOptions = {}): Promise<boolean> {
     await unlessAborted(this.accepted, options.signal);
@@ -123,7 +123,7 @@ export class DeliveryHandle {
     return cancelled;
   }
 
-  /** Has a run carry a parked push. Rejects with `wrong_state` if it is not parked. */
+  /** Sends a parked push with a run. Rejects with `wrong_state` if it is not parked. */
   async resend(options: CallOptions = {}): Promise<Delivery> {
     const delivery = await this.#peer.call("delivery/resend", { deliveryId: this.id }, options);
     this.#known.learn(delivery);
@@ -131,8 +131,8 @@ export class DeliveryHandle {
   }
 
   /**
-   * The records as they change, beginning with the present one, until the delivery never changes again. Subscribes to
-   * the session meanwhile. Steps that were too quick to be seen one by one are in the records' `history`.
+   * Streams the records as they change, beginning with the current one, until the last one. Subscribes to the session
+   * until then. Steps between two records are in their `history`.
    */
   updates(options: CallOptions = {}): DeliveryUpdates {
     return new DeliveryUpdates({
@@ -156,7 +156,7 @@ export class DeliveryHandle {
     return promise;
   }
 
-  /** Whichever tells first: a notification of a subscribed session, or the answer to `delivery/wait`. */
+  /** Waits for a notification of a subscribed session or the answer to `delivery/wait`, whichever comes first. */
   async #outcome(until: WaitUntil, options: CallOptions): Promise<Delivery> {
     const { promise, resolve, reject } = Promise.withResolvers<Delivery>();
     let open = true;

@@ -1,6 +1,6 @@
 /**
- * Something odd that no call can report: it was ignored, and nothing is broken by it. `push_failed` is there for those
- * who push without looking at any promise of the delivery.
+ * Something unexpected that no call can report; it was ignored without harm. `push_failed` is for callers that push and
+ * read no promise of the delivery.
  */
 export type Diagnostic =
   | { readonly kind: "unparsable_frame"; readonly text: string; readonly error: unknown }
@@ -14,13 +14,13 @@ export type Diagnostic =
 
 export type OnDiagnostic = (diagnostic: Diagnostic) => void;
 
-/** A listener that cannot hurt its caller. Without one, diagnostics are dropped. */
+/** Wraps a listener so that its errors are ignored. Without a listener, diagnostics are dropped. */
 export function guarded(listener: OnDiagnostic | undefined): OnDiagnostic {
   return (diagnostic) => {
     try {
       listener?.(diagnostic);
     } catch {
-      // A diagnostic about a failing diagnostic listener has nobody to go to.
+      // No listener is left that could report this error.
     }
   };
 }

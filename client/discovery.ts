@@ -1,17 +1,17 @@
+import { readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { isAbsolute, join, resolve, sep } from "node:path";
 import { DAEMON_FILE_NAME, type DaemonFile } from "../protocol/daemon-file.ts";
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { isLoopback } from "./address.ts";
 import { DaemonNotRunningError, type NotRunningReason, ProtocolMismatchError } from "./local-errors.ts";
-import { hasOpenFilesIn } from "./open-files.ts";
 
 const maxFileChars = 65_536;
 
 /**
- * The daemon's state directory: the one given, else `PI_RPCD_STATE_DIR`, else `$XDG_STATE_HOME/pi-rpcd`, else
- * `~/.local/state/pi-rpcd`. Empty values count as absent; so does a relative `XDG_STATE_HOME`, as its specification says.
+ * The daemon's state directory: `stateDir`, else `PI_RPCD_STATE_DIR`, else `$XDG_STATE_HOME/pi-rpcd`, else
+ * `~/.local/state/pi-rpcd`. Empty values count as absent; so does a relative `XDG_STATE_HOME`, as its specification requires.
  */
 export function stateDirectory(stateDir?: string, env: NodeJS.ProcessEnv = process.env): string {
   const given = stateDir || env["PI_RPCD_STATE_DIR"];
@@ -23,7 +23,8 @@ export function stateDirectory(stateDir?: string, env: NodeJS.ProcessEnv = proce
 
 /**
  * Reads the `daemon.json` of a state directory. Throws `DaemonNotRunningError` if it is missing, unreadable or malformed
- * (an address beyond the loopback interface counts as that), `ProtocolMismatchError` if its daemon speaks another version.
+ * (which includes an address that is not on the loopback interface), `ProtocolMismatchError` if its daemon speaks another
+ * version of the protocol.
  */
 export async function readDaemonFile(stateDir: string): Promise<DaemonFile> {
   const path = join(stateDir, DAEMON_FILE_NAME);
@@ -39,30 +40,56 @@ export async function readDaemonFile(stateDir: string): Promise<DaemonFile> {
 }
 
 /**
- * Whether the daemon of a state directory still runs, as far as this process can see. Its number alone proves nothing
- * after its end: where the system tells, the process must have files of the directory open.
+ * Whether the daemon of a state directory still runs, by its process id. The system may have given the id to another
+ * process, so where it lists open files, the process must have files of the directory open.
  */
 export function isAlive(pid: number, stateDir: string): boolean {
   try {
     process.kill(pid, 0);
     return hasOpenFilesIn(pid, stateDir) !== false;
   } catch {
-    // EPERM is another user's process: the daemon has ended and its number was given away.
+    // EPERM means another user's process: the daemon has ended and its id was given to another process.
     return false;
+  }
+}
+
+/** Whether the system lists the files that a process has open. */
+export const listsOpenFiles: boolean = process.platform === "linux";
+
+/**
+ * Whether a process of this machine has files open in a directory; undefined if the system does not list open files. The
+ * process id of a daemon in a container can belong to another program here, although both see the directory.
+ */
+export function hasOpenFilesIn(pid: number, directory: string): boolean | undefined {
+  if (!listsOpenFiles) return undefined;
+  const descriptors = `/proc/${pid}/fd`;
+  try {
+    const folder = realpathSync(directory) + sep;
+    return readdirSync(descriptors).some((descriptor) => linkOf(join(descriptors, descriptor)).startsWith(folder));
+  } catch {
+    return false;
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
   }
 }
 
 function parse(text: string, path: string): DaemonFile {
   let value: unknown;
   try {
-    if (text.length > maxFileChars) throw new RangeError("it is too large");
+    if (text.length > maxFileChars) throw new RangeError(`it is longer than ${maxFileChars} characters`);
     value = JSON.parse(text);
   } catch (error) {
     throw failure("malformed", `${path} is not a daemon file (${(error as Error).message})`, error);
   }
   const file = (typeof value === "object" && value !== null ? value : {}) as { readonly [key: string]: unknown };
   const { pid, version, protocol, url, socketPath, tlsUrl, tlsNotBefore, tlsNotAfter, token } = file;
-  // Before anything else: a file of another version may have other fields.
+  // This check comes first because a file of another version may have other fields.
   if (Number.isInteger(protocol) && typeof version === "string" && protocol !== PROTOCOL_VERSION) {
     throw new ProtocolMismatchError({ client: PROTOCOL_VERSION, daemon: protocol as number, daemonVersion: version });
   }
@@ -83,7 +110,7 @@ function parse(text: string, path: string): DaemonFile {
   return { pid, version, protocol, url, socketPath, ...tls, token } as DaemonFile;
 }
 
-/** A time that a Date can have. */
+/** Whether the value is a time that a `Date` can represent. */
 function isTime(value: unknown): boolean {
   return Number.isInteger(value) && Math.abs(value as number) <= 8.64e15;
 }

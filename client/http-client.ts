@@ -2,15 +2,14 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 import { RPC_PATH } from "../protocol/wire.ts";
 import { nameOf, rpcUrl } from "./address.ts";
-import { daemonError, isErrorObject } from "./daemon-error.ts";
+import { daemonError, isErrorObject, refusal } from "./daemon-error.ts";
 import { ConnectionFailedError } from "./local-errors.ts";
 import { type Candidate, type ReachOptions, reachDaemon } from "./reach.ts";
-import { refusal } from "./refusal.ts";
 
 export interface HttpCallOptions extends ReachOptions {
   /** Ends the call by rejecting with the signal's reason. The call may have taken effect. */
   readonly signal?: AbortSignal;
-  /** A longer answer is refused with `ConnectionFailedError`. Default: 134217728. */
+  /** A longer answer rejects with `ConnectionFailedError`. Default: 134217728. */
   readonly maxAnswerBytes?: number;
 }
 
@@ -20,8 +19,8 @@ interface Answer {
 }
 
 /**
- * One call over HTTP (`POST /v1/rpc`), for scripts that make one call and end. The daemon is found as `connect` finds it,
- * and errors are those of `connect` and `Client.call`. Methods that need a connection (`session/subscribe`) are refused.
+ * Makes one call over HTTP (`POST /v1/rpc`), for scripts that make one call and end. Finds the daemon as `connect` does and
+ * rejects with the errors of `connect` and `Client.call`. Methods that need a connection (`session/subscribe`) are refused.
  */
 export async function httpCall<M extends MethodName>(
   method: M,
@@ -66,7 +65,7 @@ function post({ address, token }: Candidate, body: string, options: HttpCallOpti
     ...(signal !== undefined && { signal }),
   };
   const isSecure = address.kind === "url" && address.url.startsWith("https:");
-  // Not imported: that evaluates all that the module exports, and its WebSocket takes longer to load than all the rest.
+  // An import would evaluate every export of the module, and its WebSocket takes longer to load than everything else.
   const { request: httpRequest } = process.getBuiltinModule("node:http");
   const requestUrl = isSecure ? process.getBuiltinModule("node:https").request : httpRequest;
   return new Promise<Answer>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** pi-rpcd's client for Node: finds the running daemon and talks to it. `browser.ts` is the entry for browsers. */
+/** pi-rpcd's client for Node: finds the running daemon and connects to it. `browser.ts` is the entry for browsers. */
 
 export type { By } from "../protocol/client-identity.ts";
 export type { Control, ControlPolicy } from "../protocol/control.ts";

@@ -1,7 +1,7 @@
 import type { Delivery, WaitUntil } from "../protocol/delivery.ts";
 import { endsWait, hasReached, isTerminal } from "../protocol/delivery-progress.ts";
 
-/** What this client knows of one delivery: the newest of what calls and notifications brought, in whatever order. */
+/** The newest record of one delivery that this client got by a call or a notification, in any order. */
 export class KnownDelivery {
   readonly #watchers = new Set<(delivery: Delivery) => void>();
   #current: Delivery | undefined;
@@ -23,7 +23,7 @@ export class KnownDelivery {
   }
 }
 
-/** The deliveries that some object of the caller's still refers to. */
+/** The deliveries to which an object of the caller still refers. */
 export class KnownDeliveries {
   readonly #known = new Map<string, WeakRef<KnownDelivery>>();
   readonly #collected = new FinalizationRegistry<string>((id) => {
@@ -44,7 +44,7 @@ export class KnownDeliveries {
   }
 }
 
-/** Whether a delivery was ever in the state waited for, or cannot be without a new start, or may still come to it. */
+/** Whether a delivery has reached a state, cannot reach it unless it is sent again, or may still reach it. */
 export function verdict(delivery: Delivery, until: WaitUntil): "reached" | "unmet" | "open" {
   if (hasReached(delivery.state, until)) return "reached";
   if (until === "inserted" && delivery.insertedAt !== undefined) return "reached";
@@ -53,8 +53,8 @@ export function verdict(delivery: Delivery, until: WaitUntil): "reached" | "unme
 }
 
 /**
- * Whether `next` is newer than `current`. Answers and notifications can overtake each other, and clocks can be set
- * back, so what counts is the length of the history, which only grows until it is full; then the time.
+ * Whether `next` is newer than `current`. Answers and notifications can overtake each other and clocks can be set back, so
+ * the length of the history decides, which only grows until it is full; then the time.
  */
 export function supersedes(next: Delivery, current: Delivery): boolean {
   if (isTerminal(current) !== isTerminal(next)) return isTerminal(next);

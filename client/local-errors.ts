@@ -5,14 +5,14 @@ import type { SettledRun } from "./settled-run.ts";
 import type { SocketEnd } from "./socket.ts";
 
 /**
- * What went wrong on this side of the wire. Never serialised. What the daemon refused arrives as a `WireError`.
- * `kind` is for programs, `message` reads as help.
+ * An error of this library. Never serialised; the daemon's errors are `WireError`s. `kind` is for programs, `message` for
+ * people.
  */
 export abstract class LocalError extends Error {
   abstract readonly kind: string;
 }
 
-/** The connection ended, so what was under way on it has no answer. A call may or may not have taken effect. */
+/** The connection ended before an answer arrived. The call may have taken effect. */
 export class ConnectionClosedError extends LocalError {
   override readonly name = "ConnectionClosedError";
   readonly kind = "connection_closed";
@@ -20,7 +20,7 @@ export class ConnectionClosedError extends LocalError {
   readonly code: number;
   readonly reason: string;
 
-  /** The method whose answer was lost, where the error is of one call. */
+  /** The method whose answer was lost, if the error belongs to one call. */
   readonly method: string | undefined;
 
   constructor(end: SocketEnd, method?: string) {
@@ -33,19 +33,19 @@ export class ConnectionClosedError extends LocalError {
   }
 }
 
-/** The connection was lost and no other could be made within `reconnect.giveUpAfterMs`. `cause`: the last try's error. */
+/** The connection was lost, and reconnecting failed for `reconnect.giveUpAfterMs`. `cause`: the last attempt's error. */
 export class ReconnectFailedError extends LocalError {
   override readonly name = "ReconnectFailedError";
   readonly kind = "reconnect_failed";
-  /** How many tries there were. */
+  /** The number of attempts. */
   readonly attempts: number;
   readonly elapsedMs: number;
 
   constructor(tries: { readonly attempts: number; readonly elapsedMs: number; readonly cause: unknown }) {
     const { attempts, elapsedMs, cause } = tries;
-    const last = cause instanceof Error ? ` The last one: ${cause.message}` : "";
+    const last = cause instanceof Error ? ` The last error: ${cause.message}` : "";
     super(
-      `The connection to the daemon was lost, and ${attempts} tries in ${Math.round(elapsedMs)} ms made no other.${last}`,
+      `The connection to the daemon was lost, and ${attempts} attempts to reconnect in ${Math.round(elapsedMs)} ms failed.${last}`,
       { cause },
     );
     this.attempts = attempts;
@@ -53,21 +53,21 @@ export class ReconnectFailedError extends LocalError {
   }
 }
 
-/** The connection is lost and as many calls wait for it as may. This one was not sent. */
+/** The connection is lost and the limit of waiting calls is reached. This call was not sent. */
 export class WaitingOverflowError extends LocalError {
   override readonly name = "WaitingOverflowError";
   readonly kind = "waiting_overflow";
 
   constructor(method: string, limit: string) {
-    super(`${method} was not sent: the connection to the daemon is lost, and ${limit} is reached by calls that wait.`);
+    super(`${method} was not sent: the connection to the daemon is lost, and the waiting calls have reached ${limit}.`);
   }
 }
 
-/** Something answered at the address, but no connection came about. */
+/** Something answered at the address, but the connection failed. */
 export class ConnectionFailedError extends LocalError {
   override readonly name = "ConnectionFailedError";
   readonly kind = "connection_failed";
-  /** HTTP status of the refusal, where there was one. */
+  /** HTTP status of the refusal, if there was one. */
   readonly status: number | undefined;
 
   constructor(message: string, options: { readonly status?: number; readonly cause?: unknown } = {}) {
@@ -77,8 +77,8 @@ export class ConnectionFailedError extends LocalError {
 }
 
 /**
- * Why no daemon was found. `missing`, `unreadable`, `malformed`: what is wrong with `daemon.json`; `stale`: it is
- * there but its daemon has ended; `refused`: nothing listens at the address.
+ * Why no daemon was found. `missing`, `unreadable`, `malformed`: the fault of `daemon.json`; `stale`: the file exists, but
+ * its daemon has ended; `refused`: nothing listens at the address.
  */
 export type NotRunningReason = "missing" | "unreadable" | "malformed" | "stale" | "refused";
 
@@ -93,7 +93,7 @@ export class DaemonNotRunningError extends LocalError {
   }
 }
 
-/** The daemon wants a token, and the one that was sent (if any) is not it. */
+/** The daemon requires a token, and none or a wrong one was sent. */
 export class UnauthorizedError extends LocalError {
   override readonly name = "UnauthorizedError";
   readonly kind = "unauthorized";
@@ -102,7 +102,7 @@ export class UnauthorizedError extends LocalError {
     super(
       sentToken
         ? `The daemon at ${where} does not accept the token. It may have been rotated: read daemon.json again.`
-        : `The daemon at ${where} wants a token. Give \`token\`, or the \`stateDir\` whose daemon.json names this address.`,
+        : `The daemon at ${where} requires a token. Set \`token\`, or the \`stateDir\` whose daemon.json names this address.`,
     );
   }
 }
@@ -115,31 +115,31 @@ export class ProtocolMismatchError extends LocalError {
   readonly daemonProtocol: number;
 
   constructor(versions: { readonly client: number; readonly daemon: number; readonly daemonVersion: string }) {
-    const mend =
+    const advice =
       versions.daemon < versions.client ? "restart the daemon from the newer package" : "upgrade this package";
     super(
       `The daemon (pi-rpcd ${versions.daemonVersion}) speaks protocol ${versions.daemon}, ` +
-        `this client protocol ${versions.client}: ${mend}.`,
+        `this client protocol ${versions.client}: ${advice}.`,
     );
     this.clientProtocol = versions.client;
     this.daemonProtocol = versions.daemon;
   }
 }
 
-/** A limit of time that this library set itself. An `AbortSignal` of the caller's rejects with its own reason instead. */
+/** A time limit of this library was reached. An `AbortSignal` of the caller rejects with its own reason instead. */
 export class TimeoutError extends LocalError {
   override readonly name = "TimeoutError";
   readonly kind = "timeout";
 }
 
-/** The call was not sent because this version of the library has no such method. */
+/** The call was not sent because this version of the library does not know the method. */
 export class UnknownMethodError extends LocalError {
   override readonly name = "UnknownMethodError";
   readonly kind = "unknown_method";
   readonly method: string;
 
   constructor(method: string) {
-    super(`"${method}" was not sent: this version of the library has no such method.`);
+    super(`"${method}" was not sent: this version of the library does not know the method.`);
     this.method = method;
   }
 }
@@ -158,7 +158,7 @@ export class InvalidParamsError extends LocalError {
   }
 }
 
-/** The daemon sent something that is not what the protocol says (looked for with `validateResults`). */
+/** The daemon sent something that violates the protocol (checked with `validateResults`). */
 export class ProtocolViolationError extends LocalError {
   override readonly name = "ProtocolViolationError";
   readonly kind = "protocol_violation";
@@ -167,13 +167,13 @@ export class ProtocolViolationError extends LocalError {
   readonly findings: readonly ParamsFinding[];
 
   constructor(subject: string, findings: readonly ParamsFinding[]) {
-    super(`The daemon's ${subject} breaks the protocol: ${sentence(findings)}.`);
+    super(`The daemon's ${subject} violates the protocol: ${sentence(findings)}.`);
     this.subject = subject;
     this.findings = findings;
   }
 }
 
-/** The daemon's error is not in this client's catalogue: the daemon is newer. */
+/** The daemon's error is not in this client's catalogue, because the daemon is newer. */
 export class UnknownDaemonError extends LocalError {
   override readonly name = "UnknownDaemonError";
   readonly kind = "unknown_daemon_error";
@@ -187,33 +187,33 @@ export class UnknownDaemonError extends LocalError {
   }
 }
 
-/** The reader of a stream was too slow. All that was buffered has been read; go on with `{ after: resumeAfter }`. */
+/** The reader of a stream was too slow. Everything buffered was read; resume with `{ after: resumeAfter }`. */
 export class BufferOverflowError extends LocalError {
   override readonly name = "BufferOverflowError";
   readonly kind = "buffer_overflow";
-  /** The seq of the last envelope that was kept, in a stream of events. */
+  /** The seq of the last buffered envelope, in a stream of events. */
   readonly resumeAfter: number | undefined;
 
   constructor(limit: string, resumeAfter?: number) {
     const resume = resumeAfter === undefined ? "" : ` Resume with { after: ${resumeAfter} }.`;
-    super(`They came faster than they were read: ${limit} was reached.${resume}`);
+    super(`The stream was read too slowly: ${limit} was reached.${resume}`);
     this.resumeAfter = resumeAfter;
   }
 }
 
-/** Events between the cursor asked for and now can no longer be replayed. `onGap` accepts that beforehand. */
+/** Events after the requested cursor cannot be replayed. A stream with `onGap` continues instead. */
 export class EventGapError extends LocalError {
   override readonly name = "EventGapError";
   readonly kind = "event_gap";
   readonly gap: EventGap;
 
   constructor(gap: EventGap) {
-    super(`Events ${gap.from} to ${gap.to} cannot be replayed (${gap.reason}). Give onGap to go on without them.`);
+    super(`Events ${gap.from} to ${gap.to} cannot be replayed (${gap.reason}). Set onGap to continue without them.`);
     this.gap = gap;
   }
 }
 
-/** A delivery ended, or was parked, without the state that was waited for. `delivery` is its whole record. */
+/** A delivery ended, or was parked, without reaching the awaited state. `delivery` is its record. */
 export class DeliveryError extends LocalError {
   override readonly name = "DeliveryError";
   readonly kind = "delivery";
@@ -223,13 +223,13 @@ export class DeliveryError extends LocalError {
   constructor(delivery: Delivery, until: WaitUntil) {
     const { reason } = delivery;
     const why = reason === undefined ? "" : ` (${reason.code}: ${reason.message})`;
-    super(`Delivery ${delivery.deliveryId} is not "${until}": it is ${delivery.state}${why}`);
+    super(`Delivery ${delivery.deliveryId} did not reach "${until}": it is ${delivery.state}${why}`);
     this.delivery = delivery;
     this.until = until;
   }
 }
 
-/** pi or the daemon ended in the middle of a prompt's run (`run`), or the session was closed (no `run`). */
+/** pi or the daemon ended during a prompt's run (`run`), or the session was closed (no `run`). */
 export class RunInterruptedError extends LocalError {
   override readonly name = "RunInterruptedError";
   readonly kind = "run_interrupted";
@@ -239,13 +239,13 @@ export class RunInterruptedError extends LocalError {
     super(
       run === undefined
         ? `Session ${sessionId} was closed before the run settled.`
-        : `The run of session ${sessionId} was interrupted: pi ended in it. The prompt is ${run.state}.`,
+        : `The run of session ${sessionId} was interrupted: pi ended during it. The prompt is ${run.state}.`,
     );
     this.run = run;
   }
 }
 
-/** The run failed: its last answer is an error and pi tries no more. Or it was aborted. */
+/** The run failed, because its last answer is an error and pi no longer retries, or it was aborted. */
 export class RunFailedError extends LocalError {
   override readonly name = "RunFailedError";
   readonly kind = "run_failed";
@@ -259,7 +259,7 @@ export class RunFailedError extends LocalError {
   }
 }
 
-/** In the message; the error itself has all of them. */
+/** How many findings the message lists; the error has all of them. */
 const maxShownFindings = 8;
 
 function sentence(findings: readonly ParamsFinding[]): string {

@@ -2,13 +2,13 @@ import { connect as connectSocket, type Socket as NetSocket } from "node:net";
 import { WebSocket } from "ws";
 import { WEBSOCKET_PATH } from "../protocol/wire.ts";
 import { type Address, nameOf, webSocketUrl } from "./address.ts";
-import { refusal } from "./refusal.ts";
+import { refusal } from "./daemon-error.ts";
 import { closeTimeoutMs, type OpenSocket, type Socket, type SocketEnd } from "./socket.ts";
 
 export interface NodeSocketOptions {
   readonly address: Address;
   readonly token: string | undefined;
-  /** Gives the opening up; does nothing to an open socket. */
+  /** Cancels the attempt to open; does not affect an open socket. */
   readonly signal: AbortSignal;
   readonly maxFrameBytes: number;
 }
@@ -17,13 +17,13 @@ export type { WebSocket } from "ws";
 
 const maxRefusalBytes = 16_384;
 
-/** Where a socket's frames go as they are. `onEnd` is called once, and only if the socket had opened. */
+/** The listener of a socket's unchanged frames. `onEnd` is called once, and only if the socket had opened. */
 export interface FrameListener {
   onMessage(data: Buffer, isBinary: boolean): void;
   onEnd(end: SocketEnd): void;
 }
 
-/** A socket through `ws`, over a Unix socket or TCP. A refused upgrade rejects with what `refusal` makes of it. */
+/** A socket of `ws`, over a Unix socket or TCP. A refused upgrade rejects with the error that `refusal` returns. */
 export function nodeSocket(options: NodeSocketOptions): OpenSocket {
   return async (listener) =>
     socketOf(
@@ -37,7 +37,7 @@ export function nodeSocket(options: NodeSocketOptions): OpenSocket {
     );
 }
 
-/** The open `WebSocket` itself, for those who pass bytes on. */
+/** Opens the `WebSocket` itself, for a caller that forwards bytes. */
 export function openWebSocket(
   { address, token, signal, maxFrameBytes }: NodeSocketOptions,
   listener: FrameListener,
@@ -89,7 +89,7 @@ export function openWebSocket(
   });
 }
 
-/** Not by a `ws+unix:` URL: ws cuts its path at the first colon and leaves percent escapes in it. */
+/** A `ws+unix:` URL does not work: ws cuts its path at the first colon and does not decode percent escapes. */
 function connectUnix(path: string): NetSocket {
   return connectSocket({ path });
 }
@@ -104,5 +104,5 @@ function socketOf(ws: WebSocket): Socket {
   };
 }
 
-/** A failed write is followed by the socket's end, which is what callers hear of. */
+/** The socket's end follows a failed write and is reported to callers. */
 function ignoreError(): void {}

@@ -1,4 +1,4 @@
-/** Resolves after `ms` milliseconds; rejects with the signal's reason if that comes first. Keeps a process alive. */
+/** Resolves after `ms` milliseconds; rejects with the signal's reason if it is aborted first. Keeps the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {

@@ -1,6 +1,6 @@
 import type { Envelope } from "../protocol/event.ts";
 
-/** One of pi's events as it is on the wire (docs/json.md of pi). Guards below narrow the commonest ones. */
+/** One of pi's events as it is on the wire (docs/json.md of pi). The guards below narrow the most common ones. */
 export interface PiEvent {
   readonly type: string;
   readonly [key: string]: unknown;
@@ -21,7 +21,7 @@ export interface PiMessage {
   readonly [key: string]: unknown;
 }
 
-/** A piece of the assistant's text. `message_end` has the authoritative whole. */
+/** A piece of the assistant's text. `message_end` has the complete, authoritative text. */
 export interface TextDeltaEvent extends PiEvent {
   readonly type: "message_update";
   readonly assistantMessageEvent: {
@@ -36,7 +36,7 @@ export interface MessageEndEvent extends PiEvent {
   readonly message: PiMessage;
 }
 
-/** pi has no work left: no retry, no compaction, nothing queued. */
+/** pi has no work left: no retry, no compaction, no queued message. */
 export interface AgentSettledEvent extends PiEvent {
   readonly type: "agent_settled";
 }
@@ -78,7 +78,7 @@ export function isToolExecutionEnd(event: PiEvent): event is ToolExecutionEndEve
   return event.type === "tool_execution_end";
 }
 
-/** The text of a message: its text blocks one after the other, without thinking, calls and images. */
+/** Returns the text of a message: its concatenated text blocks, without thinking, calls and images. */
 export function textOf(message: PiMessage): string {
   if (typeof message.content === "string") return message.content;
   if (!Array.isArray(message.content)) return "";

@@ -1,22 +1,22 @@
 import { WireError } from "../protocol/errors.ts";
 import { ProtocolMismatchError, UnauthorizedError } from "./local-errors.ts";
 
-/** How a client that has lost its connection makes another. */
+/** How a client reconnects after a lost connection. */
 export interface ReconnectOptions {
-  /** The longest delay before the first try, in milliseconds; each further try may wait twice as long. Default: 100. */
+  /** The longest delay before the first attempt, in milliseconds; it doubles with each attempt. Default: 100. */
   readonly firstDelayMs?: number;
   /** The delay grows up to this. Default: 10000. */
   readonly maxDelayMs?: number;
   /**
-   * How much of each delay is left to chance, from 0 (nothing) to 1 (all of it), so that many clients of one daemon do
-   * not come back in the same moment. Default: 0.5.
+   * The random part of each delay, from 0 (none) to 1 (all of it), so that the clients of a daemon do not reconnect at the
+   * same moment. Default: 0.5.
    */
   readonly jitter?: number;
-  /** No try begins later than this after the loss: `ReconnectFailedError`. `Infinity`: never. Default: 300000. */
+  /** No attempt starts later than this after the loss: `ReconnectFailedError`. `Infinity`: no limit. Default: 300000. */
   readonly giveUpAfterMs?: number;
-  /** Ends the tries, those of an outage that is on too; does nothing to a connection that stands. */
+  /** Ends the attempts, also those of a current outage; does not affect an open connection. */
   readonly signal?: AbortSignal;
-  /** How many calls may wait for the connection. Further ones reject with `WaitingOverflowError`. Default: 1000. */
+  /** How many calls may wait for the connection. Later calls reject with `WaitingOverflowError`. Default: 1000. */
   readonly maxWaitingCalls?: number;
   /** The same in UTF-16 units of their params as JSON. Default: 67108864. */
   readonly maxWaitingChars?: number;
@@ -24,22 +24,22 @@ export interface ReconnectOptions {
 
 export type ReconnectPolicy = Required<Omit<ReconnectOptions, "signal">> & Pick<ReconnectOptions, "signal">;
 
-/** What stands before the next try. */
+/** The state of an outage before the next attempt. */
 export interface Outage {
-  /** The number of the next try, from 1. It counts on over connections that did not last. */
+  /** The number of the next attempt, from 1. Connections that were not stable do not reset it. */
   readonly attempt: number;
   /** Since the connection was lost. */
   readonly elapsedMs: number;
-  /** From 0 to 1, by chance. */
+  /** A random number from 0 to 1. */
   readonly random: number;
 }
 
 export type NextTry = { readonly kind: "after"; readonly delayMs: number } | { readonly kind: "give_up" };
 
-/** A connection that has lasted this long ends an outage: the next one begins with the first delay again. */
+/** A connection that lasts this long ends an outage: the next outage starts with the first delay. */
 export const stableAfterMs = 5_000;
 
-/** The options with their defaults; undefined when the client shall not reconnect. Throws a `RangeError`. */
+/** Returns the options with their defaults; undefined if the client must not reconnect. Throws a `RangeError`. */
 export function reconnectPolicy(options: boolean | ReconnectOptions = true): ReconnectPolicy | undefined {
   if (options === false) return undefined;
   const given = options === true ? {} : options;
@@ -54,12 +54,12 @@ export function reconnectPolicy(options: boolean | ReconnectOptions = true): Rec
   };
   for (const [name, value] of Object.entries(policy)) {
     const isGood = typeof value !== "number" || (value >= 0 && (name !== "jitter" || value <= 1));
-    if (!isGood) throw new RangeError(`reconnect.${name} cannot be ${value}.`);
+    if (!isGood) throw new RangeError(`reconnect.${name} must not be ${value}.`);
   }
   return policy;
 }
 
-/** When to try next. The last try falls on the very end of `giveUpAfterMs`. */
+/** Returns when the next attempt starts. The last attempt starts at the end of `giveUpAfterMs`. */
 export function nextTry(policy: ReconnectPolicy, { attempt, elapsedMs, random }: Outage): NextTry {
   const leftMs = policy.giveUpAfterMs - elapsedMs;
   if (leftMs <= 0) return { kind: "give_up" };
@@ -67,9 +67,9 @@ export function nextTry(policy: ReconnectPolicy, { attempt, elapsedMs, random }:
   return { kind: "after", delayMs: Math.min(longest * (1 - policy.jitter * random), leftMs) };
 }
 
-/** Whether no further try can mend what a try failed with. */
+/** Whether a later attempt would fail with the same error. */
 export function isFinal(error: unknown): boolean {
   if (error instanceof WireError) return error.kind === "unauthorized" || error.kind === "forbidden";
-  // A TypeError is an address that is none.
+  // A TypeError means an invalid address.
   return error instanceof UnauthorizedError || error instanceof ProtocolMismatchError || error instanceof TypeError;
 }

@@ -4,8 +4,8 @@ const quote = 0x22;
 const backslash = 0x5c;
 
 /**
- * Whether this is a text that the daemon refuses with such an error before it reads it. It then knows no id to answer
- * under: the error says only which limit was exceeded.
+ * Whether the daemon refuses this text, before it reads it, with an error of this data. Such an answer has no id: the error
+ * only names the exceeded limit.
  */
 export function isRefusedFor(text: string, data: ErrorData): boolean {
   const { maxDepth, maxJsonParts, maxObjectKeys } = data;
@@ -18,7 +18,7 @@ function limitOf(limit: unknown): number {
   return typeof limit === "number" ? limit : Number.POSITIVE_INFINITY;
 }
 
-/** It may stand in a text of the message, too: no other message is refused without a limit. */
+/** The key may also be inside a string: no other message is refused without naming a limit. */
 function hasForbiddenKey(text: string): boolean {
   return text.includes('"__proto__"') || (text.includes('"constructor"') && text.includes('"prototype"'));
 }
@@ -27,7 +27,7 @@ interface Shape {
   depth: number;
   /** Commas, colons and opening brackets outside of strings. */
   parts: number;
-  /** Of the object that has most. */
+  /** The keys of the object with the most keys. */
   keys: number;
 }
 
@@ -41,13 +41,13 @@ function shapeOf(text: string): Shape {
       if (unit === backslash) i += 1;
       else if (unit === quote) inString = false;
     } else if (unit === quote) inString = true;
-    else look(text[i] as string, shape, open);
+    else count(text[i] as string, shape, open);
   }
   return shape;
 }
 
-/** `open` has the keys of each object that is open. */
-function look(character: string, shape: Shape, open: number[]): void {
+/** Counts one character outside of strings. `open` has the number of keys of each open object. */
+function count(character: string, shape: Shape, open: number[]): void {
   switch (character) {
     case "{":
     case "[":

@@ -1,10 +1,10 @@
 import type { MethodName } from "../protocol/methods.ts";
 
 /**
- * What becomes of a call whose answer was lost with its connection.
+ * What happens to a call whose answer was lost with its connection.
  *
- * - `always`: it is made again, at another daemon process too. It only reads, or the daemon knows by an id or a key that
- *   it had it before: both are on disk before the effect.
+ * - `always`: it is repeated, also at a restarted daemon. It only reads, or the daemon recognises it by an id or a key that
+ *   was stored before the call took effect.
  * - `never`: it rejects, and may have taken effect.
  */
 export type Repeat = "always" | "never";
@@ -20,7 +20,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/get": "read",
   "daemon/subscribe": "never",
   "daemon/unsubscribe": "never",
-  // A subscription is one connection's: the feeds renew theirs by themselves.
+  // A subscription belongs to one connection: the feeds renew theirs.
   "session/subscribe": "never",
   "session/unsubscribe": "never",
   "session/events": "read",
@@ -48,7 +48,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/prompt": "idempotency_key",
   "session/steer": "idempotency_key",
   "session/followUp": "idempotency_key",
-  // The run that would be aborted could be another one by then.
+  // Another run may be active by then.
   "session/abort": "never",
   "session/getState": "read",
   "session/getMessages": "read",
@@ -67,7 +67,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "session/rename": "idempotency_key",
   "session/compact": "idempotency_key",
   "session/bash": "idempotency_key",
-  // Another client may have moved since.
+  // Another client may have navigated since.
   "session/navigate": "never",
   "session/setLabel": "idempotency_key",
   "session/listLabels": "read",
@@ -84,7 +84,7 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   // The session may have been woken since.
   "session/hibernate": "never",
   "session/close": "never",
-  // One that is open already is given again.
+  // For an open session the daemon returns that session.
   "session/open": "read",
   "session/fork": "never",
   "session/clone": "never",
@@ -99,19 +99,19 @@ const rules: Readonly<Record<MethodName, Rule>> = {
   "delivery/wait": "read",
   "delivery/get": "read",
   "delivery/list": "read",
-  // Its result says what the state is, not who has brought it about.
+  // Its result is the current state, whichever call caused it.
   "delivery/cancel": "delivery_id",
-  // Where the first call has begun a run, the second would be a `wrong_state`.
+  // If the first call started a run, the second would reject with `wrong_state`.
   "delivery/resend": "never",
-  // What a connection says of itself ends with it.
+  // It describes the client of one connection.
   "daemon/hello": "never",
-  // By the time it is made again, another client may have the lease.
+  // Another client may have the lease by then.
   "session/acquireControl": "never",
   "session/releaseControl": "never",
   "dialog/list": "read",
   "dialog/respond": "idempotency_key",
   "token/list": "read",
-  // A second call would make, or be refused for, what the first has done.
+  // A second call would act again, or fail because the first one acted.
   "token/create": "never",
   "token/rotate": "never",
   "token/revoke": "never",
@@ -123,13 +123,13 @@ export function isKnownMethod(method: string): method is MethodName {
   return Object.hasOwn(rules, method);
 }
 
-/** A call as it is sent, and whether it may be sent again. */
+/** The params of a call as they are sent, and whether the call may be repeated. */
 export interface Repeatable {
   readonly params: unknown;
   readonly repeat: Repeat;
 }
 
-/** Makes a call repeatable where its method allows it: one that takes an idempotency key and has none is given one. */
+/** Makes a call repeatable if its method allows it: adds an idempotency key if the method takes one and none is given. */
 export function repeatable(method: MethodName, params: unknown, newKey: () => string): Repeatable {
   const given: Readonly<Record<string, unknown>> = typeof params === "object" && params !== null ? { ...params } : {};
   switch (rules[method] as Rule | undefined) {

@@ -3,17 +3,17 @@ import type { PromptResult, PromptState, RunOutcome } from "../protocol/prompt.t
 import type { CallOptions, DaemonPeer } from "./daemon-peer.ts";
 import { RunInterruptedError } from "./local-errors.ts";
 
-/** What a prompt came to. */
+/** The outcome of a prompt. */
 export interface SettledRun {
   readonly promptId: string;
-  /** `handled`: an extension or command took the prompt, and there was no run. */
+  /** `handled`: an extension or command handled the prompt without a run. */
   readonly disposition: PromptResult["disposition"];
-  /** The prompt's own state: `inserted`, unless it was `handled`, `withdrawn` from the queue, or `lost` with its pi. */
+  /** The prompt's state: `inserted`, unless it was `handled`, `withdrawn` from the queue, or `lost` with its pi. */
   readonly state: PromptState;
   readonly runId?: string;
   /** How the run ended; absent if there was none. */
   readonly outcome?: RunOutcome;
-  /** The text of the run's last assistant message, at most 64 KiB of it; empty if there was none, or it is not known any more. */
+  /** The text of the run's last assistant message, at most 64 KiB of it; empty if there was none or it is no longer known. */
   readonly text: string;
   readonly textTruncated?: boolean;
   /** pi's word for how that message ended: `stop`, `length`, `toolUse`, `error`, `aborted`. */
@@ -21,25 +21,25 @@ export interface SettledRun {
   readonly errorMessage?: string;
 }
 
-/** The answer to a prompt, with a way to go on waiting. */
+/** The answer to a prompt, with a method that waits for its run. */
 export type PromptCall = Promise<PromptResult> & {
   /**
-   * Resolves when the run that took the prompt in has ended, however it ended: over reconnects, and restarts of the
-   * daemon too. `signal` ends the wait, not the run. Rejects with `RunInterruptedError` when the session was closed.
+   * Resolves when the prompt's run has ended, with any outcome; survives lost connections and restarts of the daemon.
+   * `signal` ends the wait, not the run. Rejects with `RunInterruptedError` if the session was closed.
    */
   settled(options?: CallOptions): Promise<SettledRun>;
 };
 
-/** One question to the daemon waits so long; then it is asked again. */
+/** How long one `prompt/wait` runs before it is repeated. */
 const waitTimeoutMs = 60_000;
 
 export function promptCall(peer: DaemonPeer, sessionId: string, taken: Promise<PromptResult>): PromptCall {
   return Object.assign(taken, {
-    settled: async (options: CallOptions = {}) => settledRun(await over(peer, sessionId, await taken, options)),
+    settled: async (options: CallOptions = {}) => settledRun(await untilSettled(peer, sessionId, await taken, options)),
   });
 }
 
-async function over(
+async function untilSettled(
   peer: DaemonPeer,
   sessionId: string,
   { promptId, ...taken }: PromptResult,

@@ -6,7 +6,7 @@ export interface SocketEnd {
   readonly error?: Error;
 }
 
-/** Where a socket reports to. `onEnd` is called once, and only if the socket had opened; nothing follows it. */
+/** The listener of a socket. `onEnd` is called last and once, and only if the socket had opened. */
 export interface SocketListener {
   onText(text: string): void;
   onBinary(byteLength: number): void;
@@ -15,15 +15,15 @@ export interface SocketListener {
 
 /** One open socket that carries text frames. The two implementations are `node-socket.ts` and `browser-socket.ts`. */
 export interface Socket {
-  /** Never throws: what a dead socket is given is lost, and `onEnd` tells. */
+  /** Never throws: a closed socket drops the text, and `onEnd` reports the end. */
   send(text: string): void;
   /** Starts the closing handshake. `onEnd` follows within {@link closeTimeoutMs}, whatever the peer does. */
   close(code: number, reason: string): void;
 }
 
 /**
- * Opens a socket. The listener comes first, so that a frame right behind the handshake is not missed.
- * Rejects when the socket does not open; the listener then hears nothing.
+ * Opens a socket. The listener is a parameter so that a frame directly after the handshake is not missed.
+ * Rejects if the socket does not open; the listener is not called then.
  */
 export type OpenSocket = (listener: SocketListener) => Promise<Socket>;
 

@@ -1,8 +1,8 @@
 import type { Repeat } from "./repeatable.ts";
 
-/** One call of the client's, over all the connections that it is sent on. */
+/** One call of the client, over all connections on which it is sent. */
 export interface PendingCall {
-  /** Calls are sent in this order, also again. */
+  /** Calls are sent, and repeated, in this order. */
   readonly order: number;
   readonly method: string;
   readonly params: unknown;
@@ -13,7 +13,7 @@ export interface PendingCall {
   sends: number;
 }
 
-/** Calls that wait for a connection. A call's signal takes it out. */
+/** Calls that wait for a connection. A call's signal removes it. */
 export class WaitingCalls {
   readonly #calls = new Map<PendingCall, { readonly chars: number; readonly abort: () => void }>();
   #chars = 0;
@@ -42,7 +42,7 @@ export class WaitingCalls {
     signal?.addEventListener("abort", abort, { once: true });
   }
 
-  /** Takes all of them out, in the order in which they were made. */
+  /** Removes and returns all calls, in the order in which they were made. */
   takeAll(): readonly PendingCall[] {
     const calls = [...this.#calls.keys()].sort((a, b) => a.order - b.order);
     for (const call of calls) this.#remove(call);

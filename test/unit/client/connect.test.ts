@@ -74,7 +74,7 @@ describe("connect", () => {
         await expect(httpCall("daemon/info", {}, { stateDir })).rejects.toMatchObject({ reason: "stale" });
       }
       expect([daemon.handshakes, daemon.calls]).toEqual([[], []]);
-      await expect(daemon.connect({ url })).rejects.toThrow("wants a token");
+      await expect(daemon.connect({ url })).rejects.toThrow("requires a token");
       expect(daemon.handshakes.map(({ headers }) => headers.authorization)).toEqual([undefined]);
     },
   );
@@ -127,8 +127,8 @@ describe("connect", () => {
     await using byUrl = await connect({ stateDir, url: daemon.url.replace("127.0.0.1", "localhost") });
     await using bySocket = await connect({ stateDir, socketPath: daemon.socketPath });
     expect(await Promise.all([byUrl.info(), bySocket.info()])).toHaveLength(2);
-    await expect(connect({ stateDir, url: other.url })).rejects.toThrow("wants a token");
-    await expect(connect({ stateDir, socketPath: other.socketPath })).rejects.toThrow("wants a token");
+    await expect(connect({ stateDir, url: other.url })).rejects.toThrow("requires a token");
+    await expect(connect({ stateDir, socketPath: other.socketPath })).rejects.toThrow("requires a token");
     expect(other.handshakes.map(({ headers }) => headers.authorization)).toEqual([undefined, undefined]);
     await using given = await connect({ stateDir, url: other.url, token: other.token });
     expect((await given.info()).pid).toBe(1);

@@ -143,7 +143,7 @@ describe("the promises", () => {
     expect(error).toBeInstanceOf(DeliveryError);
     expect(error).toMatchObject({ kind: "delivery", delivery: record, until });
     const why = record.reason === undefined ? record.state : `${record.state} (${record.reason.code}: in words)`;
-    expect((error as Error).message).toBe(`Delivery d is not "${until}": it is ${why}`);
+    expect((error as Error).message).toBe(`Delivery d did not reach "${until}": it is ${why}`);
   });
 
   it("start afresh after a parked delivery went on", async () => {

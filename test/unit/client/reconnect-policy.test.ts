@@ -57,7 +57,7 @@ describe("the options", () => {
   it.each([{ firstDelayMs: -1 }, { maxDelayMs: Number.NaN }, { jitter: 1.5 }, { giveUpAfterMs: -1 }])(
     "are refused when they are %j",
     (options) => {
-      expect(() => reconnectPolicy(options)).toThrow(`reconnect.${Object.keys(options)[0]} cannot be`);
+      expect(() => reconnectPolicy(options)).toThrow(`reconnect.${Object.keys(options)[0]} must not be`);
     },
   );
 });
