@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { ProtocolMismatchError } from "../client/local-errors.ts";
 import { hasOpenFilesIn } from "../client/discovery.ts";
+import { ProtocolMismatchError } from "../client/local-errors.ts";
 import { DAEMON_FILE_NAME } from "../protocol/daemon-file.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
