@@ -196,7 +196,7 @@ export const commandMethods = {
         description:
           "Where the branch shall end. Of a user's or a custom message: before it, so that another can take its place.",
       },
-      summarize: Type.Optional(Type.Boolean({ description: "Sums up the branch that is left. Default: false." })),
+      summarize: Type.Optional(Type.Boolean({ default: false, description: "Sums up the branch that is left." })),
     }),
     result: Navigation,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/navigate" },
@@ -247,7 +247,7 @@ export const commandMethods = {
       sessionId: SessionId,
       command: Type.String({ minLength: 1, maxLength: 131_072, pattern: "^[^\\u0000]*$" }),
       excludeFromContext: Type.Optional(
-        Type.Boolean({ description: "Keeps the output in the session, and from the model. Default: false." }),
+        Type.Boolean({ default: false, description: "Keeps the output in the session, and from the model." }),
       ),
       bashId: Type.Optional(
         Type.String({

@@ -51,7 +51,7 @@ export const contextMethods = {
         ...sessionOptions.model,
         description: "The model that it would be built for, as in `session/create`. Only with `context`.",
       }),
-      items: Type.Optional(Type.Boolean({ description: "Gives the items too. Only with `context`. Default: false." })),
+      items: Type.Optional(Type.Boolean({ default: false, description: "Gives the items too. Only with `context`." })),
     }),
     result: Type.Object(
       {
@@ -94,17 +94,18 @@ export const contextMethods = {
       leafId: Type.Optional({ ...EntryId, description: "The last entry of the branch. Default: that of the file." }),
       view: Type.Optional(
         Type.Enum(["projected", "full"], {
-          description:
-            "`projected`: what the model sees, as items. `full`: the whole tree with all branches. Default: projected.",
+          default: "projected",
+          description: "`projected`: what the model sees, as items. `full`: the whole tree with all branches.",
         }),
       ),
-      includeSystem: Type.Optional(Type.Boolean({ description: "System messages too. Default: false." })),
-      includeReasoning: Type.Optional(Type.Boolean({ description: "Reasoning too. Default: false." })),
-      includeImages: Type.Optional(Type.Boolean({ description: "Images too. Default: true." })),
+      includeSystem: Type.Optional(Type.Boolean({ default: false, description: "System messages too." })),
+      includeReasoning: Type.Optional(Type.Boolean({ default: false, description: "Reasoning too." })),
+      includeImages: Type.Optional(Type.Boolean({ default: true, description: "Images too." })),
       output: Type.Optional(
         Type.Enum(["inline", "file"], {
+          default: "inline",
           description:
-            "`inline`: in the answer, up to 8 MiB. `file`: in a file of the daemon's state directory, for its user on its machine, which it keeps for an hour unless 32 newer ones come before. Default: inline.",
+            "`inline`: in the answer, up to 8 MiB. `file`: in a file of the daemon's state directory, for its user on its machine, which it keeps for an hour unless 32 newer ones come before.",
         }),
       ),
     }),

@@ -41,36 +41,41 @@ export const ContextOption = params({
   ),
   mode: Type.Optional(
     Type.Enum(["auto", "session", "ephemeral"], {
+      default: "auto",
       description:
-        "`session`: messages of pi's session file. `ephemeral`: added to each request, only for an ephemeral session. Default: what the session is.",
+        "`session`: messages of pi's session file. `ephemeral`: added to each request, only for an ephemeral session. `auto`: what the session is.",
     }),
   ),
   maxTokens: Type.Optional(
     Type.Union([Type.Integer({ minimum: 1, maximum: 1_000_000_000 }), Type.Enum(["auto"]), Type.Null()], {
-      description: "Estimated tokens. `auto` (the default): 80 % of what the model's window leaves. null: no bound.",
+      default: "auto",
+      description: "Estimated tokens. `auto`: 80 % of what the model's window leaves. null: no bound.",
     }),
   ),
   onOverflow: Type.Optional(
     Type.Enum(["trim", "error", "keep"], {
-      description: "Of what is beyond: the oldest is left out, it is refused, or all is kept. Default: trim.",
+      default: "trim",
+      description: "Of what is beyond: the oldest is left out, it is refused, or all is kept.",
     }),
   ),
   repair: Type.Optional(
-    Type.Boolean({ description: "Mends what no provider would take, instead of refusing it. Default: true." }),
+    Type.Boolean({ default: true, description: "Mends what no provider would take, instead of refusing it." }),
   ),
   onError: Type.Optional(
     Type.Enum(["fail", "warn"], {
+      default: "fail",
       description:
-        "`warn`: the session starts without the context, and `context/failed` says why. Default: there is no session.",
+        "`warn`: the session starts without the context, and `context/failed` says why. `fail`: there is no session.",
     }),
   ),
   systemNodes: Type.Optional(
     Type.Enum(["section", "drop"], {
-      description: "Of system nodes: a section of the prompt, or nothing. Default: section.",
+      default: "section",
+      description: "Of system nodes: a section of the prompt, or nothing.",
     }),
   ),
   events: Type.Optional(
-    Type.Enum(["include", "drop"], { description: "Of event nodes: messages, or nothing. Default: include." }),
+    Type.Enum(["include", "drop"], { default: "include", description: "Of event nodes: messages, or nothing." }),
   ),
   toolResults: Type.Optional(
     Type.Object(
@@ -89,8 +94,9 @@ export const ContextOption = params({
   ),
   ephemeralAfterCompaction: Type.Optional(
     Type.Enum(["trim", "keep", "drop"], {
+      default: "trim",
       description:
-        "In ephemeral mode, when pi has compacted its own messages: half of the context's budget, all of it, or nothing is kept. Default: trim.",
+        "In ephemeral mode, when pi has compacted its own messages: half of the context's budget, all of it, or nothing is kept.",
     }),
   ),
 });

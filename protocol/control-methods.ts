@@ -35,9 +35,9 @@ export const controlMethods = {
     params: params({
       sessionId: SessionId,
       ttlMs: Type.Optional(
-        Type.Integer({ minimum: 1_000, maximum: 3_600_000, description: "How long the lease lasts. Default: 60000." }),
+        Type.Integer({ minimum: 1_000, maximum: 3_600_000, default: 60_000, description: "How long the lease lasts." }),
       ),
-      takeOver: Type.Optional(Type.Boolean({ description: "Take it from another client. Default: false." })),
+      takeOver: Type.Optional(Type.Boolean({ default: false, description: "Take it from another client." })),
       policy: Type.Optional({
         ...ControlPolicy,
         description: "Set the session's policy, which outlives the lease and the daemon. Default: as it is.",

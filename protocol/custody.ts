@@ -4,7 +4,7 @@ import { Type } from "./json-schema.ts";
 /** What is done when another program has written to the session's file. */
 export const OnForeignWrite = Type.Enum(["reload", "refuse", "fork", "allow"], {
   description:
-    "When another program (a pi in a terminal) has written to the session's file: `reload` has pi load it again, and refuses where the session's own branch would be left by that; `refuse` refuses until `session/reload`; `fork` goes on with the session's own branch in a new session; `allow` goes on regardless. Default: `reload`.",
+    "When another program (a pi in a terminal) has written to the session's file: `reload` has pi load it again, and refuses where the session's own branch would be left by that; `refuse` refuses until `session/reload`; `fork` goes on with the session's own branch in a new session; `allow` goes on regardless.",
 });
 export type OnForeignWrite = Static<typeof OnForeignWrite>;
 

@@ -16,7 +16,7 @@ export const deliveryMethods = {
         description: "What kind of message it is; pi keeps it with the message. `pi-rpcd.carrier` is taken.",
       }),
       content: Content,
-      display: Type.Optional(Type.Boolean({ description: "Whether pi's own screens show it. Default: true." })),
+      display: Type.Optional(Type.Boolean({ default: true, description: "Whether pi's own screens show it." })),
       details: Type.Optional(
         Type.Object(
           {},
@@ -27,19 +27,21 @@ export const deliveryMethods = {
           },
         ),
       ),
-      deliverAs: Type.Optional(DeliverAs),
+      deliverAs: Type.Optional({ ...DeliverAs, default: "steer" }),
       triggerTurn: Type.Optional(
-        Type.Boolean({ description: "Whether an idle agent starts a run for it. Default: true." }),
+        Type.Boolean({ default: true, description: "Whether an idle agent starts a run for it." }),
       ),
       deliveryId: Type.Optional(DeliveryId),
       onAbort: Type.Optional(
         Type.Enum(["park", "drop"], {
-          description: "What an abort does to it while it is not inserted. Default: park.",
+          default: "park",
+          description: "What an abort does to it while it is not inserted.",
         }),
       ),
       onClearQueue: Type.Optional(
         Type.Enum(["keep", "drop"], {
-          description: "What `session/clearQueue` does to it while it is not inserted. Default: keep.",
+          default: "keep",
+          description: "What `session/clearQueue` does to it while it is not inserted.",
         }),
       ),
       expiresAfterMs: Type.Optional(
@@ -57,7 +59,8 @@ export const deliveryMethods = {
         Type.Integer({
           minimum: 0,
           maximum: 3_600_000,
-          description: "With `until`. Default: 60000. 0: the state now.",
+          default: 60_000,
+          description: "With `until`. 0: the state now.",
         }),
       ),
     }),
@@ -80,9 +83,9 @@ export const deliveryMethods = {
     summary: "Waits until a delivery has reached a state (or is parked, or can never reach it) and returns it.",
     params: params({
       deliveryId: DeliveryId,
-      until: Type.Optional({ ...WaitUntil, description: "The state to wait for. Default: delivered." }),
+      until: Type.Optional({ ...WaitUntil, default: "delivered", description: "The state to wait for." }),
       timeoutMs: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 3_600_000, description: "Default: 60000. 0: the state now." }),
+        Type.Integer({ minimum: 0, maximum: 3_600_000, default: 60_000, description: "0: the state now." }),
       ),
     }),
     result: Delivery,
@@ -109,7 +112,7 @@ export const deliveryMethods = {
       states: Type.Optional(
         Type.Array(DeliveryState, { minItems: 1, maxItems: 12, description: "Only those in one of these states." }),
       ),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: "Default: 100." })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
       after: Type.Optional({ ...DeliveryId, description: "`next` of the page before." }),
     }),
     result: Type.Object(

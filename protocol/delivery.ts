@@ -5,7 +5,7 @@ import { Type } from "./json-schema.ts";
 
 export const DeliverAs = Type.Enum(["steer", "followUp", "nextTurn"], {
   description:
-    "During a run: `steer` enters the next request, `followUp` comes when the run would end. `nextTurn` waits for the next prompt. Default in a push: steer.",
+    "During a run: `steer` enters the next request, `followUp` comes when the run would end. `nextTurn` waits for the next prompt.",
 });
 export type DeliverAs = Static<typeof DeliverAs>;
 

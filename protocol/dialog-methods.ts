@@ -10,7 +10,7 @@ export const dialogMethods = {
     summary: "The dialogs that are open, the oldest first.",
     params: params({
       sessionId: Type.Optional({ ...SessionId, description: "Only this session's." }),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: "Default: 100." })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
       after: Type.Optional({ ...DialogId, description: "`next` of the page before." }),
     }),
     result: Type.Object(

@@ -26,7 +26,7 @@ export const modelMethods = {
         ...SessionId,
         description: "Asks this session's pi, whose extensions may have brought further models.",
       }),
-      refresh: Type.Optional(Type.Boolean({ description: "Asks pi, whatever is known. Default: false." })),
+      refresh: Type.Optional(Type.Boolean({ default: false, description: "Asks pi, whatever is known." })),
     }),
     result: Type.Object(
       {

@@ -288,14 +288,18 @@ function isList(schema: Json): boolean {
   return schema["type"] === "array";
 }
 
-/** A schema, or a reference to one that has a name, with its own description. */
+/** A schema, or a reference to one that has a name, with its own description and default. */
 function refer(schema: unknown): unknown {
   if (typeof schema !== "object" || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(refer);
   const name = nameByShape.get(shapeOf(schema));
   if (name === undefined) return inner(schema);
-  const { description } = schema as { readonly description?: string };
-  return { $ref: `#/components/schemas/${name}`, ...(description !== undefined && { description }) };
+  const { description, default: value } = schema as { readonly description?: string; readonly default?: unknown };
+  return {
+    $ref: `#/components/schemas/${name}`,
+    ...(description !== undefined && { description }),
+    ...(value !== undefined && { default: value }),
+  };
 }
 
 function inner(schema: object): Json {

@@ -9,7 +9,7 @@ import { SessionState } from "./session.ts";
 
 /** How long a call waits for the end of what it has begun. */
 const timeoutMs = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: 86_400_000, description: "Bound of the wait. Default: 600000." }),
+  Type.Integer({ minimum: 0, maximum: 86_400_000, default: 600_000, description: "Bound of the wait." }),
 );
 const userMessage = {
   ...message,
@@ -23,7 +23,7 @@ const userMessage = {
       description: "Answer only when the run that takes the prompt in has ended, with its outcome and final text.",
     }),
   ),
-  timeoutMs: Type.Optional({ ...timeoutMs, description: "With `wait`. Default: 600000." }),
+  timeoutMs: Type.Optional({ ...timeoutMs, default: 600_000, description: "With `wait`." }),
 };
 const expectedRunId = Type.Optional({
   ...RunId,
@@ -59,7 +59,7 @@ export const promptMethods = {
     summary: "Gives pi a user's prompt. Returns when pi has taken it; with `wait`, when the run has ended.",
     params: params({
       ...userMessage,
-      ifRunning: Type.Optional({ ...IfRunning, description: "What to do when a run is on. Default: refuse." }),
+      ifRunning: Type.Optional({ ...IfRunning, default: "refuse", description: "What to do when a run is on." }),
     }),
     result: PromptResult,
     http: { verb: "POST", path: "/v1/sessions/{sessionId}/prompts" },
@@ -75,7 +75,8 @@ export const promptMethods = {
       ...queueParams,
       ifIdle: Type.Optional(
         Type.Enum(["prompt", "refuse"], {
-          description: "What to do when no run is on; `refuse`: `session_idle`. Default: prompt.",
+          default: "prompt",
+          description: "What to do when no run is on; `refuse`: `session_idle`.",
         }),
       ),
     }),
@@ -206,7 +207,7 @@ export const promptMethods = {
     params: params({
       sessionId: SessionId,
       states: Type.Optional(Type.Array(PromptState, { maxItems: 8, description: "Only those. Default: all." })),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: "Default: 100." })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
     }),
     result: Type.Object({ prompts: Type.Array(Prompt) }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/prompts" },

@@ -26,8 +26,9 @@ const errors = [...commandErrors, "pruning_disabled"] as const;
 const changeErrors = [...errors, "conflict", "outcome_unknown"] as const;
 const wait = Type.Optional(
   Type.Boolean({
+    default: false,
     description:
-      "What happens while the session runs. `true`: the call is answered at once, and acts at the run's next boundary; `pruning/changed` tells of it. It is lost with the session's pi. Default: `session_busy`.",
+      "What happens while the session runs. `true`: the call is answered at once, and acts at the run's next boundary; `pruning/changed` tells of it. It is lost with the session's pi. `false`: `session_busy`.",
   }),
 );
 
@@ -145,8 +146,9 @@ export const pruningMethods = {
       pruning: Type.Optional(PruningOptions),
       reload: Type.Optional(
         Type.Boolean({
+          default: false,
           description:
-            "Reads the layers below the session's own again: the daemon's configuration, the project's file, the profile. Default: false.",
+            "Reads the layers below the session's own again: the daemon's configuration, the project's file, the profile.",
         }),
       ),
     }),

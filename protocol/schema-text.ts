@@ -4,6 +4,8 @@ import type { TSchema } from "typebox";
 interface Schema {
   readonly type?: string;
   readonly description?: string;
+  /** What holds where the field is absent. */
+  readonly default?: unknown;
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
   readonly anyOf?: readonly Schema[];
@@ -42,7 +44,7 @@ export class SchemaText {
       `\`${name}\``,
       this.type(field),
       required.includes(name) ? "yes" : "no",
-      field.description ?? "",
+      [field.description, "default" in field ? `Default: ${code(field.default)}.` : ""].filter(Boolean).join(" "),
     ]);
   }
 
@@ -110,7 +112,7 @@ function integer({ minimum, maximum }: Schema): string {
   return minimum === undefined ? "integer" : `integer, ${minimum} or more`;
 }
 
-/** A schema without its own description: the same thing may be said in other words where it is used. */
+/** A schema without its own description and default: the same type may have others where it is used. */
 export function shapeOf(schema: object): string {
-  return JSON.stringify({ ...schema, description: undefined });
+  return JSON.stringify({ ...schema, description: undefined, default: undefined });
 }

@@ -21,9 +21,16 @@ export const sessionFileMethods = {
         }),
       ),
       approve: Type.Optional(
-        Type.Boolean({ description: "Trust the project's own pi settings and extensions. Default: false." }),
+        Type.Boolean({
+          description:
+            "Trust the project's own pi settings and extensions. Default: as before it was closed, at first false.",
+        }),
       ),
-      onForeignWrite: Type.Optional(OnForeignWrite),
+      onForeignWrite: Type.Optional({
+        ...OnForeignWrite,
+        description:
+          "What happens when another program has written to the session's file. Default: as before it was closed, at first `reload`.",
+      }),
       dialogPolicy: Type.Optional(DialogPolicy),
     }),
     result: SessionInfo,

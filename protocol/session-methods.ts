@@ -40,7 +40,7 @@ export const sessionMethods = {
         }),
       ),
       ...sessionOptions,
-      onForeignWrite: Type.Optional(OnForeignWrite),
+      onForeignWrite: Type.Optional({ ...OnForeignWrite, default: "reload" }),
       dialogPolicy: Type.Optional(DialogPolicy),
       idleAfterMs: Type.Optional(
         Type.Integer({
@@ -104,18 +104,18 @@ export const sessionMethods = {
           description: "`name` or `name=text`: only sessions with this label.",
         }),
       ),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: "Default: 1000." })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, default: 1_000 })),
       after: Type.Optional(
         Type.String({ pattern: "^[0-9]{1,16}/[0-9A-Za-z._-]{1,128}$", description: "`next` of the page before." }),
       ),
       stored: Type.Optional(
-        Type.Boolean({ description: "List pi's stored sessions too, which `session/open` takes. Default: false." }),
+        Type.Boolean({ default: false, description: "List pi's stored sessions too, which `session/open` takes." }),
       ),
       storedAfter: Type.Optional(
         Type.String({ maxLength: 8192, description: "`next` of an earlier page of stored sessions." }),
       ),
       storedLimit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 500, description: "Stored sessions in one page. Default: 100." }),
+        Type.Integer({ minimum: 1, maximum: 500, default: 100, description: "Stored sessions in one page." }),
       ),
     }),
     result: Type.Object(
@@ -156,8 +156,8 @@ export const sessionMethods = {
       sessionId: SessionId,
       force: Type.Optional(
         Type.Boolean({
-          description:
-            "Also in the middle of a run, which is then interrupted, and though something is under way. Default: false.",
+          default: false,
+          description: "Also in the middle of a run, which is then interrupted, and though something is under way.",
         }),
       ),
     }),

@@ -66,7 +66,7 @@ export const sessionOptions = {
     }),
   ),
   ephemeral: Type.Optional(
-    Type.Boolean({ description: "Keeps the conversation in pi's memory alone: it ends with its pi. Default: false." }),
+    Type.Boolean({ default: false, description: "Keeps the conversation in pi's memory alone: it ends with its pi." }),
   ),
   env: Type.Optional(
     Type.Record(Type.String(), Type.String({ maxLength: 32_768, pattern: "^[^\\u0000]*$" }), {

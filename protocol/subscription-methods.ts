@@ -29,24 +29,26 @@ export const subscriptionMethods = {
       }),
       snapshot: Type.Optional(
         Type.Boolean({
+          default: false,
           description:
             "Begin with the session as it is, in the answer. With `after`: only if something else than deltas is missing " +
-            "behind it. Default: false.",
+            "behind it.",
         }),
       ),
       types: Type.Optional(eventTypes),
       deltas: Type.Optional(
         Type.Boolean({
+          default: true,
           description:
-            "`false` leaves out the high-rate events: `message_update`, `tool_execution_update`, `bash_execution_update`. " +
-            "Default: true.",
+            "`false` leaves out the high-rate events: `message_update`, `tool_execution_update`, `bash_execution_update`.",
         }),
       ),
       coalesceMs: Type.Optional(
         Type.Integer({
           minimum: 0,
           maximum: 10_000,
-          description: "For how long consecutive deltas of a content block are merged into one envelope. Default: 0.",
+          default: 0,
+          description: "For how long consecutive deltas of a content block are merged into one envelope.",
         }),
       ),
       provider: Type.Optional(ProviderLevel),
@@ -57,7 +59,7 @@ export const subscriptionMethods = {
         }),
       ),
       dialogs: Type.Optional(
-        Type.Boolean({ description: "Whether this connection can answer the dialogs of extensions. Default: false." }),
+        Type.Boolean({ default: false, description: "Whether this connection can answer the dialogs of extensions." }),
       ),
     }),
     result: Type.Object(
@@ -103,16 +105,20 @@ export const subscriptionMethods = {
     summary: "A page of the session's log: notifications as a subscription replays them, without a subscription.",
     params: params({
       sessionId: SessionId,
-      after: Type.Optional({ ...Seq, description: "The last seq that the client has. Default: 0, all that is kept." }),
+      after: Type.Optional({
+        ...Seq,
+        default: 0,
+        description: "The last seq that the client has. 0: all that is kept.",
+      }),
       epoch: Type.Optional({
         ...Epoch,
         description: "The log to which `after` belongs, as an earlier answer named it.",
       }),
       limit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 1_000, description: "At most so many notifications. Default: 100." }),
+        Type.Integer({ minimum: 1, maximum: 1_000, default: 100, description: "At most so many notifications." }),
       ),
       types: Type.Optional(eventTypes),
-      deltas: Type.Optional(Type.Boolean({ description: "`false` leaves out the high-rate events. Default: true." })),
+      deltas: Type.Optional(Type.Boolean({ default: true, description: "`false` leaves out the high-rate events." })),
     }),
     result: Type.Object(
       {
