@@ -1,25 +1,5 @@
+import type { JsonSchema } from "./json-schema.ts";
 import { type MethodName, methods } from "./methods.ts";
-
-/** As much of JSON Schema as the wire's schemas use. */
-interface Schema {
-  readonly type?: string;
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly minProperties?: number;
-  readonly propertyNames?: Schema;
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-}
 
 /** A call of a method and its answer. */
 export interface Example {
@@ -81,20 +61,20 @@ const texts = [
 export function exampleOf(method: MethodName): Example {
   const { params, result } = methods[method];
   return {
-    params: valueFor(params as Schema) as Example["params"],
-    result: valueFor(result as Schema),
+    params: valueFor(params as JsonSchema) as Example["params"],
+    result: valueFor(result as JsonSchema),
   };
 }
 
 /** A value that a schema allows. Throws where none of the texts known here fits. */
 export function exampleValue(schema: object, options: ExampleOptions = {}): unknown {
-  return valueFor(schema as Schema, "", options);
+  return valueFor(schema as JsonSchema, "", options);
 }
 
-function valueFor(schema: Schema, name = "", options: ExampleOptions = {}): unknown {
+function valueFor(schema: JsonSchema, name = "", options: ExampleOptions = {}): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum !== undefined) return schema.enum[0];
-  if (schema.anyOf !== undefined) return valueFor(schema.anyOf[0] as Schema, name, options);
+  if (schema.anyOf !== undefined) return valueFor(schema.anyOf[0] as JsonSchema, name, options);
   const known = byName[name]?.find((value) => allows(schema, value));
   if (known !== undefined) return known;
   switch (schema.type) {
@@ -116,7 +96,7 @@ function valueFor(schema: Schema, name = "", options: ExampleOptions = {}): unkn
   }
 }
 
-function objectOf(schema: Schema, options: ExampleOptions): Readonly<Record<string, unknown>> {
+function objectOf(schema: JsonSchema, options: ExampleOptions): Readonly<Record<string, unknown>> {
   const { properties = {}, required = [], patternProperties = {}, minProperties = 0, propertyNames = {} } = schema;
   const value = Object.fromEntries(
     Object.entries(properties)
@@ -128,20 +108,20 @@ function objectOf(schema: Schema, options: ExampleOptions): Readonly<Record<stri
   return { ...value, [textOf(propertyNames, "")]: valueFor(rest, "", options) };
 }
 
-function numberOf({ minimum, exclusiveMinimum, maximum = Number.POSITIVE_INFINITY, type }: Schema): number {
+function numberOf({ minimum, exclusiveMinimum, maximum = Number.POSITIVE_INFINITY, type }: JsonSchema): number {
   if (minimum !== undefined) return Math.max(minimum, Math.min(1, maximum));
   if (exclusiveMinimum === undefined) return Math.min(1, maximum);
   return Math.min(exclusiveMinimum + 1, type === "integer" ? maximum : (exclusiveMinimum + maximum) / 2);
 }
 
-function textOf(schema: Schema, name: string): string {
+function textOf(schema: JsonSchema, name: string): string {
   const found = texts.find((text) => allows({ ...schema, type: "string" }, text));
   if (found === undefined) throw new Error(`No example fits "${name}": ${schema.pattern}`);
   return found;
 }
 
 function allows(
-  { type, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: Schema,
+  { type, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema,
   value: unknown,
 ): boolean {
   if (typeof value === "number") return type === "integer" || type === "number";

@@ -18,6 +18,35 @@ type Builders = Pick<
   | "Unknown"
 >;
 
+/** The keywords of JSON Schema that the wire's and the configuration's schemas use. */
+export interface JsonSchema {
+  readonly type?: string;
+  readonly description?: string;
+  /** The value that applies if the field is absent. */
+  readonly default?: unknown;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly allOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly patternProperties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly propertyNames?: JsonSchema;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly items?: JsonSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+}
+
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Marks an optional property for {@link Type}.Object; it is no part of the schema. */

@@ -1,25 +1,5 @@
 import type { TSchema } from "typebox";
-
-/** As much of JSON Schema as the wire's schemas use. */
-interface Schema {
-  readonly type?: string;
-  readonly description?: string;
-  /** What holds where the field is absent. */
-  readonly default?: unknown;
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly pattern?: string;
-  readonly minLength?: number;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-}
+import type { JsonSchema } from "./json-schema.ts";
 
 export const fieldHead = ["field", "type", "required", "meaning"] as const;
 
@@ -39,7 +19,7 @@ export class SchemaText {
 
   /** An object's fields, with what {@link fieldHead} says in each. */
   rows(schema: TSchema): readonly (readonly string[])[] {
-    const { properties = {}, required = [] } = schema as Schema;
+    const { properties = {}, required = [] } = schema as JsonSchema;
     return Object.entries(properties).map(([name, field]) => [
       `\`${name}\``,
       this.type(field),
@@ -51,10 +31,10 @@ export class SchemaText {
   type(schema: TSchema): string {
     const name = this.#names.get(shapeOf(schema));
     if (name !== undefined) return `[${name}](#${name.toLowerCase()})`;
-    return this.#unnamed(schema as Schema);
+    return this.#unnamed(schema as JsonSchema);
   }
 
-  #unnamed(schema: Schema): string {
+  #unnamed(schema: JsonSchema): string {
     if (schema.const !== undefined) return code(schema.const);
     if (schema.enum !== undefined) return `one of ${schema.enum.map(code).join(", ")}`;
     if (schema.anyOf !== undefined) return schema.anyOf.map((option) => this.type(option)).join(" or ");
@@ -74,13 +54,13 @@ export class SchemaText {
     }
   }
 
-  #array({ items = {}, minItems, maxItems }: Schema): string {
+  #array({ items = {}, minItems, maxItems }: JsonSchema): string {
     const bounds = maxItems === undefined ? "" : `, ${minItems ?? 0} to ${maxItems} of them`;
     const each = items.anyOf === undefined ? this.type(items) : `(${this.type(items)})`;
     return `array of ${each}${bounds}`;
   }
 
-  #object({ properties = {}, patternProperties = {}, required = [] }: Schema): string {
+  #object({ properties = {}, patternProperties = {}, required = [] }: JsonSchema): string {
     const [values] = Object.values(patternProperties);
     if (values !== undefined) return `object whose values are ${this.type(values)}`;
     const needed = Object.entries(properties).filter(([name]) => required.includes(name));
@@ -102,12 +82,12 @@ function code(value: unknown): string {
   return `\`${JSON.stringify(value)}\``;
 }
 
-function string({ pattern, minLength }: Schema): string {
+function string({ pattern, minLength }: JsonSchema): string {
   if (pattern !== undefined) return `string matching \`${pattern}\``;
   return minLength === undefined ? "string" : "non-empty string";
 }
 
-function integer({ minimum, maximum }: Schema): string {
+function integer({ minimum, maximum }: JsonSchema): string {
   if (maximum !== undefined) return `integer from ${minimum ?? 0} to ${maximum}`;
   return minimum === undefined ? "integer" : `integer, ${minimum} or more`;
 }

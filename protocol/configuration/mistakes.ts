@@ -1,3 +1,4 @@
+import type { JsonSchema } from "../json-schema.ts";
 import { nearest } from "./nearest.ts";
 
 /** Where something is: keys, and positions in lists. */
@@ -14,27 +15,6 @@ export interface Mistake {
 const maxMistakes = 32;
 /** What strangers have written is shown only so far. */
 const maxShown = 64;
-
-/** What our schemas of configurations are made of. */
-interface Schema {
-  readonly type?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly propertyNames?: { readonly pattern?: string };
-  readonly maxProperties?: number;
-  readonly items?: Schema;
-  readonly maxItems?: number;
-  readonly minItems?: number;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-}
 
 /** What a text of this pattern is: `an absolute path`. */
 export type PatternWords = Readonly<Record<string, string>>;
@@ -75,7 +55,7 @@ interface Looking {
   readonly words: PatternWords;
 }
 
-function look(schema: Schema, value: unknown, place: Place, looking: Looking): void {
+function look(schema: JsonSchema, value: unknown, place: Place, looking: Looking): void {
   if (looking.found.length >= maxMistakes) return;
   const say = (why: string): void => void looking.found.push({ place, why });
   if (schema.anyOf !== undefined) lookAtChoice(schema.anyOf, value, place, looking);
@@ -89,14 +69,19 @@ function look(schema: Schema, value: unknown, place: Place, looking: Looking): v
 }
 
 /** The one that is of the value's type; where there is none, all are named. */
-function lookAtChoice(choices: readonly Schema[], value: unknown, place: Place, looking: Looking): void {
+function lookAtChoice(choices: readonly JsonSchema[], value: unknown, place: Place, looking: Looking): void {
   if (choices.some((choice) => schemaMistakes(choice, value, place).length === 0)) return;
   const fitting = choices.find((choice) => choice.enum === undefined && hasType(choice, value));
   if (fitting !== undefined) look(fitting, value, place, looking);
   else looking.found.push({ place, why: `${shown(value)} is not ${choices.map(typeName).join(" or ")}` });
 }
 
-function lookAtObject(schema: Schema, value: Readonly<Record<string, unknown>>, place: Place, looking: Looking): void {
+function lookAtObject(
+  schema: JsonSchema,
+  value: Readonly<Record<string, unknown>>,
+  place: Place,
+  looking: Looking,
+): void {
   const { found, words } = looking;
   const keys = Object.keys(value);
   const { properties = {}, required = [], maxProperties = Number.POSITIVE_INFINITY } = schema;
@@ -122,7 +107,7 @@ function lookAtObject(schema: Schema, value: Readonly<Record<string, unknown>>, 
 }
 
 /** Names the key that may be meant: a near one, or one of that name in another part. */
-function unknownKey(key: string, properties: Readonly<Record<string, Schema>>): string {
+function unknownKey(key: string, properties: Readonly<Record<string, JsonSchema>>): string {
   const parts = Object.entries(properties).filter(([, { properties: inner = {} }]) => Object.hasOwn(inner, key));
   const [elsewhere] = parts;
   if (elsewhere !== undefined) return `there is no such key here; the nearest is ${elsewhere[0]}.${key}`;
@@ -133,7 +118,7 @@ function unknownKey(key: string, properties: Readonly<Record<string, Schema>>): 
     : `there is no such key; the nearest is ${near}`;
 }
 
-function lookAtList(schema: Schema, value: readonly unknown[], place: Place, looking: Looking): void {
+function lookAtList(schema: JsonSchema, value: readonly unknown[], place: Place, looking: Looking): void {
   const { maxItems = Number.POSITIVE_INFINITY, minItems = 0, items } = schema;
   if (value.length > maxItems || value.length < minItems) {
     const [bound, word] = value.length > maxItems ? [maxItems, "more"] : [minItems, "fewer"];
@@ -141,7 +126,7 @@ function lookAtList(schema: Schema, value: readonly unknown[], place: Place, loo
   } else if (items !== undefined) for (const [at, item] of value.entries()) look(items, item, [...place, at], looking);
 }
 
-function lookAtNumber(schema: Schema, value: number, say: (why: string) => void): void {
+function lookAtNumber(schema: JsonSchema, value: number, say: (why: string) => void): void {
   const { minimum, exclusiveMinimum, maximum } = schema;
   if (minimum !== undefined && value < minimum) say(`${value} is below ${minimum}`);
   else if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
@@ -149,7 +134,7 @@ function lookAtNumber(schema: Schema, value: number, say: (why: string) => void)
   else if (maximum !== undefined && value > maximum) say(`${value} is above ${maximum}`);
 }
 
-function lookAtText(schema: Schema, value: string, say: (why: string) => void, words: PatternWords): void {
+function lookAtText(schema: JsonSchema, value: string, say: (why: string) => void, words: PatternWords): void {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
   // A character has at most two halves. What is longer than that is not counted: a stranger's text may be of any length.
   const isFarTooLong = value.length > 2 * maxLength;
@@ -161,7 +146,7 @@ function lookAtText(schema: Schema, value: string, say: (why: string) => void, w
     say(`${shown(value)} is not ${words[pattern] ?? "as it must be"}`);
 }
 
-function hasType({ type, enum: words }: Schema, value: unknown): boolean {
+function hasType({ type, enum: words }: JsonSchema, value: unknown): boolean {
   if (words !== undefined) return words.includes(value);
   switch (type) {
     case "object":
@@ -189,7 +174,7 @@ const typeNames: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-function typeName({ type = "", enum: words }: Schema): string {
+function typeName({ type = "", enum: words }: JsonSchema): string {
   return words === undefined ? (typeNames[type] ?? "as it must be") : words.map(shown).join(" or ");
 }
 

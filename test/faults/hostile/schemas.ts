@@ -1,36 +1,12 @@
 import fc from "fast-check";
+import type { JsonSchema } from "../../../protocol/json-schema.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
-
-/** As much of JSON Schema as the method table uses. */
-interface Schema {
-  readonly type?: string | readonly string[];
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly allOf?: readonly Schema[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly additionalProperties?: boolean | Schema;
-  readonly minProperties?: number;
-  readonly propertyNames?: Schema;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly minItems?: number;
-  readonly uniqueItems?: boolean;
-  readonly maxItems?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-}
 
 type Params = Record<string, unknown>;
 
 /** Params that a method's schema allows. */
 export function goodParams(method: MethodName): fc.Arbitrary<Params> {
-  return fitting(methods[method].params as Schema) as fc.Arbitrary<Params>;
+  return fitting(methods[method].params as JsonSchema) as fc.Arbitrary<Params>;
 }
 
 /** Such params with something else in one place: a value that a stranger would put there, a name more or one fewer. */
@@ -121,7 +97,7 @@ function placesOf(value: unknown, depth = 0): (readonly [Params, string])[] {
   ]);
 }
 
-function fitting(schema: Schema): fc.Arbitrary<unknown> {
+function fitting(schema: JsonSchema): fc.Arbitrary<unknown> {
   if ("const" in schema) return fc.constant(schema.const);
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
   if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map(fitting));
@@ -153,7 +129,7 @@ function fitting(schema: Schema): fc.Arbitrary<unknown> {
   }
 }
 
-function objectOf(schema: Schema): fc.Arbitrary<Params> {
+function objectOf(schema: JsonSchema): fc.Arbitrary<Params> {
   const {
     properties = {},
     required = [],
@@ -177,7 +153,7 @@ function objectOf(schema: Schema): fc.Arbitrary<Params> {
   return fc.tuple(own, ...others).map((parts): Params => Object.assign({}, ...parts));
 }
 
-function textOf({ pattern, minLength = 0, maxLength = 30 }: Schema): fc.Arbitrary<string> {
+function textOf({ pattern, minLength = 0, maxLength = 30 }: JsonSchema): fc.Arbitrary<string> {
   if (pattern !== undefined) return matching(pattern).filter((text) => text.length >= minLength);
   return fc.string({ minLength, maxLength: Math.max(minLength, Math.min(maxLength, 30)) });
 }

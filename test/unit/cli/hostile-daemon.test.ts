@@ -9,6 +9,7 @@ import { commands } from "../../../cli/commands.ts";
 import { InterruptedError } from "../../../cli/errors.ts";
 import { loaders } from "../../../cli/loaders.ts";
 import { exampleValue } from "../../../protocol/examples.ts";
+import type { JsonSchema } from "../../../protocol/json-schema.ts";
 import { isMethodName, type MethodName, methods } from "../../../protocol/methods.ts";
 import { type NotificationName, notifications } from "../../../protocol/notifications.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
@@ -19,20 +20,8 @@ const evil = "\u001b[2J\u001b]0;t\u0007\u009b31m\u001b[34m\u202e\u2066\r\nFORGED
 const sessionId = "01920000-0000-7000-8000-000000000001";
 const dialogId = "01920000-0000-7000-8000-000000000004";
 
-interface Schema {
-  readonly type?: string;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly pattern?: string;
-  readonly const?: unknown;
-  readonly maxLength?: number;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly items?: Schema;
-}
-
 /** Replaces each text in a value that its schema lets be any, or any word of a list. */
-function poisoned(schema: Schema, value: unknown): unknown {
+function poisoned(schema: JsonSchema, value: unknown): unknown {
   const [first] = schema.anyOf ?? [];
   if (first !== undefined) return poisoned(first, value);
   if (typeof value === "string") {
@@ -52,7 +41,7 @@ type Answers = (method: MethodName) => unknown;
 
 const hostileAnswers: Answers = (method) => {
   const { result } = methods[method];
-  const value = poisoned(result as Schema, exampleValue(result, { withOptional: true })) as Record<string, unknown>;
+  const value = poisoned(result as JsonSchema, exampleValue(result, { withOptional: true })) as Record<string, unknown>;
   if (method === "daemon/info")
     return { ...value, pid: process.pid, protocol: PROTOCOL_VERSION, version: `9.9.9${evil}` };
   if (method === "dialog/list") return { ...value, next: undefined };
@@ -75,7 +64,7 @@ function hostileNotifications(): { method: string; params: Record<string, unknow
     { type: "rpcd_entry", entry: { type: 7, message: {} } },
   ];
   const named = (Object.keys(notifications) as NotificationName[]).map((method) => {
-    const schema = notifications[method].params as Schema;
+    const schema = notifications[method].params as JsonSchema;
     const params = poisoned(schema, exampleValue(schema, { withOptional: true })) as Record<string, unknown>;
     return { method: method as string, params };
   });
