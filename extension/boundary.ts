@@ -192,6 +192,38 @@ export class BoundaryWriter {
   }
 }
 
+interface BoundaryHandler {
+  readonly isNeeded: () => boolean;
+  /** Registers the handler; returns the function that removes it. */
+  readonly register: () => () => void;
+}
+
+/**
+ * Registers the handlers of boundaries only while they are needed. At a boundary with a handler, whatever its answer, pi
+ * creates the messages of extensions again. The part of pi that keeps the provider's cache warm then sees another context
+ * and stops. pi looks up handlers at each boundary, and `pi.on` returns the function that removes one.
+ */
+export class BoundaryHooks {
+  readonly #handlers: readonly BoundaryHandler[];
+  readonly #registered = new Map<BoundaryHandler, () => void>();
+
+  constructor(handlers: Readonly<Record<BoundaryHook, BoundaryHandler>>) {
+    this.#handlers = Object.values(handlers);
+  }
+
+  /** Must be called when a handler may have become necessary, and in each turn, because most needs end within one. */
+  update(): void {
+    for (const handler of this.#handlers) {
+      const remove = this.#registered.get(handler);
+      const isNeeded = handler.isNeeded();
+      if (isNeeded && remove === undefined) this.#registered.set(handler, handler.register());
+      if (isNeeded || remove === undefined) continue;
+      this.#registered.delete(handler);
+      remove();
+    }
+  }
+}
+
 function bounded<T>(promise: Promise<T>, { ctx }: Boundary): Promise<T> {
   const late = AbortSignal.timeout(withinMs);
   return unlessAborted(promise, ctx.signal === undefined ? late : AbortSignal.any([ctx.signal, late]), graceMs);

@@ -1,7 +1,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
-import { BoundaryWriter } from "./boundary.ts";
-import { BoundaryHooks } from "./boundary-hooks.ts";
+import { BoundaryHooks, BoundaryWriter } from "./boundary.ts";
 import { StructuredContext } from "./context/structured/structured-context.ts";
 import { findUnanswered, whyLeftOut } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
