@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bin, type CommandOptions, root, run } from "./lib/command.ts";
@@ -47,6 +56,14 @@ async function useProgram(): Promise<void> {
   }
   const help = await step("--help", program, ["--help"], { cwd: project, timeoutMs: 30_000 });
   if (!help.includes("Usage")) throw new StepFailed(`--help shows no usage:\n${help}`);
+}
+
+function readSchemas(): void {
+  for (const schema of ["openrpc", "openapi", "config.schema"]) {
+    const file = join(project, "node_modules", name ?? "", "dist", "schema", `${schema}.json`);
+    if (!existsSync(file)) throw new StepFailed(`the package lacks ${file}`);
+    JSON.parse(readFileSync(file, "utf8"));
+  }
 }
 
 async function importEntries(): Promise<void> {
@@ -136,6 +153,7 @@ try {
   const tarball = await pack();
   await lint(tarball);
   await install(tarball);
+  readSchemas();
   await useProgram();
   await importEntries();
   await typeCheck();

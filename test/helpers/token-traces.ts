@@ -1,6 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentMessage } from "../../extension/pi-types.ts";
+import { openRpcDocument } from "../../protocol/openrpc.ts";
+import { configurationSchema } from "../../server/configuration/settings.ts";
 import { Random } from "../soak/random.ts";
 
 export const traceClasses = ["prose", "code", "json", "cjk", "mixed"] as const;
@@ -33,7 +35,7 @@ const sentences = [
 const corpora: Readonly<Record<Exclude<TraceClass, "mixed">, (random: Random) => string>> = {
   prose: () => files("{ARCHITECTURE,CONTRIBUTING,README,SECURITY}.md").replaceAll(/^\|.*$/gm, ""),
   code: () => files("server/{session,edge,delivery}/*.ts"),
-  json: (random) => `${logLines(random)}\n${files("protocol/schema/{openrpc,config.schema}.json")}\n${minified()}`,
+  json: (random) => `${logLines(random)}\n${schemas()}\n${minified()}`,
   cjk: (random) => Array.from({ length: 6_000 }, () => sentences[random.integer(0, sentences.length - 1)]).join("\n"),
 };
 
@@ -42,6 +44,10 @@ function files(pattern: string): string {
     .toSorted()
     .map((path) => readFileSync(join(root, path), "utf8"))
     .join("\n");
+}
+
+function schemas(): string {
+  return [openRpcDocument("0.1.0"), configurationSchema()].map((schema) => JSON.stringify(schema, null, 2)).join("\n");
 }
 
 function minified(): string {

@@ -146,12 +146,6 @@ describe("a row of the method table", () => {
 });
 
 describe("the OpenAPI document", () => {
-  test("is what is checked in", () => {
-    const { version } = JSON.parse(read("package.json")) as { readonly version: string };
-    const pinned = JSON.parse(read("protocol/schema/openapi.json"));
-    expect(pinned, "run: npm run schema").toEqual(JSON.parse(JSON.stringify(openApiDocument(version))));
-  });
-
   test("has the parts that the specification demands, and no others", () => {
     const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
     expect(ajv.validate(openApiSubset, document), JSON.stringify(ajv.errors?.slice(0, 5))).toBe(true);
