@@ -1,5 +1,10 @@
+import type { Static } from "typebox";
 import { Timestamp } from "./ids.ts";
 import { Type } from "./json-schema.ts";
+
+/** Why a question about a session without a pi has no answer: `data.reason` of `session_asleep`. */
+export const AsleepReason = Type.Enum(["not_known", "file_too_large", "file_older_form"]);
+export type AsleepReason = Static<typeof AsleepReason>;
 
 /** Fields of a result that can be answered without the session's pi. Absent where pi itself has answered. */
 export const cachedFields = {
@@ -13,4 +18,10 @@ export const cachedFields = {
     ...Timestamp,
     description: "With `cached`: when the file was last written, or when pi said this.",
   }),
+  outdated: Type.Optional(
+    Type.Boolean({
+      description:
+        "`true`: the session's file or the configuration of its parts has changed since pi said this, so that another pi may answer differently.",
+    }),
+  ),
 };

@@ -3,7 +3,7 @@ import { DeliveryEffects } from "./delivery.ts";
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { commandErrors, idempotencyKey, params, sessionIdOnly, sessionName } from "./params.ts";
+import { commandErrors, idempotencyKey, params, questionErrors, sessionIdOnly, sessionName } from "./params.ts";
 import {
   PiBash,
   PiCommandList,
@@ -19,7 +19,7 @@ import {
 import { ThinkingLevel } from "./session.ts";
 import { EntryId, EntryLabel, Navigation } from "./tree.ts";
 
-const reads = { scope: "none", capability: "observe", since: "0.1.0", errors: commandErrors } as const;
+const reads = { scope: "none", capability: "observe", since: "0.1.0", errors: questionErrors } as const;
 const changes = {
   scope: "none",
   asleep: "wake",
@@ -69,7 +69,6 @@ export const commandMethods = {
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/tree" },
     ...reads,
     asleep: "file",
-    errors: [...commandErrors, "too_large"],
   },
   "session/getForkMessages": {
     summary: "The user's messages that the session can be forked at.",
@@ -271,7 +270,8 @@ export const commandMethods = {
     capability: "bash",
   },
   "session/export": {
-    summary: "The session as one HTML page.",
+    summary:
+      "The session as one HTML page, with its system prompt and tools. Starts a pi where the session has none: only a pi knows these.",
     params: sessionIdOnly,
     result: Type.Object({ html: Type.String() }, { additionalProperties: false }),
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/export" },
@@ -279,6 +279,7 @@ export const commandMethods = {
     asleep: "wake",
     capability: "bash",
     reads: true,
+    errors: commandErrors,
   },
   "session/command": {
     summary: "Sends a command of pi's RPC as it is, and returns its data: one that has no method yet.",

@@ -56,6 +56,12 @@ export const errorCatalogue = {
   ),
   profile_not_found: row(-32071, 400, false, "The daemon's configuration has no such profile."),
   session_lost: row(-32072, 410, false, "The session was kept in its pi's memory alone, and that pi has ended."),
+  session_asleep: row(
+    -32073,
+    409,
+    false,
+    "The session has no pi, a question starts none, and the answer is not known; data.reason says why.",
+  ),
   model_not_found: row(-32019, 400, false, "pi does not know this model."),
   startup_dialog: row(
     -32062,

@@ -47,8 +47,8 @@ export interface MethodRow {
   /** Where it is found over HTTP, beside JSON-RPC, or why it is not. */
   readonly http: HttpRoute | NoRoute;
   /**
-   * Where the answer comes from when the session has no pi. `file`: the session's file. `cached`: pi's last answer, or a pi
-   * that is started if there is none. `wake`: a pi that is started. Absent: the method needs no pi.
+   * Where the answer comes from when the session has no pi. `file`: the session's file. `cached`: pi's last answer. Both are
+   * `session_asleep` where that is not known, and start no pi. `wake`: a pi that is started. Absent: the method needs no pi.
    */
   readonly asleep?: "file" | "cached" | "wake";
   /** What a token must allow. `any`: whatever it allows. */

@@ -1,4 +1,5 @@
 import type { TSchema } from "typebox";
+import { AsleepReason } from "./cached.ts";
 import { By, ClientId } from "./client-identity.ts";
 import { Content, ImageBlock, TextBlock } from "./content.ts";
 import { ContextError, ContextOption, ContextSummary } from "./context-option.ts";
@@ -112,6 +113,7 @@ export const namedTypes: Readonly<Record<string, TSchema>> = {
   OnForeignWrite,
   ForeignWriteAction,
   SessionFileReason,
+  AsleepReason,
   DialogId,
   DialogMethod,
   DialogAnswer,

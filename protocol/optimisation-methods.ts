@@ -5,7 +5,7 @@ import type { MethodRow } from "./method-row.ts";
 import { CacheBroken } from "./optimisation/notices.ts";
 import { OptimisationOptions, optimisationNeeds } from "./optimisation/options.ts";
 import { PartReport } from "./optimisation/report.ts";
-import { commandErrors, params, sessionIdOnly } from "./params.ts";
+import { params, questionErrors, sessionIdOnly } from "./params.ts";
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -62,7 +62,7 @@ export const optimisationMethods = {
     capability: "observe",
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/optimisation" },
-    errors: commandErrors,
+    errors: questionErrors,
   },
   "optimisation/configure": {
     summary:
@@ -120,6 +120,6 @@ export const optimisationMethods = {
     capability: "observe",
     since: "0.1.0",
     http: { verb: "GET", path: "/v1/sessions/{sessionId}/cache" },
-    errors: commandErrors,
+    errors: questionErrors,
   },
 } as const satisfies Readonly<Record<string, MethodRow>>;

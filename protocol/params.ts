@@ -39,6 +39,8 @@ export const commandErrors = [
   "unsupported_by_pi",
   "too_large",
 ] as const satisfies readonly ErrorName[];
+/** What a question to pi can give that starts none. */
+export const questionErrors = [...commandErrors, "session_asleep"] as const satisfies readonly ErrorName[];
 export const sessionName = Type.String({
   // Control characters and lone surrogates would not be the same in the daemon, in pi and in the store.
   pattern: "^(?!-)[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]{1,200}$",

@@ -1,7 +1,7 @@
 import { SessionId } from "./ids.ts";
 import { Type } from "./json-schema.ts";
 import type { MethodRow } from "./method-row.ts";
-import { commandErrors, idempotencyKey, params, sessionIdOnly } from "./params.ts";
+import { commandErrors, idempotencyKey, params, questionErrors, sessionIdOnly } from "./params.ts";
 import { PruningOptions, pruningNeeds } from "./pruning/options.ts";
 import {
   BlockId,
@@ -41,7 +41,7 @@ export const pruningMethods = {
     ...reads,
     asleep: "cached",
     http: { verb: "GET", path },
-    errors,
+    errors: [...questionErrors, "pruning_disabled"],
   },
   "pruning/stats": {
     summary: "What pruning has taken out of the context, each removal counted once, and what that has cost.",
@@ -50,10 +50,11 @@ export const pruningMethods = {
     ...reads,
     asleep: "cached",
     http: { verb: "GET", path: `${path}/stats` },
-    errors,
+    errors: [...questionErrors, "pruning_disabled"],
   },
   "pruning/export": {
-    summary: "The blocks of the session's active branch, with their texts, and the ids that its messages have.",
+    summary:
+      "The blocks of the session's active branch, with their texts, and the ids that its messages have. Starts a pi where the session has none.",
     params: sessionIdOnly,
     result: PruningExport,
     ...reads,

@@ -13,8 +13,10 @@ export const limits = {
   maxTokens: 256,
   /** Calls that wait for their turn at one session. */
   maxWaitingCalls: 256,
-  /** The last answers of the pi of all sessions. */
+  /** The last answers of the pi of all sessions that are in memory. */
   maxCachedAnswersBytes: 16 * 1024 * 1024,
+  /** One answer that is kept. */
+  maxCachedAnswerBytes: 256 * 1024,
   /** A session file that the daemon reads to answer in place of a pi. */
   maxAnsweringFileBytes: 64 * 1024 * 1024,
   /** How long pi's list of models is kept while nothing changes that it is made of. */

@@ -127,9 +127,10 @@ const daemon: Readonly<
   maxProviderBodyBytes:
     "A request's message list or payload in `provider/requestPrepared`. A larger one is left out, and `truncated` says so.",
   maxCachedAnswersBytes:
-    "What the pi of all sessions said before they ended. Beyond, those of the sessions that were asked about longest ago are forgotten, and a question starts a pi.",
+    "The last answers of the pi of all sessions that are in memory. Beyond, those of the sessions that were asked about longest ago are read from the store again.",
+  maxCachedAnswerBytes: "One answer of a pi that is kept for questions about the session without it.",
   maxAnsweringFileBytes:
-    "A session file from which questions about a session without a pi are answered. With a longer one a pi is started.",
+    "A session file from which questions about a session without a pi are answered. With a longer one they are `session_asleep`.",
   keepModelsMs:
     "How long `model/list` gives what pi has said before. Less where pi's settings, models or logins change.",
   keepSettledDeliveriesMs: "How long a delivery can be asked for after it was settled: 30 days.",
@@ -250,7 +251,7 @@ const responsiveness: Readonly<Record<keyof typeof daemonLimits.responsiveness, 
 const rates: Readonly<Record<keyof typeof daemonLimits.rates, string>> = {
   windowMs: "The time in which one token may make so many of the following calls:",
   maxStarts:
-    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and whatever starts the pi of a session that has none: what tells pi something, or asks what neither the file nor a cached answer says, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
+    "`session/create`, `session/open`, `session/fork`, `session/clone`, `session/reload`, `model/list` with `refresh`, and whatever starts the pi of a session that has none: what tells pi something, prompts, and `awake` of a subscription. Further ones are `overloaded`, and `retryAfterMs` says when there is room.",
   maxPrompts:
     "`session/prompt`, `session/steer`, `session/followUp`, `session/compact`, `pruning/compress`, `delivery/resend`. As above.",
   maxPushes: "`delivery/push`. As above.",

@@ -1,14 +1,18 @@
+import type { AsleepReason } from "../../protocol/cached.ts";
+import { WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods, type Params } from "../../protocol/methods.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
+import type { CachedAnswer } from "../session/cached-answers.ts";
 import { entryTree } from "../session/entry-tree.ts";
 import { overloaded } from "../session/pi-calls.ts";
 import { refused } from "../session/prompting.ts";
 import type { Registry } from "../session/registry.ts";
+import { requireCacheAudit, requirePruned } from "../session/required-parts.ts";
 import type { Session } from "../session/session.ts";
 import { contextMessages, forkMessages, labelsIn, lastText, nameIn, statsOf } from "../session/stored-branch.ts";
-import { readStoredEntries, type StoredEntries } from "../session/stored-entries.ts";
+import { noEntries, readStoredEntries, type StoredEntries } from "../session/stored-entries.ts";
 import { keepText } from "./answer-text.ts";
 import type { Call, Handlers } from "./call.ts";
 import { isAsleep } from "./session-governance.ts";
@@ -55,9 +59,16 @@ const fromFile: FromFile = {
   "session/listLabels": ({ entries }) => ({ labels: labelsIn(entries) }),
 };
 
+/** What is refused whether or not the session has a pi. */
+const refusals: Partial<Record<MethodName, (stored: Session["stored"]) => void>> = {
+  "pruning/inspect": requirePruned,
+  "pruning/stats": requirePruned,
+  "cache/report": requireCacheAudit,
+};
+
 /**
- * Answers what only asks about a session without a pi, and starts none: from the session's file, or with what its pi said
- * last. Where neither can answer, the handler does, which starts a pi.
+ * Answers questions about a session that has no pi, and starts none: from the session's file, or with pi's last answer. Throws
+ * `session_asleep` where neither has the answer, and `session_file_unusable`. What a pi answers is remembered.
  */
 export function answeredAsleep(handlers: Handlers, options: AsleepOptions): Handlers {
   const { registry, maxFileBytes, maxWaitingCalls } = options;
@@ -67,34 +78,53 @@ export function answeredAsleep(handlers: Handlers, options: AsleepOptions): Hand
     onFull: () => overloaded(`${maxWaitingCalls} session files wait already to be read.`),
   });
 
-  const cachedAnswer = async (session: Session, method: MethodName): Promise<object | undefined> => {
-    const answer = await session.answers.get(method);
-    return answer && { ...answer.value, cached: true, cachedAt: answer.at };
-  };
-
-  const fileAnswer = async (session: Session, method: FileMethod, params: Given, signal: AbortSignal) =>
+  const fileAnswer = async (
+    session: Session,
+    method: FileMethod,
+    params: Given,
+    signal: AbortSignal,
+  ): Promise<object | AsleepReason> =>
     await reading.run(async () => {
-      const stored = (await readStoredEntries(session, maxFileBytes)) ?? nothingStored(session);
-      if (stored === undefined) return undefined;
+      const read = await readStoredEntries(session, maxFileBytes);
+      const stored = read === "missing" ? noEntries(session.stored) : read;
+      if (typeof stored === "string") return stored;
       const answer = (fromFile[method] as AnyFromFile)(stored, session, params);
       return "cached" in answer ? answer : { ...answer, cached: true, cachedAt: stored.at };
     }, signal);
+
+  const asleepAnswer = async (
+    session: Session,
+    method: MethodName,
+    isInFile: boolean,
+    params: Given,
+    signal: AbortSignal,
+  ): Promise<object> => {
+    refusals[method]?.(session.stored);
+    // The last pi can write until it is gone.
+    await unlessAborted(session.cleaned(), signal);
+    const known = await session.answers.get(method);
+    if (known !== undefined && !(isInFile && known.isOutdated)) return cachedAnswer(known);
+    if (!isInFile) throw unknownAsleep(session, "not_known");
+    const read = await fileAnswer(session, method as FileMethod, params, signal);
+    if (typeof read !== "string") return read;
+    if (known !== undefined) return cachedAnswer(known);
+    throw unknownAsleep(session, read);
+  };
 
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
     const { asleep } = methods[method] as MethodRow;
     if (asleep !== "file" && asleep !== "cached") return handler;
     return async (params, call) => {
-      const { signal } = call;
       const session = registry.find(params.sessionId);
-      if (session === undefined || !isAsleep(session) || session.stored.ephemeral === true) {
-        return await handler(params, call);
-      }
-      // The last pi can write until it is gone.
-      await unlessAborted(session.cleaned(), signal);
-      const cached = await cachedAnswer(session, method);
-      if (cached !== undefined) return cached;
-      const read = asleep === "file" ? await fileAnswer(session, method as FileMethod, params, signal) : undefined;
-      return read ?? (await handler(params, call));
+      if (session === undefined || session.stored.ephemeral === true) return await handler(params, call);
+      if (isAsleep(session)) return await asleepAnswer(session, method, asleep === "file", params, call.signal);
+      if (asleep === "file") return await handler(params, call);
+      const stamp = await session.answers.stamp();
+      // Its pi may have ended meanwhile.
+      if (isAsleep(session)) return await asleepAnswer(session, method, false, params, call.signal);
+      const answer = await handler(params, call);
+      session.answers.note(method, answer, stamp);
+      return answer;
     };
   };
 
@@ -103,9 +133,22 @@ export function answeredAsleep(handlers: Handlers, options: AsleepOptions): Hand
   ) as unknown as Handlers;
 }
 
-/** A session that never got a message has no file while it has no pi. A file that another program removed is reported by the next start. */
-function nothingStored({ stored }: Session): StoredEntries | undefined {
-  return stored.fileMark === undefined ? { entries: [], leafId: null, at: stored.updatedAt } : undefined;
+function cachedAnswer({ value, at, isOutdated }: CachedAnswer): object {
+  return { ...value, cached: true, cachedAt: at, ...(isOutdated ? { outdated: true } : {}) };
+}
+
+const why: Readonly<Record<AsleepReason, string>> = {
+  not_known: "no answer of an earlier pi is known",
+  file_too_large: "its file is too long to be read without one",
+  file_older_form: "its file has an older form, which only pi reads",
+};
+
+function unknownAsleep({ sessionId }: Session, reason: AsleepReason): WireError {
+  const how = "session/command, a prompt, or session/subscribe with awake: true starts one; then ask again";
+  return new WireError("session_asleep", `The session ${sessionId} has no pi, and ${why[reason]}; ${how}.`, {
+    sessionId,
+    reason,
+  });
 }
 
 /** What the file and the session's record know of pi's state. */

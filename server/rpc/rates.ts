@@ -69,7 +69,7 @@ export function rated(
 
   const wrap = (method: MethodName, handler: AnyHandler): AnyHandler => {
     const rate = rateOf.get(method);
-    const mayStart = (methods[method] as MethodRow).asleep !== undefined;
+    const mayStart = (methods[method] as MethodRow).asleep === "wake";
     if (rate === undefined && !mayStart) return handler;
     return (params, call) => {
       if (rate !== undefined) count(rate, call);

@@ -3,11 +3,13 @@ import type { ChildExit } from "../../protocol/session.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import { within } from "../lib/deadline.ts";
 import type { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child } from "../pi/child.ts";
 import { removeIfEmpty } from "../pi/session-file.ts";
 import type { ChildLife } from "./child-life.ts";
 import type { Control } from "./control.ts";
 import type { Custody } from "./custody.ts";
 import type { Dialogs } from "./dialogs.ts";
+import type { HibernationOptions } from "./hibernation.ts";
 import type { Journal } from "./journal.ts";
 import type { SessionPrompts } from "./session-prompts.ts";
 import type { SessionRecord } from "./session-record.ts";
@@ -26,6 +28,8 @@ export interface LeavingParts {
   readonly tracker: DeliveryTracker;
   /** Resolves when everything is told of the last child's end. */
   readonly lastEnded: () => Promise<void>;
+  /** As {@link HibernationOptions.beforeEnd}. */
+  readonly beforeEnd: (child: Child) => Promise<void>;
 }
 
 /** How a session leaves its child: for a while, for another daemon, for good. */
@@ -50,9 +54,10 @@ export class Leaving {
 
   /** As {@link Session.shutDown}. */
   async shutDown(drainMs: number): Promise<void> {
-    const { life, dialogs, custody, journal, lastEnded } = this.#parts;
+    const { life, dialogs, custody, journal, lastEnded, beforeEnd } = this.#parts;
     await this.#refuseStarts(new WireError("shutting_down", "The daemon is about to end."));
     if (life.runId !== undefined) await within(life.settled(), drainMs);
+    if (life.state.kind === "idle") await beforeEnd(life.state.child);
     dialogs.endAll("hibernate");
     await life.endChild();
     await custody.idle();

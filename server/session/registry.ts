@@ -12,7 +12,7 @@ import { realPathOf, requireOwnFile } from "../pi/session-paths.ts";
 import { findSessionFile } from "../pi/session-search.ts";
 import type { PromptStore, StoredPrompt } from "../store/prompts.ts";
 import type { SessionStore, StoredSession } from "../store/sessions.ts";
-import type { CachedSession } from "./cached-answers.ts";
+import type { KnownAnswers } from "./cached-answers.ts";
 import { ChildSource, type ChildSourceOptions } from "./child-source.ts";
 import { type ContextConfiguration, Contexts, type ContextsOptions } from "./context/contexts.ts";
 import type { ContextCaller } from "./context/read-path.ts";
@@ -45,6 +45,7 @@ export interface RegistryOptions extends Omit<ChildSourceOptions, "refusal" | "s
     readonly maxRefillBytes: number;
     readonly maxSnapshotBytes: number;
     readonly maxCachedAnswersBytes: number;
+    readonly maxCachedAnswerBytes: number;
     readonly maxProviderBodyBytes: number;
     readonly maxWaitingCalls: number;
     readonly keepModelsMs: number;
@@ -71,7 +72,7 @@ export class Registry {
   readonly #creator: Creator;
   readonly #catalogue: ModelCatalogue;
   /** What the pi of sessions answered last. Those of the sessions that were not asked about for longest go first. */
-  readonly #answers: LRUCache<string, CachedSession>;
+  readonly #answers: LRUCache<string, KnownAnswers>;
   /** Conversations that come from elsewhere, or are given away. */
   readonly contexts: Contexts;
   /** Sessions that are being created: not known to clients yet, but children of theirs may run. */
@@ -92,8 +93,8 @@ export class Registry {
     this.#created = new CreatedFiles(taker, log);
     this.#answers = new LRUCache({
       maxSize: options.limits.maxCachedAnswersBytes,
-      sizeCalculation: ({ answers, parts }) =>
-        [...answers.values()].reduce((bytes, text) => bytes + 2 * text.length, 1_024 + 2 * parts.length),
+      sizeCalculation: (answers) =>
+        [...answers.values()].reduce((bytes, { text }) => bytes + 512 + 2 * text.length, 1_024),
     });
     this.children = new ChildSource({
       ...options,
@@ -375,7 +376,7 @@ export class Registry {
       },
       logs,
       dialogs,
-      answers: this.#answers,
+      answers: { cache: this.#answers, store: sessions.answers, maxBytes: limits.maxCachedAnswerBytes },
       parts: { spillDirectory, spill, roots, configuration, compaction: this.children.compaction },
       calls: {
         ...limits.calls,

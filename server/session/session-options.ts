@@ -1,4 +1,3 @@
-import type { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
 import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
@@ -7,7 +6,7 @@ import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { CachedSession } from "./cached-answers.ts";
+import type { CachedAnswersOptions } from "./cached-answers.ts";
 import type { DialogDesk } from "./dialog-desk.ts";
 import type { Logs } from "./logs.ts";
 import type { PartsConfiguringOptions } from "./parts-configuring.ts";
@@ -59,7 +58,7 @@ export interface SessionOptions {
   readonly maxWaitingCalls: number;
   readonly calls: Omit<PiCallsOptions, "refresh">;
   /** What pi answered last, of all sessions. */
-  readonly answers: LRUCache<string, CachedSession>;
+  readonly answers: Pick<CachedAnswersOptions, "cache" | "store" | "maxBytes">;
   readonly parts: Omit<PartsConfiguringOptions, "record" | "journal">;
   /** For sessions that say nothing of it. */
   readonly idleAfterMs: number;

@@ -100,7 +100,7 @@ export class Session implements SessionCore {
       ...{ ...options.child, ...options.parts, ...made, log },
       by: () => this.attribution.by,
     });
-    this.answers = new CachedAnswers({ record: this.#record, parts: this.parts, cache: options.answers });
+    this.answers = new CachedAnswers({ ...options.answers, record: this.#record, parts: this.parts, log });
     this.costs = new SessionCosts(this, { record: this.#record, parts: this.parts, log });
     this.prompts = new SessionPrompts({
       ...{ core: this, journal: this.#journal, store: options.prompts, pushing: this.pushing, costs: this.costs },
@@ -127,7 +127,9 @@ export class Session implements SessionCore {
       onChange: () => {
         this.#record.touch();
         this.#publish();
-        if (this.#life.state.kind === "closing") this.dialogs.endAll("close");
+        const { kind } = this.#life.state;
+        if (kind === "closing") this.dialogs.endAll("close");
+        if (kind === "hibernated" || kind === "crashed") this.answers.save();
         this.prompts.idleness.changed();
       },
       log,
@@ -153,7 +155,11 @@ export class Session implements SessionCore {
       resume: (child) => resumeIn(this, child, log),
       succeed: (child, hello, file) => options.succeed(this, child, hello, file),
     });
-    this.#leaving = new Leaving({ ...parts, lastEnded: () => this.#lastEnded });
+    this.#leaving = new Leaving({
+      ...parts,
+      lastEnded: () => this.#lastEnded,
+      beforeEnd: (child) => this.answers.ask(child),
+    });
     this.succession = new Succession({
       ...{ ...parts, startTimeoutMs: options.child.startTimeoutMs, maxHeldBytes: options.child.maxRecordBytes },
       sinks: (generation) => this.#reports.sinks(generation),
@@ -342,7 +348,6 @@ export class Session implements SessionCore {
   async #start(signal: AbortSignal, onPi: () => void): Promise<Child> {
     await this.#custody.begin(this.#record.stored.generation + 1);
     const generation = this.#record.nextGeneration();
-    this.answers.forget();
     this.dialogs.childStarting();
     try {
       const sinks = this.#reports.sinks(generation);

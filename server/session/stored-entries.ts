@@ -5,6 +5,7 @@ import { requireNoCycle } from "../pi/entry-check.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
 import { isRecordObject } from "../pi/records.ts";
 import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
+import type { StoredSession } from "../store/sessions.ts";
 
 export type StoredEntry = Readonly<Record<string, unknown>>;
 
@@ -21,11 +22,17 @@ export interface StoredEntries {
 const currentVersion = 3;
 const chunkBytes = 256 * 1024;
 
+/** Why only pi can read a file: there is none or it is empty, it is of an older form, or it is too long. */
+export type UnreadReason = "missing" | "file_older_form" | "file_too_large";
+
 /**
- * Reads a session's file in chunks, so that the event loop gets a turn between them. Returns undefined where pi itself must
- * read it: no file, one of an older form, or one of more than `maxBytes`. Throws `session_file_unusable`.
+ * Reads a session's file in chunks, so that the event loop gets a turn between them. Returns the reason where pi itself must
+ * read it. Throws `session_file_unusable`.
  */
-export async function readStoredEntries(owner: SessionFileOwner, maxBytes: number): Promise<StoredEntries | undefined> {
+export async function readStoredEntries(
+  owner: SessionFileOwner,
+  maxBytes: number,
+): Promise<StoredEntries | UnreadReason> {
   const { file } = owner;
   checkFile(file);
   // A pipe that takes the file's place meanwhile must not be waited for.
@@ -34,23 +41,32 @@ export async function readStoredEntries(owner: SessionFileOwner, maxBytes: numbe
     throw unusable(file, "unreadable", `cannot be read (${error.code})`, error);
   });
   try {
-    return handle && (await entriesIn(handle, owner, maxBytes));
+    return handle === undefined ? "missing" : await entriesIn(handle, owner, maxBytes);
   } finally {
     await handle?.close();
   }
+}
+
+/**
+ * The entries of a session whose file is missing: a file without messages is deleted when its pi ends. Throws
+ * `session_file_unusable` where it had some.
+ */
+export function noEntries({ file, fileMark, updatedAt }: StoredSession): StoredEntries {
+  if (fileMark?.lastId !== undefined) throw unusable(file, "missing", "was removed or emptied");
+  return { entries: [], leafId: null, at: updatedAt };
 }
 
 async function entriesIn(
   handle: FileHandle,
   owner: SessionFileOwner,
   maxBytes: number,
-): Promise<StoredEntries | undefined> {
+): Promise<StoredEntries | UnreadReason> {
   const { file } = owner;
   const found = await handle.stat();
   if (!found.isFile()) throw unusable(file, "not_a_file", "is not a regular file");
-  if (found.size === 0) return undefined;
+  if (found.size === 0) return "missing";
   requireOwnHeader(owner);
-  if (found.size > maxBytes) return undefined;
+  if (found.size > maxBytes) return "file_too_large";
   const entries: StoredEntry[] = [];
   const parents = new Map<string, unknown>();
   let version: unknown;
@@ -73,7 +89,7 @@ async function entriesIn(
   const stream = handle.createReadStream({ end: found.size - 1, autoClose: false, highWaterMark: chunkBytes });
   for await (const chunk of stream) splitter.push(chunk as Buffer);
   splitter.push(Buffer.from("\n"));
-  if (version !== currentVersion) return undefined;
+  if (version !== currentVersion) return "file_older_form";
   requireNoCycle(file, parents);
   const leafId = entries.at(-1)?.["id"];
   return { entries, leafId: typeof leafId === "string" ? leafId : null, at: Math.round(found.mtimeMs) };

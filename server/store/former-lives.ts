@@ -1,7 +1,7 @@
 import type { Database } from "./database.ts";
 
 /** What hangs on a session beside its deliveries, which outlive it. */
-const tables = ["prompts", "runs", "dialogs", "events"] as const;
+const tables = ["prompts", "runs", "dialogs", "events", "last_answers"] as const;
 
 /** Forgets what hangs on a session that was closed. What fails is made again, as where the session itself forgets it. */
 export function forgetLife(database: Database, sessionId: string): readonly Promise<void>[] {

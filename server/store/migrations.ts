@@ -104,6 +104,11 @@ const steps: readonly string[] = [
    DROP INDEX prompts_by_session;
    CREATE INDEX prompts_by_number ON prompts (number);
    CREATE INDEX prompts_by_session ON prompts (session_id, number);`,
+  `CREATE TABLE last_answers (
+     session_id TEXT PRIMARY KEY,
+     record TEXT NOT NULL,
+     record_sum INTEGER NOT NULL
+   ) STRICT;`,
 ];
 
 /**

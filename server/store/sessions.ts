@@ -7,6 +7,7 @@ import type { Labels, Profile } from "../../protocol/session-options.ts";
 import { ClosedSessions } from "./closed-sessions.ts";
 import type { Database } from "./database.ts";
 import { forgetLife, forgetStrangers } from "./former-lives.ts";
+import { LastAnswersStore } from "./last-answers.ts";
 import { isClosed, type ListedSessions, type SessionList } from "./session-list.ts";
 import { isSound, sumOf } from "./sums.ts";
 
@@ -75,6 +76,7 @@ export interface StoredSession {
 export class SessionStore {
   /** What closed sessions are opened with again. */
   readonly closed: ClosedSessions;
+  readonly answers: LastAnswersStore;
   readonly #database: Database;
   readonly #put;
   readonly #delete;
@@ -92,6 +94,7 @@ export class SessionStore {
   constructor(database: Database, list?: SessionList, listed?: Pick<ListedSessions, "ahead" | "closed">) {
     this.#database = database;
     this.closed = new ClosedSessions(database);
+    this.answers = new LastAnswersStore(database);
     this.#list = list;
     this.#put = database.prepare(
       `INSERT INTO sessions (session_id, cwd, file, record, created_at, updated_at, record_sum)

@@ -1,55 +1,55 @@
+import { rmSync, utimesSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { SessionHandle, WireError } from "../../client/index.ts";
+import type { MethodRow } from "../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../protocol/methods.ts";
 import { answer, call, status } from "../../provider/reply.ts";
 import { fallAsleep } from "../helpers/asleep.ts";
 import { startForeignPi } from "../helpers/foreign-pi.ts";
 import { type Stage, startStage } from "../helpers/stage.ts";
 
-const fromFile = [
-  "session/getState",
-  "session/getMessages",
-  "session/getEntries",
-  "session/getTree",
-  "session/getForkMessages",
-  "session/getLastText",
-  "session/getStats",
-  "session/listLabels",
-] as const;
-const fromPi = [
-  "session/getCommands",
-  "session/getThinkingLevels",
-  "optimisation/inspect",
-  "cache/report",
-  "pruning/inspect",
-  "pruning/stats",
-] as const;
+/** The questions of the method table that start no pi, by where their answers come from. */
+const questions = (from: "file" | "cached") =>
+  (Object.keys(methods) as MethodName[]).filter((method) => (methods[method] as MethodRow).asleep === from);
+const fromFile = questions("file");
+const fromPi = questions("cached");
 
 type Answers = Readonly<Record<string, object>>;
 
-async function look(
-  { client }: Stage,
-  sessionId: string,
-  methods: readonly (typeof fromFile | typeof fromPi)[number][],
-) {
+async function look({ client }: Stage, sessionId: string, asked: readonly MethodName[]): Promise<Answers> {
   const answers: Record<string, object> = {};
-  for (const method of methods) answers[method] = await client.call(method, { sessionId });
-  return answers as Answers;
+  for (const method of asked) answers[method] = (await client.call(method, { sessionId } as never)) as object;
+  return answers;
+}
+
+/** The names of the refusals, or `answered`. */
+async function refusals({ client }: Stage, sessionId: string, asked: readonly MethodName[]) {
+  const answers = asked.map((method) =>
+    client.call(method, { sessionId } as never).then(
+      () => "answered",
+      ({ kind, data }: WireError) => [kind, data["reason"]],
+    ),
+  );
+  return await Promise.all(answers);
 }
 
 /** The answers as pi's own, where all of them say that they are not. */
 function uncached(answers: Answers): Answers {
   const bare = Object.entries(answers).map(([method, result]) => {
-    const { cached, cachedAt, ...rest } = result as { cached?: boolean; cachedAt?: number };
-    expect([method, cached, cachedAt]).toEqual([method, true, expect.any(Number)]);
+    const { cached, cachedAt, outdated, ...rest } = result as { cached?: true; cachedAt?: number; outdated?: true };
+    expect([method, cached, cachedAt, outdated]).toEqual([method, true, expect.any(Number), undefined]);
     return [method, rest];
   });
   return Object.fromEntries(bare) as Answers;
 }
 
 async function stateOf(session: SessionHandle): Promise<readonly unknown[]> {
-  const { state, generation } = await session.get();
-  return [state, generation];
+  const { state, generation, pid } = await session.get();
+  return pid === undefined ? [state, generation] : [state, generation, pid];
 }
+
+const outdated = (answers: Answers) =>
+  Object.entries(answers).flatMap(([method, answer]) => ("outdated" in answer ? method : []));
 
 test("questions about a hibernated session are answered as its pi would, and start none", async () => {
   await using stage = await startStage({ agent: { settings: { compaction: { keepRecentTokens: 100 } } } });
@@ -90,10 +90,17 @@ test("questions about a hibernated session are answered as its pi would, and sta
   expect(await stateOf(session)).toEqual(["hibernated", 1]);
   expect(asleep).toEqual(awake);
 
-  // Without what pi said, the file has the same, but for what only pi knows.
+  // A daemon that begins later knows the same.
   await stage.restart();
   const later = stage.client.session(id);
+  expect(uncached(await look(stage, id, [...fromFile, ...fromPi]))).toEqual(awake);
+  expect(await stateOf(later)).toEqual(["hibernated", 1]);
+
+  // Where the file may be another, it has the same, but for what only pi knows.
+  const { file } = await later.get();
+  utimesSync(file, new Date(), new Date());
   const read = uncached(await look(stage, id, fromFile));
+  expect(outdated(await look(stage, id, fromPi))).toEqual(fromPi);
   expect(await stateOf(later)).toEqual(["hibernated", 1]);
   const { "session/getState": state = {}, "session/getStats": stats = {}, ...whole } = read;
   expect(awake).toMatchObject(whole);
@@ -103,7 +110,7 @@ test("questions about a hibernated session are answered as its pi would, and sta
   expect(model).toEqual({ provider: "scripted", id: "model-1" });
 
   // What a terminal pi appends is in the answers.
-  await using terminal = await startForeignPi(stage, (await later.get()).file);
+  await using terminal = await startForeignPi(stage, file);
   provider.add(answer("from the terminal"));
   await terminal.prompt("six");
   expect(await stage.client.call("session/getLastText", { sessionId: id })).toMatchObject({
@@ -113,33 +120,64 @@ test("questions about a hibernated session are answered as its pi would, and sta
 
   // A write still starts a pi, which has read the same file.
   await later.command({ type: "set_session_name", name: "woken" });
-  expect(await stateOf(later)).toEqual(["idle", 2]);
+  expect(await stateOf(later)).toEqual(["idle", 2, expect.any(Number)]);
 });
 
-test("answers that the file or the configuration has outdated are not given again", async () => {
+test("no question starts a pi, whatever has become of the last one", async () => {
   await using stage = await startStage();
-  const { client } = stage;
-  const session = await client.createSession({ cwd: stage.cwd, model: "scripted/model-1", pruning: { enabled: true } });
+  const options = {
+    model: "scripted/model-1",
+    optimisation: { cache: { enabled: true, audit: true } },
+    pruning: { enabled: true },
+  };
+  const session = await stage.client.createSession({ cwd: stage.cwd, ...options });
   const sessionId = session.id;
   await session.promptAndWait("one");
-  await fallAsleep(client, sessionId);
-  {
-    await using terminal = await startForeignPi(stage, (await session.get()).file);
-    await terminal.prompt("two");
-  }
-  const { messageCount } = await client.call("session/getState", { sessionId });
-  expect(await stateOf(session)).toEqual(["hibernated", 1]);
-  expect(await client.call("pruning/inspect", { sessionId })).not.toHaveProperty("cached");
-  expect(await stateOf(session)).toEqual(["idle", 2]);
-  const woken = await client.call("session/getState", { sessionId });
-  expect(woken).toMatchObject({ messageCount });
-  expect(woken).not.toHaveProperty("cached");
+  const awake = await look(stage, sessionId, fromPi);
+  const crash = async (crashed: SessionHandle): Promise<void> => {
+    process.kill((await crashed.get()).pid ?? Number.NaN, "SIGKILL");
+    await expect.poll(async () => (await crashed.get()).state).toBe("crashed");
+  };
 
-  await fallAsleep(client, sessionId);
-  expect(await client.call("pruning/inspect", { sessionId })).toMatchObject({ cached: true, mode: "automatic" });
-  await client.call("pruning/configure", { sessionId, pruning: { enabled: false } });
-  await expect(client.call("pruning/inspect", { sessionId })).rejects.toSatisfy(
-    ({ kind }: WireError) => kind === "pruning_disabled",
-  );
-  expect(await stateOf(session)).toEqual(["hibernated", 2]);
+  // A crash: what pi has answered to clients is known.
+  await crash(session);
+  expect(uncached(await look(stage, sessionId, [...fromFile, ...fromPi]))).toMatchObject(awake);
+  expect(await stateOf(session)).toEqual(["crashed", 1]);
+
+  // A daemon that ends asks its idle pi.
+  await session.promptAndWait("two");
+  const { messages: forkPoints } = await stage.client.call("session/getForkMessages", { sessionId });
+  const more = await look(stage, sessionId, [...fromFile, ...fromPi]);
+  await stage.restart();
+  const later = stage.client.session(sessionId);
+  expect(uncached(await look(stage, sessionId, [...fromFile, ...fromPi]))).toEqual(more);
+  expect(await stateOf(later)).toEqual(["hibernated", 2]);
+
+  // Another program's write outdates what pi said, and is in what the file says.
+  {
+    await using terminal = await startForeignPi(stage, (await later.get()).file);
+    await terminal.prompt("three");
+  }
+  expect(outdated(await look(stage, sessionId, [...fromFile, ...fromPi]))).toEqual(fromPi);
+  expect(await stateOf(later)).toEqual(["hibernated", 2]);
+
+  // A fork has none of its origin's answers.
+  const [{ entryId } = { entryId: "" }] = forkPoints;
+  const { session: made } = await stage.client.call("session/fork", { sessionId, entryId });
+  const fork = stage.client.session(made.sessionId);
+  await crash(fork);
+  const { generation } = await fork.get();
+  expect(await refusals(stage, fork.id, fromPi)).toEqual(fromPi.map(() => ["session_asleep", "not_known"]));
+  expect(await refusals(stage, fork.id, fromFile)).toEqual(fromFile.map(() => "answered"));
+  expect(await stateOf(fork)).toEqual(["crashed", generation]);
+
+  // A configuration that turns a part off refuses its questions, also without a pi.
+  await stage.client.call("pruning/configure", { sessionId, pruning: { enabled: false } });
+  expect(await refusals(stage, sessionId, ["pruning/inspect", "pruning/stats"])).toEqual([
+    ["pruning_disabled", "disabled"],
+    ["pruning_disabled", "disabled"],
+  ]);
+  rmSync((await later.get()).file);
+  expect(await refusals(stage, sessionId, fromFile)).toEqual(fromFile.map(() => ["session_file_unusable", "missing"]));
+  expect(await stateOf(later)).toEqual(["hibernated", 3]);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { AsleepReason } from "../../../protocol/cached.ts";
 import { repairCodes } from "../../../protocol/context/document.ts";
 import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
@@ -73,6 +74,7 @@ describe("the names in the documents", () => {
       OnForeignWrite,
       ForeignWriteAction,
       SessionFileReason,
+      AsleepReason,
       DialogResolution.properties.how,
       DialogResolution.properties.by,
     ].flatMap((schema) => (schema as unknown as { readonly enum: readonly string[] }).enum);
@@ -96,6 +98,7 @@ describe("the names in the documents", () => {
       "rpcd_diagnostic",
       // Kinds of it.
       ...SessionFileReason.enum,
+      ...AsleepReason.enum,
       "cancelled_by_extension",
       ...repairCodes,
       ...["missing_parent", "above_threshold", "reasoning_dropped", "duplicate_prompt"],

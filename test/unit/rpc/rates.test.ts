@@ -8,14 +8,10 @@ const limits = { windowMs: 10_000, maxStarts: 1, maxPrompts: 2, maxPushes: 3 };
 const grant = (name: string) => new Grant({ name, capabilities: ["prompt"] });
 /** Those that what works inside a session's pi answers. */
 const methodsOfParts = [
-  "optimisation/inspect",
-  "cache/report",
   "cost/checkpoint",
   "cost/startPhase",
   "cost/endPhase",
   "cost/setBudget",
-  "pruning/inspect",
-  "pruning/stats",
   "pruning/export",
   "pruning/sweep",
   "pruning/setMode",
@@ -33,7 +29,7 @@ function start() {
     "session/steer",
     "session/followUp",
     "session/list",
-    "session/getState",
+    "session/setModel",
     "session/subscribe",
     "session/compact",
     "model/list",
@@ -44,6 +40,8 @@ function start() {
     "pruning/configure",
     "pruning/compress",
     "cost/report",
+    "session/getStats",
+    "pruning/inspect",
   ];
   const handlers = rated(
     Object.fromEntries(names.map((name) => [name, done])) as never,
@@ -112,7 +110,7 @@ it("one token's rate is not another's", () => {
 });
 
 it.each([
-  ["session/getState", {}, {}],
+  ["session/setModel", {}, {}],
   ["session/subscribe", { awake: true }, { awake: false }],
   ["session/prompt", {}, {}],
 ])("%s %o counts as a start where its session has no pi, and else not", (method, params, quiet) => {
@@ -120,8 +118,8 @@ it.each([
   const whose = grant("a");
   const [asleep, awake] = [{ sessionId: "asleep" }, { sessionId: "awake" }];
   expect(ask(method, whose, { ...asleep, ...params })).toBe("done");
-  expect(ask("session/getState", whose, { ...asleep, ...params })).toEqual(["overloaded", 10_000]);
-  expect(ask("session/getState", whose, awake)).toBe("done");
+  expect(ask("session/setModel", whose, { ...asleep, ...params })).toEqual(["overloaded", 10_000]);
+  expect(ask("session/setModel", whose, awake)).toBe("done");
   expect(ask("session/subscribe", whose, { ...asleep, awake: false })).toBe("done");
   expect(ask(method, whose, { ...awake, ...quiet })).toBe("done");
 });
@@ -144,7 +142,7 @@ it.each(methodsOfParts)("%s counts as a start where its session has no pi, and e
   expect(ask(method, whose, { sessionId: "awake" })).toBe("done");
 });
 
-it.each(["optimisation/configure", "pruning/configure", "cost/report"])(
+it.each(["optimisation/configure", "pruning/configure", "cost/report", "session/getStats", "pruning/inspect"])(
   "%s starts no pi, and counts as none",
   (method) => {
     const { ask } = start();

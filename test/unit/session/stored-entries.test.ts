@@ -27,10 +27,10 @@ test("the entries of a session file are read as pi reads them", async () => {
 });
 
 test("a file that pi must read itself is left to it", async () => {
-  expect(await read([{ ...header, version: 2 }, entry("a", null)])).toBeUndefined();
-  expect(await read([{ ...header, version: undefined }, entry("a", null)])).toBeUndefined();
-  expect(await read([header, entry("a", null)], 100)).toBeUndefined();
-  expect(await readStoredEntries({ sessionId: "own", file: join(directory, "none.jsonl") }, 100)).toBeUndefined();
+  expect(await read([{ ...header, version: 2 }, entry("a", null)])).toBe("file_older_form");
+  expect(await read([{ ...header, version: undefined }, entry("a", null)])).toBe("file_older_form");
+  expect(await read([header, entry("a", null)], 100)).toBe("file_too_large");
+  expect(await readStoredEntries({ sessionId: "own", file: join(directory, "none.jsonl") }, 100)).toBe("missing");
 });
 
 test("a file that no pi can load is refused by name", async () => {

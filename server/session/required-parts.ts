@@ -1,8 +1,11 @@
 import { WireError } from "../../protocol/errors.ts";
+import { resolveOptimisation } from "../../protocol/optimisation/resolve.ts";
 import { resolvePruning } from "../../protocol/pruning/resolve.ts";
 import type { StoredSession } from "../store/sessions.ts";
 
-/** Throws `pruning_disabled`. A pi is not started to say so. */
+// What a session's configuration refuses, so that no pi is started for it.
+
+/** Throws `pruning_disabled`. */
 export function requirePruned(stored: StoredSession): void {
   const { enabled, childSessions } = resolvePruning(stored.options.pruning ?? {});
   if (!enabled) {
@@ -12,4 +15,12 @@ export function requirePruned(stored: StoredSession): void {
   if (stored.delegatedBy === undefined || childSessions) return;
   const why = "it works on behalf of another one, and pruning.childSessions is false";
   throw new WireError("pruning_disabled", `Pruning is off for this session: ${why}.`, { reason: "child_session" });
+}
+
+/** Throws `unsupported_by_pi`. */
+export function requireCacheAudit({ options }: StoredSession): void {
+  const { cache } = resolveOptimisation(options.optimisation ?? {});
+  if (!cache.enabled || !cache.audit) {
+    throw new WireError("unsupported_by_pi", 'The part "cache" is off in this session.');
+  }
 }

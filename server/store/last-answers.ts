@@ -1,0 +1,45 @@
+import type { Database } from "./database.ts";
+import { Queued } from "./queued.ts";
+import { isSound, sumOf } from "./sums.ts";
+
+/** What the pi of each session answered last, as one JSON text for each session. */
+export class LastAnswersStore {
+  readonly #database: Database;
+  readonly #queued = new Queued();
+  readonly #put;
+  readonly #get;
+  readonly #delete;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#put = database.prepare(
+      "INSERT OR REPLACE INTO last_answers (session_id, record, record_sum) VALUES (?, ?, ?)",
+    );
+    this.#get = database.prepare("SELECT record, record_sum AS sum FROM last_answers WHERE session_id = ?");
+    this.#delete = database.prepare("DELETE FROM last_answers WHERE session_id = ?");
+  }
+
+  /** Resolves when it is on disk. When it rejects, the newest record is written again as soon as the store is back. */
+  put(sessionId: string, record: string): Promise<void> {
+    const key = keyOf(sessionId);
+    return this.#queued.until(this.#database.keep(key, this.#put, sessionId, record, sumOf(record)), key);
+  }
+
+  /** A damaged record is as one that was never written. Throws `store_failed` where the disk does not answer. */
+  get(sessionId: string): string | undefined {
+    this.#queued.settle(this.#database, keyOf(sessionId));
+    const row = this.#get.get(sessionId);
+    if (row === undefined) return undefined;
+    const { record, sum } = row;
+    return isSound(record, sum) ? record : undefined;
+  }
+
+  delete(sessionId: string): Promise<void> {
+    const key = keyOf(sessionId);
+    return this.#queued.until(this.#database.clear(key, this.#delete, sessionId), key);
+  }
+}
+
+function keyOf(sessionId: string): string {
+  return `last answers of ${sessionId}`;
+}
