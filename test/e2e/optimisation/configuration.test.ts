@@ -60,10 +60,11 @@ test("with nothing on a session says so, is configured while it runs and while i
   expect([from, (await session.get()).state]).toEqual(["nextPi", "hibernated"]);
   await stage.restart();
   const later = stage.client.session(session.id);
+  expect(await inspect(later)).toMatchObject({ cached: true, outdated: true, parts: { cost: { state: "on" } } });
+  expect(await later.runUntilSettled("Are you there?")).toMatchObject({ stopReason: "stop" });
   const known = await inspect(later);
   expect([known.parts["cost"]?.state, known.parts["estimator"]?.state]).toEqual(["off", "on"]);
   expect(known.configuration.estimator).toEqual({ ...defaultOptimisation.estimator, enabled: true, window: 7 });
-  expect(await later.runUntilSettled("Are you there?")).toMatchObject({ stopReason: "stop" });
 });
 
 test("what is wrong is told over the wire in the words of its keys, before a pi is started", async () => {
