@@ -93,16 +93,23 @@ test("a pi executes nothing that others can write, also after a reload; its tool
   expect(readdirSync(join(temporary, "jiti")).sort()).toEqual([...planted].sort());
 });
 
-test("a pi to which no option of Node's can be given opens no inspector at SIGUSR1", async () => {
+test("a pi that our Node does not run opens no inspector at SIGUSR1, also while it starts", async () => {
   const root = mkdtempSync(join(tmpdir(), "wrapped-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const pi = join(root, "pi");
   writeFileSync(pi, `#!/bin/sh\nexec '${process.execPath}' '${piUnderTest().cli}' "$@"\n`, { mode: 0o700 });
+  // Extensions of the session are loaded before the helper, which listens to the signal.
+  const early = join(root, "early.ts");
+  writeFileSync(early, 'process.kill(process.pid, "SIGUSR1");\nexport default () => {};\n');
   await using stage = await startStage({ pi });
-  const session = await stage.session();
+  const session = await stage.client.createSession({
+    cwd: stage.cwd,
+    model: "scripted/model-1",
+    extensions: [early],
+  });
   const { pid } = await session.get();
   process.kill(pid as number, "SIGUSR1");
-  await session.bash("true");
+  expect((await session.bash('echo "<$NODE_OPTIONS>"')).output.trim()).toBe("<>");
   await stage.client.call("session/hibernate", { sessionId: session.id });
   expect((await session.get()).exit).toMatchObject({ code: 0, stderrTail: "" });
 });

@@ -85,7 +85,7 @@ test.each(["a\nb", "a b", "a;b", "$(a)", "--x".slice(2)])("a value %j stays one 
 test("a session's variables are added, and never take the place of the daemon's own marks", () => {
   const { env } = plan({ env: { MINE: "1", PI_RPCD_CHILD: "forged" } }, { NODE_OPTIONS: "--x", npm_a: "b", KEY: "k" });
   expect(env).toMatchObject({ MINE: "1", KEY: "k" });
-  expect(env["NODE_OPTIONS"] ?? env["npm_a"]).toBeUndefined();
+  expect([env["NODE_OPTIONS"], env["npm_a"]]).toEqual(["--disable-sigusr1", undefined]);
   expect(Object.values(env)).toContain("child");
 });
 
@@ -97,10 +97,11 @@ test("what is for pi's start alone replaces what daemon and session have, which 
     TMPDIR: { value: "/private", before: "/tmp" },
     NODE_COMPILE_CACHE: { value: "/private/node" },
     MINE: { value: "start", before: "session" },
+    NODE_OPTIONS: { value: "--disable-sigusr1" },
   });
 });
 
-test("a pi that our Node runs opens no inspector at SIGUSR1", () => {
+test("no pi opens an inspector at SIGUSR1: our Node has a flag for it, another one gets it by a variable", () => {
   const program = { kind: "script", path: "/pi/cli.js" } as PiProgram;
   const { args } = planSpawn({
     program,
@@ -112,4 +113,8 @@ test("a pi that our Node runs opens no inspector at SIGUSR1", () => {
     env: {},
   });
   expect(args.slice(0, args.indexOf("/pi/cli.js"))).toContain("--disable-sigusr1");
+  const { startEnvironment } = plan({ env: { NODE_OPTIONS: "--no-deprecation" } });
+  expect(startEnvironment).toEqual({
+    NODE_OPTIONS: { value: "--no-deprecation --disable-sigusr1", before: "--no-deprecation" },
+  });
 });
