@@ -18,6 +18,7 @@ import { Metrics } from "./metrics.ts";
 import { packageVersion } from "./package-version.ts";
 import { ChildBook } from "./pi/child-book.ts";
 import { locatePi } from "./pi/locate.ts";
+import { removeHelperConfigs } from "./pi/start-pi.ts";
 import { answeredAsleep } from "./rpc/asleep.ts";
 import { audited } from "./rpc/audit.ts";
 import { authorised } from "./rpc/authority.ts";
@@ -110,6 +111,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       held.release(),
     );
     const book = resources.add(await ChildBook.open(state.path, log, () => state.isHeld), (open) => open.close());
+    removeHelperConfigs(book.leftovers, inherited);
     const validator = createValidator();
     const { values: configured, origins } = configure(
       { file: options.config, env: inherited, options: { ...settingsOf(options), ...options.settings } },

@@ -29,9 +29,12 @@ export class ChildBook {
   readonly #log: Logger;
   readonly #isHeld: () => boolean;
   readonly #living = new Map<string, Entry>();
+  /** The ids of the children that a former daemon has left. */
+  readonly leftovers: readonly string[];
   #lines = 0;
 
-  private constructor(file: string, log: Logger, isHeld: () => boolean) {
+  private constructor(file: string, log: Logger, isHeld: () => boolean, leftovers: readonly string[]) {
+    this.leftovers = leftovers;
     this.#file = file;
     this.#log = log;
     this.#isHeld = isHeld;
@@ -43,10 +46,12 @@ export class ChildBook {
    */
   static async open(stateDir: string, log: Logger, isHeld: () => boolean = () => true): Promise<ChildBook> {
     const file = join(stateDir, "children.jsonl");
-    const ended = await endLeftovers(entriesIn(file));
+    const entries = entriesIn(file);
+    const ended = await endLeftovers(entries);
     if (ended > 0) log.warn({ ended }, "ended what a former daemon's children had left behind");
     rmSync(file, { force: true });
-    return new ChildBook(file, log, isHeld);
+    const leftovers = entries.map(({ id }) => id);
+    return new ChildBook(file, log, isHeld, leftovers);
   }
 
   /** A child is about to be started. Throws what writing can throw: an unnoted child could outlive a killed daemon. */

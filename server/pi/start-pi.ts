@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { rmSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HelperConfig, LINK_VERSION } from "../../protocol/link.ts";
@@ -20,7 +21,7 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     );
   }
   // The path is in pi's environment, which must not name the state directory.
-  const configFile = join(caches.directory ?? options.runDirectory, `helper-${id}.json`);
+  const configFile = helperConfigFile(caches.directory ?? options.runDirectory, id);
   const prompts = promptTexts(options);
   const plan = planSpawn({
     program: options.program,
@@ -45,19 +46,19 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     ...(customUi === "throw" ? { customUi } : {}),
     ...(parts === undefined ? {} : { parts }),
   };
-  await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
-  const keep = { promptFiles: false };
+  let isStarted = false;
+  // Before the first file: the next daemon removes what a killed one has left of this start.
+  options.book?.begin(id);
   try {
+    await writeFile(configFile, JSON.stringify(config), { mode: 0o600, flag: "wx" });
     for (const { file, text } of prompts) await writeFile(file, text, { mode: 0o600, flag: "wx" });
-    options.book?.begin(id);
     const stdio = await startChild(plan).catch((cause: NodeJS.ErrnoException) => {
-      options.book?.ended(id);
       throw spawnFailure(cause, options.program.path);
     });
     options.book?.started(id, stdio.pid);
     const child = new Child(options, id, statusKey, stdio);
+    isStarted = true;
     // pi reads them again whenever its extensions are reloaded.
-    keep.promptFiles = true;
     void child.cleaned.then(() => remove(prompts));
     const abandon = (): void => void child.stop();
     options.signal.addEventListener("abort", abandon, { once: true });
@@ -73,8 +74,24 @@ export async function startPi(options: ChildOptions): Promise<{ readonly child: 
     }
   } finally {
     await rm(configFile, { force: true });
-    if (!keep.promptFiles) await remove(prompts);
+    if (!isStarted) {
+      await remove(prompts);
+      options.book?.ended(id);
+    }
   }
+}
+
+function helperConfigFile(directory: string, childId: string): string {
+  return join(directory, `helper-${childId}.json`);
+}
+
+/** Removes the files with which a killed daemon was starting these children. */
+export function removeHelperConfigs(childIds: readonly string[], env: NodeJS.ProcessEnv): void {
+  if (childIds.length === 0) return;
+  const { directory } = codeCaches(env);
+  // Without one they are in the run directory, which each daemon begins anew.
+  if (directory === undefined) return;
+  for (const id of childIds) rmSync(helperConfigFile(directory, id), { force: true });
 }
 
 interface PromptText {

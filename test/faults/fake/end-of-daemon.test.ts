@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, test } from "vitest";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { type Client, connect, readDaemonFile } from "../../../client/index.ts";
 import { startTimeOf } from "../../../server/pi/processes.ts";
 import { DaemonLives } from "../../helpers/daemon-lives.ts";
@@ -16,16 +16,17 @@ interface Followed {
 }
 
 /** Daemons whose runs have so long to end. */
-async function stageOf(drainMs: number) {
+async function stageOf(drainMs: number, pi = fakePi) {
   const root = mkdtempSync(join(tmpdir(), "end-"));
   const stateDir = join(root, "state");
   const faults: string[] = [];
   const env = {
     ...process.env,
-    PI_RPCD_PI: fakePi,
+    PI_RPCD_PI: pi,
     PI_CODING_AGENT_DIR: join(root, "agent"),
     PI_RPCD_DRAIN_MS: String(drainMs),
     PI_RPCD_WARM_CHILDREN: "0",
+    XDG_CACHE_HOME: join(root, "cache"),
   };
   const lives = new DaemonLives({ source, stateDir, env, cwd: root, onFault: (fault) => faults.push(fault) });
   await lives.start();
@@ -33,6 +34,8 @@ async function stageOf(drainMs: number) {
   const witnesses: Witness[] = [];
   const log = (): string => (existsSync(lives.logFile) ? readFileSync(lives.logFile, "utf8") : "");
   return {
+    root,
+    stateDir,
     lives,
     client,
     faults,
@@ -106,4 +109,26 @@ test("a run that outlasts its time at the end of a daemon is interrupted, and no
   expect([stage.lives.exitCode, stage.faults, stage.processes()]).toEqual([0, [], []]);
   // One that nobody reaps keeps its number, but has ended.
   expect(await startTimeOf(pid)).toBeUndefined();
+});
+
+test("a daemon removes the files with which a killed one was starting its pi, and no others", async () => {
+  const pi = join(mkdtempSync(join(tmpdir(), "pi-")), "pi");
+  onTestFinished(() => rmSync(dirname(pi), { recursive: true }));
+  // It never comes to reading its configuration.
+  writeFileSync(pi, '#!/bin/sh\n[ "$1" = --version ] && exec echo 1.5.2\nexec cat\n', { mode: 0o700 });
+  await using stage = await stageOf(0, pi);
+  const cache = join(stage.root, "cache", "pi-rpcd", "pi");
+  const left = (): string[] =>
+    existsSync(cache) ? readdirSync(cache).filter((name) => name.startsWith("helper-")) : [];
+  const client = await connect({ stateDir: stage.stateDir, reconnect: false });
+  const created = client.createSession({ cwd: stage.root }).catch(({ kind }: { readonly kind: string }) => kind);
+  await expect.poll(left).toHaveLength(1);
+  // Another daemon of this user starts a pi at the same time.
+  writeFileSync(join(cache, "helper-other.json"), "{}");
+  await stage.lives.end("SIGKILL");
+  await created;
+  await client.close();
+  expect(left()).toHaveLength(2);
+  await stage.lives.start();
+  expect(left()).toEqual(["helper-other.json"]);
 });
