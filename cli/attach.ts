@@ -16,7 +16,7 @@ import { withClient } from "./with-client.ts";
 
 type Attach = Invocation<"attach">;
 
-/** Shows a session as it goes, and talks to it where somebody types. */
+/** Shows a session live and, on a terminal, takes prompts and answers. */
 export async function attach(invocation: Attach): Promise<number> {
   const { options, output, signal } = invocation;
   const [word = ""] = invocation.arguments;
@@ -39,7 +39,7 @@ export async function attach(invocation: Attach): Promise<number> {
   }
 }
 
-/** One person before one session. */
+/** The terminal of one user and one session. */
 class Seat {
   readonly #invocation: Attach;
   readonly #editor = new LineEditor();
@@ -47,7 +47,7 @@ class Seat {
   readonly #canvas: Canvas;
   readonly #onResize = (): void => this.#live?.redraw();
   #keyboard: Keyboard | undefined;
-  /** Keys that came before there was somebody to take them. */
+  /** Keys that arrived before the conversation began. */
   readonly #early: [text: string | undefined, key: Key][] = [];
   #press = (text: string | undefined, key: Key): void => void this.#early.push([text, key]);
 
@@ -63,7 +63,7 @@ class Seat {
     this.#canvas.line(oneLine(` ${text}`), "yellow");
   }
 
-  /** Resolves when the person leaves, or the session is closed. */
+  /** Resolves when the user leaves or the session is closed. */
   async sit(client: Client, session: SessionHandle, count: number): Promise<void> {
     const { signal } = this.#invocation;
     const info = await session.get({ signal });
@@ -73,7 +73,7 @@ class Seat {
       asks: this.#live !== undefined,
       self: client.id,
     });
-    // First of all: what is typed while the past is fetched is for the first prompt.
+    // First, so that keys typed while the past is fetched go to the first prompt.
     this.#listen();
     this.#head(info);
     const place = await this.#past(client, view, { sessionId: session.id, count });
@@ -137,7 +137,7 @@ class Seat {
     this.#canvas.line(" Enter sends; Ctrl-C aborts the run, twice leaves; Ctrl-D leaves", "dim");
   }
 
-  /** Shows what happened last, and gives the place to go on from. */
+  /** Shows the recent past and returns the place where the live stream continues. */
   async #past(
     client: Client,
     view: SessionView,

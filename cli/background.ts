@@ -18,7 +18,7 @@ export interface BackgroundOptions {
   /** An absolute path. */
   readonly config?: string | undefined;
   readonly allowOrigins?: string | undefined;
-  /** Further options of `start`; paths are absolute. */
+  /** More options of `start`; paths are absolute. */
   readonly more?: readonly string[] | undefined;
   readonly logFile?: string | undefined;
   readonly logLevel?: string | undefined;
@@ -30,16 +30,19 @@ export type Background =
   | { readonly kind: "started"; readonly address: DaemonAddress; readonly log: string }
   | { readonly kind: "wasRunning"; readonly running: Extract<Standing, { kind: "running" }> };
 
-/** pi is asked for its version, the store is brought up to date. */
+/** Starting includes asking pi for its version and migrating the store. */
 const startTimeoutMs = 90_000;
-/** Another daemon that holds the directory is about to listen, or to end. */
+/** Another daemon that holds the directory is about to listen or to end. */
 const otherTimeoutMs = 20_000;
 
-/** Sees to it that a daemon answers on the state directory. Throws why it did not start; nothing is left behind then. */
+/**
+ * Ensures that a daemon answers on the state directory. Throws the reason if it did not start, and leaves no process or
+ * file.
+ */
 export async function ensureDaemon(options: BackgroundOptions): Promise<Background> {
   const found = await standing(options.stateDir, options.signal);
   if (found.kind === "running") return { kind: "wasRunning", running: found };
-  // systemd starts it for whoever connects, and would hold the socket against another.
+  // systemd starts the daemon at a connection, and would hold the socket against another daemon.
   if (options.logFile === undefined && (await wakeService(options))) {
     const running = await otherDaemon(options);
     if (running !== undefined) return { kind: "wasRunning", running };
@@ -57,7 +60,7 @@ export async function ensureDaemon(options: BackgroundOptions): Promise<Backgrou
 async function startInBackground(options: BackgroundOptions): Promise<Background> {
   const { stateDir, port, pi, config, allowOrigins, more, logLevel, signal } = options;
   const log = options.logFile ?? defaultLogFile(stateDir);
-  // Where no log can be there is no daemon either, and it says so better.
+  // If the log cannot be written, the daemon does not start either, and its error is better.
   const file = LogFile.open(log);
   const logFile = file === undefined && options.logFile === undefined ? undefined : log;
   const env = withAbsolutePi(withoutScript(options.env));
@@ -85,7 +88,7 @@ async function startInBackground(options: BackgroundOptions): Promise<Background
   }
 }
 
-/** Its own deadline, or the signal's abort: the caller ends it then. */
+/** Rejects at its deadline or at the signal's abort; the caller then ends the daemon. */
 async function unlessStopped(daemon: DaemonProcess, signal: AbortSignal): Promise<DaemonAddress> {
   const deadline = AbortSignal.timeout(startTimeoutMs);
   const stop = AbortSignal.any([signal, deadline]);
@@ -109,11 +112,11 @@ interface Failure {
   readonly file: LogFile | undefined;
 }
 
-/** One that ended without a word has perhaps said something in its log. */
+/** A daemon that ended without an error report may have written the reason to its log. */
 function failure({ error, log, file }: Failure): unknown {
   const isSilent = error instanceof CommandError && (error.kind === "daemon_ended" || error.kind === "start_timeout");
   if (!isSilent) {
-    // Another daemon may write to the same file by now.
+    // Another daemon may already write to this file.
     const isHeld = error instanceof CommandError && error.kind === "daemon_already_running";
     if (!isHeld) file?.remove();
     return error;
@@ -123,13 +126,13 @@ function failure({ error, log, file }: Failure): unknown {
   return new CommandError(error.kind, `${error.message} ${said}`, { cause: error });
 }
 
-/** The daemon that holds the directory, when it answers; undefined if it does not come to that. */
+/** Waits for the daemon that holds the directory to answer; undefined if it does not. */
 async function otherDaemon({
   stateDir,
   signal,
 }: BackgroundOptions): Promise<Extract<Standing, { kind: "running" }> | undefined> {
   const deadline = AbortSignal.timeout(otherTimeoutMs);
-  // Watches from here on, so that nothing that is written behind the first look goes unseen.
+  // The watch starts before the first check, so that no later write is missed.
   const watcher = watch(stateDir);
   const changes = on(watcher, "change", { signal: AbortSignal.any([signal, deadline]) });
   try {
@@ -148,7 +151,7 @@ async function otherDaemon({
   return undefined;
 }
 
-/** The daemon works in another directory than its starter. */
+/** The daemon has another working directory than this process. */
 function withAbsolutePi(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const pi = env["PI_RPCD_PI"];
   return pi === undefined || pi === "" ? env : { ...env, PI_RPCD_PI: resolve(pi) };

@@ -1,4 +1,4 @@
-/** What has to be undone, in reverse order, once, whatever fails on the way. */
+/** Steps to undo, run once in reverse order, all of them even if some fail. */
 export class Cleanup {
   readonly #steps: (() => unknown)[] = [];
   #done: Promise<void> | undefined;
@@ -7,7 +7,7 @@ export class Cleanup {
     this.#steps.push(step);
   }
 
-  /** Always the same promise. Rejects with the first failure, behind the last step. */
+  /** Always returns the same promise. Rejects with the first failure, after the last step. */
   run(): Promise<void> {
     this.#done ??= this.#run();
     return this.#done;

@@ -5,11 +5,11 @@ import type { Output } from "./output.ts";
 export interface OptionSpec {
   readonly type: "string" | "boolean";
   readonly description: string;
-  /** What stands for the value in the help. */
+  /** The name of the value in the help. */
   readonly placeholder?: string;
-  /** The default in words. */
+  /** The default, as text. */
   readonly default?: string;
-  /** The only values there are. */
+  /** The allowed values. */
   readonly choices?: readonly string[];
   readonly short?: string;
 }
@@ -18,16 +18,16 @@ export interface ArgumentSpec {
   readonly name: string;
   readonly description: string;
   readonly optional?: boolean;
-  /** The only words there are. */
+  /** The allowed words. */
   readonly choices?: readonly string[];
-  /** Takes all that is left. */
+  /** Takes all remaining words. */
   readonly many?: boolean;
 }
 
 /** One row of the table of commands. */
 export interface CommandSpec {
   readonly summary: string;
-  /** What is worth knowing beyond the summary; one paragraph. */
+  /** Details beyond the summary; one paragraph. */
   readonly description?: string;
   readonly arguments: readonly ArgumentSpec[];
   readonly options: Readonly<Record<string, OptionSpec>>;

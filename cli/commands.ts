@@ -9,7 +9,7 @@ import { hostCommands } from "./host-commands.ts";
 import { sessionCommands } from "./session-commands.ts";
 import { watchCommands } from "./watch-commands.ts";
 
-/** Every command of the command line, once. Parsing and all help texts derive from this table. */
+/** Every command of the command line. The parser and all help texts derive from this table. */
 export const commands = {
   start: {
     summary: "Starts the daemon in the background and waits until it answers.",

@@ -1,6 +1,6 @@
 import type { ArgumentSpec, OptionSpec } from "./command-spec.ts";
 
-// Options and arguments that several commands have.
+// Options and arguments of several commands.
 
 export const stateDir = {
   type: "string",

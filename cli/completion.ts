@@ -12,7 +12,7 @@ const scripts: Readonly<Record<string, (table: Commands) => string>> = {
   fish: fishScript,
 };
 
-/** Prints the completion for a shell, made of the table of commands. */
+/** Prints the completion script of a shell, generated from the table of commands. */
 export async function completion({ output, arguments: [shell = ""] }: Invocation<"completion">): Promise<number> {
   const script = scripts[shell]?.(commands) ?? "";
   if (output.json) output.document({ shell, script });

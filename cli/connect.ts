@@ -10,14 +10,14 @@ import { framings } from "./connect/framing.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 
-/** What the daemon takes at most in one frame. */
+/** The daemon's limit of one frame. */
 const maxMessageBytes = 16 * 1024 * 1024;
-/** What it may send: records of pi's come whole. */
+/** The limit of a frame of the daemon: pi's records are not split. */
 const maxFrameBytes = 128 * 1024 * 1024;
 const openTimeoutMs = 10_000;
 const lingerMs = 30_000;
 
-/** Carries JSON-RPC between stdin, stdout and the daemon. */
+/** Forwards JSON-RPC between stdin, stdout and the daemon. */
 export async function connect({ options, output, env, signal }: Invocation<"connect">): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options["no-start"] !== true) await ensureDaemon({ stateDir, env, signal });
@@ -46,7 +46,7 @@ export async function connect({ options, output, env, signal }: Invocation<"conn
     AbortSignal.timeout(closeTimeoutMs).addEventListener("abort", () => socket.terminate(), { once: true });
     socket.close(1000);
     process.stdout.end();
-    // Whoever reads slowly still gets what has come.
+    // A slow reader of stdout still gets everything received.
     await finished(process.stdout, { readable: false, signal }).catch(() => {});
   }
 }

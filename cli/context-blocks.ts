@@ -6,7 +6,7 @@ type Pruned = Result<"pruning/inspect">;
 
 const shownBlocks = 10;
 
-/** The blocks that stand in a session's context, for a person: the newest last. What others have taken in is not shown. */
+/** The blocks in a session's context, for a person, newest last. Blocks inside other blocks are not shown. */
 export function blockLines(
   { blocks, mode, off }: Pruned,
   painter: Pick<Output, "paint" | "columns">,

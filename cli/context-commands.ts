@@ -1,7 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { help, noStart, stateDir } from "./common-options.ts";
 
-/** The commands about conversations that come from elsewhere, or are given away. */
+/** The commands that import and export conversations. */
 export const contextCommands = {
   context: {
     summary: "Gives a new session a past, takes one out of a session, and shows what one is made of.",

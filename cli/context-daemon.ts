@@ -9,24 +9,24 @@ import { readAll } from "./message-text.ts";
 import { chooseSession } from "./session-argument.ts";
 import { type ClientUse, ensured } from "./with-client.ts";
 
-/** Where a document or a session file comes from. */
+/** The source of a document or a session file. */
 export type Source =
   | { readonly kind: "session"; readonly sessionId: string }
   | { readonly kind: "file"; readonly path: string; readonly bytes: number }
   | { readonly kind: "text"; readonly text: string };
 
-/** What the daemon gives for `context/export`: the document itself, or a file of its with it. */
+/** The result of `context/export`: the document, or a file of the daemon with it. */
 export type Exported = Result<"context/export">;
 
 type Call<M extends MethodName> = readonly [method: M, params: Params<M>];
 type Where = { readonly path: string } | { readonly document: unknown };
 
-/** Larger files are named, and read by the daemon itself where it may. */
+/** Larger files are sent by path, and the daemon reads them if it may. */
 const inlineBytes = 1024 * 1024;
-/** What the daemon takes in one call, with room for what else is in it. */
+/** The daemon's limit of one call, with room for its other params. */
 const maxInlineBytes = 15 * 1024 * 1024;
 
-/** The daemon of the state directory, which is started if none runs and the options do not forbid it. */
+/** Returns the daemon of the state directory; starts one if none runs, unless an option forbids it. */
 export async function openDaemon(use: ClientUse): Promise<ContextDaemon> {
   return new ContextDaemon(await ensured(use), use.signal);
 }
@@ -48,7 +48,7 @@ export class ContextDaemon {
     return callDaemon(method, params, { stateDir: this.#stateDir, signal: this.#signal });
   }
 
-  /** A call with a document: a large file goes by its path, and by its content if the daemon does not read it. */
+  /** Makes a call with a document: a large file is sent by path, or by content if the daemon cannot read it. */
   async callWith<M extends MethodName>(
     source: Exclude<Source, { readonly kind: "session" }>,
     make: (where: Where) => Call<M>,
@@ -63,7 +63,7 @@ export class ContextDaemon {
     return await this.call(...make({ document: await documentOf(source, this.#signal) }));
   }
 
-  /** What is too large for an answer comes by a file of the daemon's. */
+  /** An export that is too large for an answer is a file of the daemon. */
   async export(params: Params<"context/export">): Promise<Exported> {
     try {
       return await this.call("context/export", params);
@@ -74,7 +74,7 @@ export class ContextDaemon {
   }
 }
 
-/** The daemon may not read the file, or does not see it. Whatever else has failed may have been done. */
+/** Whether the daemon could not read the file. After another error the call may have taken effect. */
 function isUnread(error: unknown): boolean {
   if (!(error instanceof WireError)) return false;
   const { reason } = error.data;
@@ -82,7 +82,7 @@ function isUnread(error: unknown): boolean {
   return error.kind === "forbidden" || (error.kind === "context_transport_failed" && isOfFile);
 }
 
-/** What SOURCE on the command line means: a file that there is, `-` for stdin, else a session. */
+/** Returns what SOURCE means: an existing file, `-` for stdin, else a session. */
 export async function sourceOf(word: string, daemon: ContextDaemon): Promise<Source> {
   if (word === "-") {
     if (process.stdin.isTTY === true) throw new UsageError("stdin is a terminal: give a file.", "context");
@@ -100,7 +100,7 @@ async function documentOf(
   source: Exclude<Source, { readonly kind: "session" }>,
   signal: AbortSignal,
 ): Promise<unknown> {
-  // A pipe or a device has an end when it says so, if at all.
+  // A pipe or a device has no known length.
   const text =
     source.kind === "text"
       ? source.text
@@ -108,7 +108,7 @@ async function documentOf(
   try {
     return JSON.parse(text);
   } catch {
-    // V8 says what is wrong with a piece of the text, which may be nobody's business.
+    // V8's message quotes a piece of the text, which may be confidential.
     const name = source.kind === "text" ? "stdin" : source.path;
     const hint = /^\{"type":"session"/.test(text) ? " It is a session file of pi's: see `context export`." : "";
     throw new CommandError("no_document", `${name} is no JSON document.${hint}`);

@@ -9,7 +9,7 @@ import { printableJson } from "./text.ts";
 export interface DocumentTarget {
   /** An absolute path; undefined: stdout. */
   readonly target: string | undefined;
-  /** Whether a file that is there is replaced. */
+  /** Whether to replace an existing file. */
   readonly force: boolean;
   readonly output: Output;
   readonly signal: AbortSignal;
@@ -18,13 +18,13 @@ export interface DocumentTarget {
 export interface Written {
   readonly diagnostics: Exported["diagnostics"];
   readonly bytes: number;
-  /** In hexadecimal digits. */
+  /** In hexadecimal. */
   readonly sha256: string;
 }
 
 /**
- * Writes what `make` gives, as one line of JSON. A file is its owner's alone, appears whole or not at all, and replaces
- * another only with `force`. Throws `file_exists` before anything is made, and `export_damaged`.
+ * Writes the result of `make` as one line of JSON. The file is readable by its owner only, appears complete or not at
+ * all, and replaces another file only with `force`. Throws `file_exists` before it calls `make`, and `export_damaged`.
  */
 export async function writeDocument(make: () => Promise<Exported>, where: DocumentTarget): Promise<Written> {
   const { target, force, output, signal } = where;
@@ -50,13 +50,13 @@ async function writeFile(path: string, copying: Omit<Copying, "write">): Promise
   return await copy(documentOf(copying.exported), { ...copying, write: (text) => file.appendFile(text) });
 }
 
-/** Names a file as another, unless that is there: not even one that has just come. */
+/** Renames a file, unless the name exists, even if it was created just now. */
 async function give(path: string, name: string): Promise<void> {
   try {
     await link(path, name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST" || (await isThere(name))) throw exists(name);
-    // Not every file system has links.
+    // Not every file system supports links.
     await rename(path, name);
   }
 }
@@ -114,7 +114,7 @@ async function* documentOf({ document, path, sha256 }: Exported): AsyncIterable<
   yield "\n";
 }
 
-/** Holds back a line break at the end of each piece, until there is another. */
+/** Holds back a line break at the end of a piece until the next piece. */
 class TrailingBreak {
   #held = "";
 

@@ -11,7 +11,9 @@ type Inspected = Result<"optimisation/inspect">;
 type CacheReport = Result<"cache/report">;
 type Pruned = Result<"pruning/inspect">;
 
-/** Shows what fills a session's window, which blocks stand in it, what has left it, and what has broken the provider's cache. */
+/**
+ * Shows the content of a session's context window, its blocks, what was removed, and what broke the provider's cache.
+ */
 export async function showContext(daemon: ContextDaemon, word: string, output: Output): Promise<number> {
   const { sessions } = await daemon.call("session/list", {});
   const sessionId = chooseSession(sessions, word);
@@ -26,7 +28,7 @@ export async function showContext(daemon: ContextDaemon, word: string, output: O
   return exitCodes.done;
 }
 
-/** Where the part is off, nobody has looked. */
+/** The part is off, so there is no report. */
 async function cacheOf(
   daemon: ContextDaemon,
   sessionId: string,
@@ -41,7 +43,7 @@ async function cacheOf(
   }
 }
 
-/** Where pruning is off, there are no blocks. */
+/** Pruning is off, so there are no blocks. */
 async function prunedOf(daemon: ContextDaemon, sessionId: string): Promise<Pruned | undefined> {
   try {
     return await daemon.call("pruning/inspect", { sessionId });
@@ -51,12 +53,15 @@ async function prunedOf(daemon: ContextDaemon, sessionId: string): Promise<Prune
   }
 }
 
-/** A daemon that is older than this program does not know the method. */
+/** A daemon older than this program does not know the method. */
 const absent: ReadonlySet<string> = new Set(["pruning_disabled", "unsupported_by_pi", "method_not_found"]);
 
 type Painter = Pick<Output, "paint" | "columns">;
 
-/** The same for a person: a bar for each kind of content where a terminal is wide enough, then a paragraph for each question. */
+/**
+ * The same for a person: a bar for each kind of content if the terminal is wide enough, then a paragraph for each
+ * question.
+ */
 export function showLines(
   found: Inspected,
   cache: CacheReport | undefined,
@@ -105,7 +110,7 @@ function windowLines({ tokens, used, byKind }: Inspected["window"], painter: Pai
   return [painter.paint("bold", `The next request has about ${size}${share}:`), ...lines];
 }
 
-/** Columns for bars: none in a pipe, or where they could say nothing. */
+/** The width of the bars: 0 in a pipe or if they would be too short. */
 function barRoom(columns: number | undefined, taken: number): number {
   const room = Math.min(48, (columns ?? 0) - taken - 2);
   return room < 8 ? 0 : room;
@@ -153,7 +158,7 @@ function maskedLines({ window: { masked }, parts }: Inspected, painter: Painter)
   return [painter.paint("bold", head), ...table(rows, painter.columns)];
 }
 
-/** The spaces of a number that stands right stay. */
+/** The leading spaces of a right-aligned number are kept. */
 function oneLineOr(text: string): string {
   return /^ *[\d,]+$/.test(text) ? text : oneLine(text);
 }

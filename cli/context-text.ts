@@ -5,7 +5,7 @@ import { oneLine, table } from "./text.ts";
 type Inspected = Result<"context/inspect">;
 type Dropped = Inspected["dropped"];
 
-/** What a context has come to, for a terminal: facts in two columns, then a line for each thing that was mended. */
+/** The summary of a context, for a terminal: facts in two columns, then a line for each repair. */
 export function inspectLines(found: Inspected, columns: number | undefined): readonly string[] {
   const { counts, tokens, repairs, warnings } = found;
   const mended = Object.entries(counts.repairs).map(([code, count]) => `${count} ${code}`);
@@ -32,7 +32,7 @@ export function inspectLines(found: Inspected, columns: number | undefined): rea
   ];
 }
 
-/** What is worth knowing of a context that a session was given: a line for each rule by which something was mended. */
+/** Notes about a session's imported context: a line for each rule that repaired something. */
 export function importLines({
   messages,
   tokens,
@@ -51,12 +51,12 @@ export function importLines({
   ];
 }
 
-/** What of a session is not in a document of it as the session has it: a line for each kind. */
+/** The parts of a session that its exported document does not contain: a line for each kind. */
 export function exportLines({ notes }: Result<"context/export">["diagnostics"]): readonly string[] {
   return notesOf(notes).map((note) => `not as it was: ${note}`);
 }
 
-/** What no model was shown in the session itself, or is shown by each pi again, is not missed. */
+/** Entries that no model saw, or that each pi adds again, are not reported as missing. */
 const unseen: ReadonlySet<string> = new Set(["not_for_model", "other_branch", "carrier", "delivery_mark", "system"]);
 
 function notesOf(notes: Readonly<Record<string, number>>, without?: ReadonlySet<string>): readonly string[] {

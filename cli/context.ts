@@ -14,7 +14,7 @@ type Context = Invocation<"context">;
 type Options = Context["options"];
 type Action = "inspect" | "export" | "import" | "show";
 
-/** Which option is for what; the others are for all. */
+/** The actions that an option applies to; other options apply to all. */
 const actionsOf: ReadonlyMap<keyof Options, readonly Action[]> = new Map([
   ...(["node", "until", "model", "max-tokens", "on-overflow", "tool-results"] as const).map(forDocuments),
   ...(["no-repair", "no-system", "no-events"] as const).map(forDocuments),
@@ -29,7 +29,7 @@ function forDocuments(option: keyof Options): readonly [keyof Options, readonly 
   return [option, ["inspect", "import"]];
 }
 
-/** Inspects a context, makes a session of one, exports one, or shows what a session's is made of. */
+/** Inspects a context, creates a session from one, exports one, or shows a session's context. */
 export async function context(invocation: Context): Promise<number> {
   const { options } = invocation;
   const [action = "inspect", word = ""] = invocation.arguments as readonly [Action?, string?];
@@ -47,7 +47,7 @@ interface Act {
   readonly invocation: Context;
   /** SOURCE. */
   readonly word: string;
-  /** What the options say of the context. */
+  /** The options about the context. */
   readonly context: ContextOption;
 }
 

@@ -12,10 +12,10 @@ export interface Bar {
 const maxNameCharacters = 40;
 const maxBarCharacters = 30;
 const minBarCharacters = 8;
-/** Eighths of a character, from one on. */
+/** Eighths of a character, from one eighth on. */
 const eighths = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/** Lines in columns. `width`: of the terminal; without one there are no bars, and nothing is cut. */
+/** Aligns lines in columns. `width`: that of the terminal; without it there are no bars, and nothing is truncated. */
 export function bars(lines: readonly Bar[], width: number | undefined): readonly string[] {
   const names = lines.map(({ name }) => shorten(printedName(name), maxNameCharacters));
   const nameWidth = Math.max(...names.map((name) => name.length));
@@ -30,7 +30,7 @@ export function bars(lines: readonly Bar[], width: number | undefined): readonly
   });
   if (width === undefined) return texts.map(({ start, more }) => `${start}  ${more}`);
   const used = Math.max(...texts.map(({ start, more }) => start.length + more.length + 4));
-  // Where there is no room for both, a bar says more than the rest.
+  // If there is no room for both, a bar is more useful than the rest.
   const hasRoom = width - used >= minBarCharacters;
   const barWidth = Math.min(
     maxBarCharacters,
@@ -43,7 +43,7 @@ export function bars(lines: readonly Bar[], width: number | undefined): readonly
   });
 }
 
-/** The spaces before a name say how deep it lies. */
+/** The spaces before a name show its depth. */
 function printedName(name: string): string {
   const [indent = ""] = /^ */.exec(name) ?? [];
   return indent + oneLine(name);

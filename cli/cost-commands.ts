@@ -1,7 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { help, noStart, session, stateDir } from "./common-options.ts";
 
-/** The commands about what sessions cost. */
+/** The commands about the cost of sessions. */
 export const costCommands = {
   cost: {
     summary: "Shows what a session has cost: by phase, by model, and by what it was spent on.",

@@ -9,7 +9,7 @@ import { withClient } from "./with-client.ts";
 type Report = Result<"cost/report">;
 type Usage = Report["total"];
 
-/** Shows what a session has cost. */
+/** Shows the cost of a session. */
 export async function cost(invocation: Invocation<"cost">): Promise<number> {
   const { output, signal } = invocation;
   const [word = ""] = invocation.arguments;
@@ -83,7 +83,7 @@ function sourceBar(name: string, usage: Usage, whole: Usage): Bar {
 }
 
 function bar(name: string, usage: Usage, whole: Usage): Bar {
-  // Where nothing has a price, tokens say what is much.
+  // If nothing has a price, the share is that of tokens.
   const share = whole.cost.total > 0 ? usage.cost.total / whole.cost.total : usage.totalTokens / whole.totalTokens;
   return { name, amount: usd(usage.cost.total), share: Number.isFinite(share) ? share : 0, more: tokens(usage) };
 }
@@ -104,7 +104,7 @@ function counted(count: number, what: string): string {
   return `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** With commas, whatever the machine's language is. */
+/** With commas, independent of the machine's language. */
 function number(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }

@@ -3,21 +3,21 @@ import { ProtocolViolationError } from "../client/local-errors.ts";
 import type { MethodName, Params, Result } from "../protocol/methods.ts";
 
 /**
- * How the command line has the daemon's answers checked before it uses them. A newer daemon may add to them; in tests they
- * have nothing that is not in the schemas.
+ * How strictly the command line validates the daemon's results. Additions of a newer daemon are allowed, except in
+ * tests.
  */
 export function resultChecks(env: NodeJS.ProcessEnv = process.env): true | "known" {
   return env["PI_RPCD_VALIDATE"] === "1" ? true : "known";
 }
 
-/** One call over HTTP. Throws `protocol_violation` for an answer that is not what the protocol says. */
+/** Makes one call over HTTP. Throws `protocol_violation` for a result that violates the protocol. */
 export async function callDaemon<M extends MethodName>(
   method: M,
   params: Params<M>,
   options: HttpCallOptions,
 ): Promise<Result<M>> {
   const result = await httpCall(method, params, options);
-  // Not needed where no daemon answers.
+  // Imported late because it is not needed if no daemon answers.
   const { createValidator } = await import("../protocol/validation.ts");
   const findings = createValidator({ ignoreUnknown: resultChecks() === "known" }).result(method, result);
   if (findings.length > 0) throw new ProtocolViolationError(`result of ${method}`, findings);

@@ -11,10 +11,10 @@ export interface DaemonProcessOptions {
   readonly pi?: string | undefined;
   readonly config?: string | undefined;
   readonly allowOrigins?: string | undefined;
-  /** Further options of `start`. */
+  /** More options of `start`. */
   readonly more?: readonly string[] | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** Where its stderr goes, beside the log: a file descriptor. */
+  /** The file descriptor of its stderr, in addition to the log. */
   readonly stderr: number | "ignore";
 }
 
@@ -23,7 +23,7 @@ export interface ProcessEnd {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Why a daemon did not start, in its own words. */
+/** The error that the daemon reported when it did not start. */
 class DaemonStartError extends CommandError {
   constructor({ name, message, code, data }: ErrorReport) {
     super(name, message, { data: code === undefined ? data : { ...(data as object), code } });
@@ -31,9 +31,9 @@ class DaemonStartError extends CommandError {
 }
 
 /**
- * A small new-space: the daemon's garbage is short-lived, and under load it holds a quarter less memory so, at no cost
- * in time that could be measured. node:sqlite is marked as experimental by Node. SIGUSR1 would open Node's inspector to all
- * users of the machine.
+ * With a small new-space the daemon, whose garbage is short-lived, uses a quarter less memory under load, at no
+ * measurable cost in time. Node marks node:sqlite as experimental. SIGUSR1 would open Node's inspector to all users of
+ * the machine.
  */
 export const nodeFlags: readonly string[] = [
   "--max-semi-space-size=1",
@@ -41,11 +41,14 @@ export const nodeFlags: readonly string[] = [
   "--disable-sigusr1",
 ];
 
-/** A daemon that this process has started: itself, with `start --foreground`, in a session of its own. */
+/** A daemon started by this process: the same program with `start --foreground`, in its own process session. */
 export class DaemonProcess {
   /** Resolves with how it ended. */
   readonly exited: Promise<ProcessEnd>;
-  /** Rejects with a `DaemonStartError` if it could not start, or ended without a word. Never unhandled. */
+  /**
+   * Rejects with a `DaemonStartError` if it could not start, or with `daemon_ended` if it ended without a report. Never
+   * unhandled.
+   */
   readonly listening: Promise<DaemonAddress>;
   readonly #child: ChildProcess;
 
@@ -70,7 +73,7 @@ export class DaemonProcess {
     if (allowOrigins !== undefined) args.push("--allow-origins", allowOrigins);
     if (more !== undefined) args.push(...more);
     this.#child = spawn(process.execPath, [...nodeFlags, mainFile(), ...args], {
-      // Of its own: it has no terminal that could end it, and no interrupt of the terminal's reaches it.
+      // Its own process session: no terminal can end it, and no Ctrl-C reaches it.
       detached: true,
       cwd: "/",
       env,
@@ -88,12 +91,12 @@ export class DaemonProcess {
     return this.#child.pid;
   }
 
-  /** Does nothing once it has ended. */
+  /** Has no effect after it has ended. */
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
 
-  /** Lets it live without this process. */
+  /** Lets it continue without this process. */
   release(): void {
     if (this.#child.connected) this.#child.disconnect();
     this.#child.unref();
@@ -111,7 +114,7 @@ export class DaemonProcess {
           new CommandError("start_failed", `${process.execPath} could not be started: ${cause.message}`, { cause }),
         );
       });
-      // What it said last may come behind its exit; the channel's end comes behind that.
+      // Its last report can arrive after its exit; the channel closes after that.
       this.#child.once("close", (code: number | null, signal: string | null) => {
         const how = signal === null ? `with code ${code}` : `by ${signal}`;
         reject(new CommandError("daemon_ended", `The daemon ended ${how} before it listened.`));
@@ -120,7 +123,7 @@ export class DaemonProcess {
   }
 }
 
-/** This very program: TypeScript in a checkout, JavaScript in what is published. */
+/** This program: TypeScript in a checkout, JavaScript in the published package. */
 function mainFile(): string {
   return join(import.meta.dirname, `main${extname(import.meta.filename)}`);
 }

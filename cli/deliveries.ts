@@ -53,7 +53,7 @@ async function watch({ output, signal }: Deliveries, { stateDir, sessionId, stat
     note: (text) => output.note("watch", text),
   })) {
     const reader = seen.get(delivery.deliveryId) ?? new StepReader();
-    // Settled ones do not change any more; the newest thousand are enough to tell one from another.
+    // Settled deliveries do not change; the newest ones are enough to recognise repeated records.
     seen.delete(delivery.deliveryId);
     seen.set(delivery.deliveryId, reader);
     for (const id of seen.size > maxRemembered ? [...seen.keys()].slice(0, seen.size - maxRemembered) : [])

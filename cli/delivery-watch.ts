@@ -6,22 +6,22 @@ import type { SessionInfo } from "../protocol/session.ts";
 
 export interface WatchOptions {
   readonly stateDir: string;
-  /** Only this session's. Default: all sessions, new ones too. */
+  /** Only the deliveries of this session. Default: all sessions, also new ones. */
   readonly sessionId: string | undefined;
   readonly signal: AbortSignal;
-  /** Hears of a daemon that has gone or is there again. */
+  /** Called when the daemon has gone or is available again. */
   readonly note: (text: string) => void;
 }
 
-/** How long until new sessions are looked for, and the most until a daemon that has gone is looked for again. */
+/** The interval of looking for new sessions, and the longest delay before connecting again. */
 const againMs = 500;
-/** How many of the newest deliveries are caught up on behind a break. */
+/** How many of the newest deliveries are checked after a lost connection. */
 const maxCaughtUp = 500;
 
 /**
- * Deliveries as they change, until the signal. A delivery comes again with each change, and behind a break of the
- * connection as it is then: its history has what happened meanwhile. Throws `DaemonNotRunningError` if there is no daemon
- * at the beginning, and what ends the client for good.
+ * Yields deliveries as they change, until the signal. Each change yields the delivery again; after a lost connection it
+ * is yielded with its current state, and its history has the steps between. Throws `DaemonNotRunningError` if there is
+ * no daemon at the beginning, and the error that ends the client.
  */
 export async function* watchDeliveries({ stateDir, sessionId, signal, note }: WatchOptions): AsyncGenerator<Delivery> {
   const since = Date.now();
@@ -33,7 +33,7 @@ export async function* watchDeliveries({ stateDir, sessionId, signal, note }: Wa
   const fail = (error: unknown): void => queue.fail(error);
   const followed = new Set<string>();
   const follow = async (id: string): Promise<void> => {
-    // What may have been missed is in the list, which is looked at after each break.
+    // The list has the changes that were missed; it is fetched after each lost connection.
     const stream = client.session(id).deliveryChanges({ signal: stop, onGap: () => {} });
     const read = async (): Promise<void> => {
       for await (const delivery of stream) queue.push(delivery);
@@ -71,7 +71,7 @@ export async function* watchDeliveries({ stateDir, sessionId, signal, note }: Wa
   }
 }
 
-/** A session may be closed at any time; its deliveries are in the list. */
+/** A session may be closed at any time; the list has its deliveries. */
 function unlessClosed(fail: (error: unknown) => void): (error: unknown) => void {
   return (error) => {
     if (!(error instanceof WireError && error.kind === "session_not_found")) fail(error);
@@ -82,7 +82,7 @@ function idOf({ sessionId }: SessionInfo): string {
   return sessionId;
 }
 
-/** What several readers bring for one. */
+/** Merges the results of several readers for one. */
 class Queue {
   readonly #items: Delivery[] = [];
   #error: { readonly error: unknown } | undefined;

@@ -7,7 +7,7 @@ import { exitCodes } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
 import { timeline } from "./timeline.ts";
 
-/** Shows one delivery, takes it back, or sends it again. */
+/** Shows one delivery, cancels it, or sends it again. */
 export async function delivery({
   options,
   arguments: words,

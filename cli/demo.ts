@@ -33,20 +33,22 @@ import { shorten } from "./text.ts";
 type Demo = Invocation<"demo">;
 
 const timeoutMs = 60_000;
-/** Long enough to see that `delivered` waits for it. */
+/** Long enough to show that `delivered` waits for the provider. */
 const acceptsAfterMs = 300;
 const wordDelayMs = 25;
 const question = "Run the slow check, and tell me how it went.";
 const slowTool = "sleep 2 && echo '42 of 42 checks passed'";
 
-/** The main job, for real: a push into a running agent, and the receipt held against the provider's own log. */
+/**
+ * Runs the main scenario on real pi: a push into a running agent, with its receipt compared with the provider's log.
+ */
 export async function demo(invocation: Demo): Promise<number> {
   const { options, output, signal } = invocation;
   const story = new Story(output);
   const workspace = createWorkspace("pi-rpcd-demo-");
   const cleanup = new Cleanup();
   if (options.keep !== true) {
-    // Even when this process is ended in the middle.
+    // Also when this process is ended early.
     process.once("exit", workspace.remove);
     cleanup.add(() => {
       workspace.remove();
@@ -80,7 +82,7 @@ interface Stage {
   readonly cleanup: Cleanup;
 }
 
-/** Resolves with the processes that have to be gone when everything has been shut down. */
+/** Resolves with the processes that must be gone after the shutdown. */
 async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
   const { invocation, story, workspace, cleanup } = stage;
   story.title("pi-rpcd demo", ": real pi, a scripted model on loopback, no key, no network");
@@ -151,7 +153,7 @@ async function createSession(client: Client, { story, workspace }: Stage, signal
 interface Scene {
   readonly story: Story;
   readonly text: string;
-  /** Ends the scene with what went wrong in it. */
+  /** Ends the output with the error. */
   readonly broken: AbortController;
   readonly signal: AbortSignal;
 }
@@ -200,7 +202,7 @@ function firstReply(): Reply {
   return answer(...spoken("I start the check now."), call("bash", { command: slowTool }));
 }
 
-/** What the model says to the tool's result. It knows the build only if its request has the push. */
+/** The model's answer to the tool's result. It names the build only if its request has the push. */
 function secondReply(request: LogEntry): Reply {
   const texts = request.messages.flatMap((message) => message.texts).join("\n");
   const build = /build (\S+) is green/.exec(texts)?.[1];
@@ -228,7 +230,7 @@ interface Failing {
   readonly workspace: Workspace;
 }
 
-/** What went wrong and what to do, in one paragraph. */
+/** The error and what to do, in one paragraph. */
 function failure(error: unknown, { log, story, invocation: { options, output }, workspace }: Failing): CommandError {
   const { name, message } = reportOf(error);
   const end = /[.!?)]$/.test(message) ? "" : ".";

@@ -1,7 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { help, session, stateDir } from "./common-options.ts";
 
-/** The commands about the questions of extensions. */
+/** The commands about the dialogs of extensions. */
 export const dialogCommands = {
   dialogs: {
     summary: "Lists the questions of extensions that wait for an answer, the oldest first.",

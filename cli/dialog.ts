@@ -10,7 +10,7 @@ import { allDialogs, chooseDialog } from "./open-dialogs.ts";
 import type { Output } from "./output.ts";
 import { oneLine } from "./text.ts";
 
-/** Shows one question of an extension, or answers it. */
+/** Shows a dialog of an extension, or answers it. */
 export async function dialog({
   options,
   arguments: words,

@@ -7,7 +7,7 @@ import { allDialogs } from "./open-dialogs.ts";
 import { chooseSession } from "./session-argument.ts";
 import { duration, oneLine, table } from "./text.ts";
 
-/** Lists the questions that wait for an answer. */
+/** Lists the open dialogs. */
 export async function dialogs({
   options,
   arguments: [word],

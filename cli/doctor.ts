@@ -24,7 +24,7 @@ const marks: Readonly<Record<Finding["state"], readonly [mark: string, style: St
   skipped: ["-", "dim"],
 };
 
-/** Looks at everything that pi-rpcd needs, and says what to do where something is wrong. */
+/** Checks everything that pi-rpcd needs, and says how to fix each problem. */
 export async function doctor(invocation: Doctor): Promise<number> {
   const { options, output, env, signal } = invocation;
   const stateDir = stateDirectory(options["state-dir"], env);
@@ -63,7 +63,7 @@ function show({ name, state, found, todo }: Finding, output: Output): void {
   if (todo !== undefined) output.print(`${" ".repeat(19)}${output.paint("bold", `→ ${oneLine(todo)}`)}`);
 }
 
-/** A line that is there while something takes its time: on a terminal only. */
+/** A line that is shown during a long check, on a terminal only. */
 function progressOn(output: Output): { readonly show: (text: string) => void; readonly clear: () => void } {
   const isShown = output.isTerminal && !output.json;
   return {
@@ -77,7 +77,7 @@ function progressOn(output: Output): { readonly show: (text: string) => void; re
 }
 
 function node(): Finding {
-  // An older one was refused before anything was loaded.
+  // An older version was refused before anything was loaded.
   return good("node", `${process.versions.node} (${process.execPath})`);
 }
 

@@ -9,7 +9,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { runs } from "./process-facts.ts";
 import { type Standing, standing } from "./standing.ts";
 
-/** Nothing tells that a process which is not one's own child has ended: it has to be looked for. */
+/** Node does not report the end of a process that is not its child, so the process is polled. */
 const lookEveryMs = 25;
 
 export type Ended =
@@ -17,8 +17,8 @@ export type Ended =
   | { readonly kind: "none"; readonly found: Exclude<Standing, { kind: "running" }> };
 
 /**
- * Ends the daemon of a state directory in order, and resolves when its process has gone. Throws `foreign_process` where
- * the process is not proved to be the daemon, `deadline_exceeded` when it goes on ending.
+ * Ends the daemon of a state directory gracefully, and resolves when its process has ended. Throws `foreign_process` if
+ * the process is not proved to be the daemon, `deadline_exceeded` if it has not ended in time.
  */
 export async function endDaemon(stateDir: string, timeoutMs: number, signal: AbortSignal): Promise<Ended> {
   const found = await pidOf(stateDir, signal);
@@ -48,7 +48,7 @@ async function pidOf(stateDir: string, signal: AbortSignal): Promise<number | Ex
     const found = await standing(stateDir, signal);
     return found.kind === "running" ? found.file.pid : found;
   } catch (error) {
-    // One of another version cannot be asked who it is: the files that it has open prove it.
+    // A daemon of another version cannot be asked for its process, but its open files prove it.
     const pid = error instanceof ProtocolMismatchError ? provedPid(stateDir) : undefined;
     if (pid === undefined) throw error;
     return pid;

@@ -12,10 +12,10 @@ import {
 import { WireError } from "../protocol/errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 
-/** The command line is wrong; nothing was done. */
+/** The command line is invalid; nothing was done. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-  /** The command whose help says more; none: the overview. */
+  /** The command whose help explains more; undefined: the overview. */
   readonly command: string | undefined;
 
   constructor(message: string, command?: string) {
@@ -24,7 +24,7 @@ export class UsageError extends Error {
   }
 }
 
-/** A signal ended the command before it was done. */
+/** A signal ended the command early. */
 export class InterruptedError extends Error {
   override readonly name = "InterruptedError";
   readonly signal: NodeJS.Signals;
@@ -39,7 +39,7 @@ export class InterruptedError extends Error {
   }
 }
 
-/** What the command line itself found to be wrong. */
+/** An error of the command line itself. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly kind: string;
@@ -60,9 +60,9 @@ export interface CommandErrorOptions {
   readonly cause?: unknown;
 }
 
-/** An error as `--json` prints it, and as a daemon that did not start tells it to its starter. */
+/** An error as `--json` prints it, and as a daemon that did not start reports it to its parent. */
 export interface ErrorReport {
-  /** The error's name: of the wire's catalogue, of the client library, or of the daemon's start. */
+  /** The error's name: in the wire's catalogue, of the client library, or of the daemon's start. */
   readonly name: string;
   /** The number in the wire's catalogue. */
   readonly code?: number;
@@ -70,7 +70,7 @@ export interface ErrorReport {
   readonly data?: unknown;
 }
 
-/** Any error in the words of the command line. */
+/** Converts any error into a report. */
 export function reportOf(error: unknown): ErrorReport {
   if (error instanceof WireError) {
     return { name: error.kind, code: error.code, message: error.message, data: error.data };
@@ -97,7 +97,7 @@ export function exitCodeOf(error: unknown): number {
   return exitCodes.failed;
 }
 
-/** Errors of the daemon's start cannot be imported here; they have a `kind` as all of ours have. */
+/** Errors of the daemon's start cannot be imported here; they have a `kind`, as all our errors have. */
 function nameOf(error: Error): string {
   if (error instanceof LocalError || error instanceof CommandError) return error.kind;
   if ("kind" in error && typeof error.kind === "string") return error.kind;

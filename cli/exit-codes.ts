@@ -1,4 +1,4 @@
-/** What the command line's exit codes mean, for all commands. A command that a signal ends exits with 128 + its number. */
+/** The exit codes of all commands. A command that a signal ends exits with 128 + the signal's number. */
 export const exitCodes = {
   done: 0,
   failed: 1,

@@ -1,8 +1,8 @@
-/** Who writes on the terminal: as long as somebody has the floor, others wait with what they have to say. */
+/** A lock on the terminal: while one writer holds it, other output waits. */
 export class Floor {
   #taken: PromiseWithResolvers<void> | undefined;
 
-  /** Resolves when it is free; undefined where it is. */
+  /** Resolves when it is free; undefined if it is free now. */
   get free(): Promise<void> | undefined {
     return this.#taken?.promise;
   }

@@ -11,7 +11,7 @@ interface ForkMessage {
   readonly text: string;
 }
 
-/** Forks a session, or lists where it can be forked. */
+/** Forks a session, or lists the entries where it can be forked. */
 export async function fork(invocation: Invocation<"fork">): Promise<number> {
   const { options, output, signal } = invocation;
   const { at, list } = options;

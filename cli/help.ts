@@ -5,7 +5,7 @@ import { wrap } from "./text.ts";
 
 const width = 100;
 
-/** What `pi-rpcd --help` prints. */
+/** The text that `pi-rpcd --help` prints. */
 export function overview(version: string): string {
   const rows = Object.entries<CommandSpec>(commands).map(([name, { summary }]) => [name, summary] as const);
   return [
@@ -23,7 +23,7 @@ export function overview(version: string): string {
   ].join("\n");
 }
 
-/** What `pi-rpcd COMMAND --help` prints. */
+/** The text that `pi-rpcd COMMAND --help` prints. */
 export function commandHelp(name: CommandName): string {
   const spec: CommandSpec = commands[name];
   const options = Object.entries(spec.options);
@@ -41,14 +41,14 @@ export function commandHelp(name: CommandName): string {
   ].join("\n");
 }
 
-/** The table as a program reads it. */
+/** The table of commands for programs. */
 export function helpDocument(name: CommandName | undefined): unknown {
   const described = (each: CommandName): object => ({ name: each, usage: usageOf(each), ...commands[each] });
   if (name !== undefined) return described(name);
   return { commands: Object.keys(commands).map((each) => described(each as CommandName)), exitCodes: exitCodeMeanings };
 }
 
-/** A command's line as its help begins with. */
+/** The usage line at the beginning of a command's help. */
 export function usageOf(name: CommandName): string {
   const specs: CommandSpec["arguments"] = commands[name].arguments;
   return ["pi-rpcd", name, "[OPTIONS]", ...specs.map(argumentLabel)].join(" ");

@@ -3,7 +3,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { findSession } from "./session-argument.ts";
 import { withClient } from "./with-client.ts";
 
-/** Ends a session's pi, and keeps the session. */
+/** Ends a session's pi and keeps the session. */
 export async function hibernate(invocation: Invocation<"hibernate">): Promise<number> {
   const { options, output, signal } = invocation;
   const [word = ""] = invocation.arguments;

@@ -1,7 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { config, help, pi, stateDir } from "./common-options.ts";
 
-/** The commands about this machine: what the daemon wrote, what a shell completes. */
+/** The commands about this machine. */
 export const hostCommands = {
   doctor: {
     summary: "Checks everything that pi-rpcd needs, and says what to do where something is wrong.",

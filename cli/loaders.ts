@@ -2,7 +2,7 @@ import type { Command, CommandName } from "./command-spec.ts";
 
 type Loaders = { readonly [N in Exclude<CommandName, "help">]: () => Promise<Command<N>> };
 
-/** Each command is loaded when it is called: what it needs is no burden for the others. */
+/** Each command is loaded when it is called, so that no command loads the dependencies of another. */
 export const loaders: Loaders = {
   start: async () => (await import("./start.ts")).start,
   config: async () => (await import("./config.ts")).config,

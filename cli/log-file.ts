@@ -1,17 +1,17 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** The file that a daemon's log goes to unless another is named. */
+/** The default log file of a daemon. */
 export function defaultLogFile(stateDir: string): string {
   return join(stateDir, "daemon.log");
 }
 
-/** A log that is opened before its daemon is there, so that nothing the daemon says is lost. */
+/** A log that is opened before the daemon starts, so that no output of the daemon is lost. */
 export class LogFile {
   readonly path: string;
   readonly #descriptor: number;
   readonly #isNew: boolean;
-  /** The folders that were made for it: this one, and those in it. */
+  /** The directories created for it: this one, and those inside it. */
   readonly #madeFolder: string | undefined;
 
   private constructor(path: string) {
@@ -21,7 +21,7 @@ export class LogFile {
     this.#descriptor = openSync(path, "a", 0o600);
   }
 
-  /** Undefined if there can be none. */
+  /** Undefined if the file cannot be opened. */
   static open(path: string): LogFile | undefined {
     try {
       return new LogFile(path);
@@ -38,7 +38,7 @@ export class LogFile {
     closeSync(this.#descriptor);
   }
 
-  /** Takes back what {@link open} has made, as far as nobody else has used it. */
+  /** Removes what {@link open} created, unless it is used. */
   remove(): void {
     if (this.#isNew) rmSync(this.path, { force: true });
     if (this.#madeFolder === undefined) return;
@@ -47,12 +47,12 @@ export class LogFile {
         rmdirSync(folder);
       }
     } catch {
-      // Something is in it.
+      // The directory is not empty.
     }
   }
 }
 
-/** The last lines with something in them, of a file's last 16 KiB; none if it cannot be read. */
+/** The last non-empty lines in a file's last 16 KiB; none if it cannot be read. */
 export function lastLines(path: string, count: number): readonly string[] {
   const maxBytes = 16_384;
   let descriptor: number | undefined;

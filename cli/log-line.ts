@@ -10,14 +10,14 @@ const levels: Readonly<Record<number, readonly [name: string, style: Style]>> = 
   60: ["FATAL", "red"],
 };
 
-/** Where a daemon's log goes line by line while a person looks on; undefined where a program may read it. */
+/** Prints a daemon's log line by line on a terminal; undefined if a program may read the output. */
 export function readableLines(output: Output): { write(line: string): void } | undefined {
   if (output.json || !output.isTerminalAside) return undefined;
   const paint: Output["paint"] = (style, text) => output.paintAside(style, text);
   return { write: (line) => output.aside(logLine(line.trimEnd(), { paint })) };
 }
 
-/** A line of the daemon's log as people read it. What is no such line stays as it is. */
+/** Formats a line of the daemon's log for people. Other lines are unchanged. */
 export function logLine(line: string, output: Pick<Output, "paint">): string {
   const record = recordOf(line);
   if (record === undefined) return oneLine(line);

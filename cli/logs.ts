@@ -11,7 +11,7 @@ import { printableJson } from "./text.ts";
 import { wholeNumber } from "./values.ts";
 
 const chunkBytes = 65_536;
-/** How often the file is looked at. Watching would miss what another machine writes into a shared directory. */
+/** The interval of polling the file. Watching would miss writes of another machine into a shared directory. */
 const lookEveryMs = 200;
 
 /** Prints the end of the daemon's log, and follows it. */
@@ -22,7 +22,7 @@ export async function logs({ options, output, env, signal }: Invocation<"logs">)
   const print = (line: string): void => output.print(output.json ? printableJson(line) : logLine(line, output));
   let reader = open(path, options.follow === true);
   if (reader !== undefined) {
-    // Of a log that has just been rotated, the end is in the file before it.
+    // After a rotation, the end of the log is in the previous file.
     const rest = reader.last(count);
     const before = rest.length < count ? open(`${path}.1`, true) : undefined;
     for (const line of before?.last(count - rest.length) ?? []) print(line);
@@ -59,7 +59,7 @@ function open(path: string, mayBeAbsent: boolean): LogReader | undefined {
   }
 }
 
-/** Whole lines of a file that grows. */
+/** The complete lines of a growing file. */
 class LogReader {
   readonly #path: string;
   readonly #descriptor: number;
@@ -73,13 +73,13 @@ class LogReader {
     this.#inode = fstatSync(this.#descriptor).ino;
   }
 
-  /** The last lines that are whole, of the file as it is now; {@link more} goes on behind them. */
+  /** The last complete lines of the file; {@link more} continues after them. */
   last(count: number): readonly string[] {
     const size = fstatSync(this.#descriptor).size;
     const parts: Buffer[] = [];
     let breaks = 0;
     let from = size;
-    // One break more than lines: the one before the first of them.
+    // One line break more than lines: the one before the first line.
     while (from > 0 && breaks <= count) {
       const start = Math.max(0, from - chunkBytes);
       const part = this.#read(start, from - start);
@@ -93,7 +93,7 @@ class LogReader {
     return count === 0 ? [] : linesOf(whole.subarray(0, end)).slice(-count);
   }
 
-  /** Lines that have come since. */
+  /** The lines that were added since. */
   more(): readonly string[] {
     const lines: string[] = [];
     for (;;) {
@@ -107,7 +107,7 @@ class LogReader {
     }
   }
 
-  /** Whether the path is another file's by now. */
+  /** Whether the path is now another file. */
   isReplaced(): boolean {
     return statSync(this.#path, { throwIfNoEntry: false })?.ino !== this.#inode;
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Nothing is imported before the check: an old Node could not even read it.
+// No imports before this check: an old Node could not parse them.
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(
@@ -7,13 +7,13 @@ if (major < 22 || (major === 22 && minor < 19)) {
   );
   process.exit(1);
 }
-// Without a listener Node opens its inspector to all users of the machine: a started daemon has a flag, others have none.
+// Without a listener, SIGUSR1 opens Node's inspector to all users of the machine. A started daemon has a flag for this.
 process.on("SIGUSR1", () => {});
 if (import.meta.filename.endsWith(".js")) await keepCompiled();
 const { run } = await import("./run.ts");
 await run(process.argv.slice(2));
 
-/** Has Node keep what it compiles of this program, for the next start; without it where that cannot be. */
+/** Makes Node cache the compiled program for the next start, if a private directory is available. */
 async function keepCompiled(): Promise<void> {
   const { default: module } = await import("node:module");
   const { XDG_CACHE_HOME: cacheHome, HOME: home } = process.env;
@@ -22,10 +22,10 @@ async function keepCompiled(): Promise<void> {
   if (folder === "") return;
   const { makePrivateDirectory } = await import("../server/lib/private-directory.ts");
   try {
-    // Node executes what it finds there without checking who wrote it.
+    // Node executes the cached code without checking its origin.
     module.enableCompileCache(makePrivateDirectory(`${folder}/pi-rpcd/compiled`));
   } catch {
-    // Every start compiles the program.
+    // Without a cache every start compiles the program.
   }
 }
 

@@ -3,13 +3,16 @@ import { CommandError, UsageError } from "./errors.ts";
 
 export interface TextSource {
   readonly command: string;
-  /** What stood on the command line. */
+  /** The words of the command line. */
   readonly words: readonly string[];
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly signal: AbortSignal;
 }
 
-/** The text of a message: the words of the command line, or stdin for `-` or none. The line break at its end is not part of it. */
+/**
+ * Returns the text of a message: the words of the command line, or stdin for `-` or no words. A final line break is
+ * removed.
+ */
 export async function messageText({ command, words, stdin, signal }: TextSource): Promise<string> {
   const [first] = words;
   const fromStdin = first === undefined || (first === "-" && words.length === 1);
@@ -21,7 +24,7 @@ export async function messageText({ command, words, stdin, signal }: TextSource)
   return text;
 }
 
-/** All of a stream as text, without a line break at its end. Throws `too_large`. */
+/** Reads a whole stream as text, without a final line break. Throws `too_large`. */
 export async function readAll(
   stdin: Readable,
   signal: AbortSignal,

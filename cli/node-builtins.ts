@@ -2,8 +2,8 @@ import type * as fs from "node:fs";
 import type * as util from "node:util";
 
 /**
- * What every command uses of two of Node's modules. An `import` of them reads all that they export, some of which is loaded only
- * then: a few milliseconds at each start.
+ * The functions that every command uses of two Node modules. An `import` evaluates every export, some of which are
+ * loaded lazily, and costs a few milliseconds at each start.
  */
 export const { parseArgs, styleText }: Pick<typeof util, "parseArgs" | "styleText"> =
   process.getBuiltinModule("node:util");

@@ -1,8 +1,8 @@
 import type { LogNotification } from "../client/index.ts";
 
-/** What of a session's log is wanted; undefined: all but the high-rate events. */
+/** The wanted notifications of a session's log; undefined: all except the high-rate events. */
 export interface Wanted {
-  /** Names of notifications, or what they begin with. */
+  /** Names of notifications, or prefixes of names. */
   readonly names: readonly string[];
   /** Types of pi's events. */
   readonly events: ReadonlySet<string>;
@@ -14,7 +14,7 @@ export function isHighRate(type: string): boolean {
   return highRate.has(type);
 }
 
-/** Reads what --filter was given: names with a slash are notifications, others events. */
+/** Parses --filter: names with a slash are notifications, others are events. */
 export function wantedOf(items: readonly string[]): Wanted {
   const isName = (item: string): boolean => item.includes("/");
   return {
@@ -23,7 +23,7 @@ export function wantedOf(items: readonly string[]): Wanted {
   };
 }
 
-/** A gap is always told: without it, what is missing would look like nothing. */
+/** A gap is always shown, because the missing part would go unnoticed. */
 export function allows(wanted: Wanted | undefined, { name, params }: LogNotification): boolean {
   const type = name === "session/event" ? params.event.type : undefined;
   if (name === "session/gap") return params.onlyDeltas !== true || wanted?.events.has("message_update") === true;

@@ -8,7 +8,7 @@ import {
 import type { PiMessage } from "../client/pi-events.ts";
 import { toolLine } from "./run-printer.ts";
 
-/** What a notification says, in a few words. */
+/** Summarises a notification in a few words. */
 export function gist(notification: LogNotification): string {
   const { name, params } = notification;
   switch (name) {
@@ -51,7 +51,7 @@ export function gist(notification: LogNotification): string {
     case "context/failed":
       return `no context: ${params.error.message}`;
     default:
-      // Of a newer daemon.
+      // A notification of a newer daemon.
       return "";
   }
 }

@@ -9,7 +9,7 @@ export interface RestartOffer {
   readonly signal: AbortSignal;
 }
 
-/** Asks, on a terminal, whether a daemon that is older than this command line is to be restarted. */
+/** Asks, on a terminal, whether to restart a daemon that is older than this command line. */
 export async function wantsRestart({ stateDir, output, signal }: RestartOffer): Promise<boolean> {
   const found = await standing(stateDir, signal).catch(() => undefined);
   const older = found?.kind === "running" ? olderDaemon(found.info) : undefined;

@@ -5,10 +5,10 @@ import { CommandError } from "./errors.ts";
 type Where = Parameters<typeof callDaemon>[2];
 
 const minPart = 4;
-/** Far more than a daemon has open. */
+/** Far more than a daemon can have open. */
 const maxDialogs = 100_000;
 
-/** All dialogs that are open, of all sessions or of one. */
+/** All open dialogs, of all sessions or of one. */
 export async function allDialogs(where: Where, sessionId?: string): Promise<readonly Dialog[]> {
   const all: Dialog[] = [];
   for (let after: string | undefined; ; ) {
@@ -19,7 +19,7 @@ export async function allDialogs(where: Where, sessionId?: string): Promise<read
     );
     all.push(...dialogs);
     if (next === undefined) return all;
-    // Else the pages of a daemon that repeats them would have no end.
+    // A daemon that repeats its pages must not cause an endless loop.
     if (next === after || all.length > maxDialogs) {
       throw new CommandError("protocol_violation", "The daemon's list of dialogs does not come to its end.");
     }
@@ -27,7 +27,7 @@ export async function allDialogs(where: Where, sessionId?: string): Promise<read
   }
 }
 
-/** The dialog that ID on the command line means; one that is not open is taken as it is written. */
+/** The dialog that ID on the command line means; an unknown id is returned unchanged. */
 export function chooseDialog(dialogs: readonly Dialog[], word: string): string {
   const matching = dialogs.filter(({ dialogId }) => dialogId.startsWith(word)).map(({ dialogId }) => dialogId);
   const [match] = matching;

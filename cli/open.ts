@@ -6,13 +6,13 @@ import { tellingIfSlow } from "./slow-start.ts";
 import { duration, oneLine, table } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
-/** Opens a stored session, or lists what is stored. */
+/** Opens a stored session, or lists the stored sessions. */
 export async function open(invocation: Invocation<"open">): Promise<number> {
   const { options, output, signal } = invocation;
   const [stored] = invocation.arguments;
   return withClient(invocation, async (client) => {
     if (stored === undefined) return await list(client);
-    // Ids have no slash.
+    // Ids contain no slash.
     const where = stored.includes("/") || isAbsolute(stored) ? { file: resolve(stored) } : { sessionId: stored };
     const session = await tellingIfSlow(client.openSession(where, { signal }), output);
     if (output.json) output.document(session.info);

@@ -4,14 +4,14 @@ import { styleText } from "./node-builtins.ts";
 import { oneLine, printable, printableJson } from "./text.ts";
 
 /**
- * Stands for ESC in what {@link Output.paint} makes, until it is written. The number makes it unknown to every text from elsewhere,
- * so that all other control characters can be removed from a line that holds both.
+ * Replaces ESC in the result of {@link Output.paint} until it is written. The random number makes it unpredictable, so
+ * that all other control characters can be removed from a line that has both.
  */
 const escapeMark = `\u{fdd0}${randomBytes(8).toString("hex")}`;
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
 
-/** What of a stream the command line uses. */
+/** The part of a stream that the command line uses. */
 export interface Sink {
   write(text: string): unknown;
   readonly isTTY?: boolean;
@@ -27,8 +27,8 @@ export interface OutputOptions {
 }
 
 /**
- * Where a command prints: results to stdout, everything else to stderr. What is printed as a line or a text can only add to a
- * terminal, whatever it holds: control characters are removed, and a line stays one line.
+ * Prints results to stdout and everything else to stderr. Printed lines and texts cannot control the terminal: control
+ * characters are removed, and a line stays one line.
  */
 export class Output {
   readonly json: boolean;
@@ -43,22 +43,22 @@ export class Output {
     this.#env = env;
   }
 
-  /** Whether a person reads stdout. */
+  /** Whether stdout is a terminal. */
   get isTerminal(): boolean {
     return this.#stdout.isTTY === true;
   }
 
-  /** Whether a person reads what stands beside the result. */
+  /** Whether stderr is a terminal. */
   get isTerminalAside(): boolean {
     return this.#stderr.isTTY === true;
   }
 
-  /** The width of the terminal; undefined in a pipe, where nothing is to be cut. */
+  /** The width of the terminal; undefined in a pipe, where nothing is truncated. */
   get columns(): number | undefined {
     return this.isTerminal ? this.#stdout.columns : undefined;
   }
 
-  /** Writes as it is what the caller has made safe, or what a program reads. */
+  /** Writes a text unchanged, which the caller made safe or which a program reads. */
   write(text: string): void {
     this.#stdout.write(withEscapes(text));
   }
@@ -72,17 +72,17 @@ export class Output {
     this.#stdout.write(`${withEscapes(printable(text))}\n`);
   }
 
-  /** A value for programs, on one line, which a terminal can be shown too. */
+  /** Prints a value for programs, on one line, that is safe on a terminal, too. */
   document(value: unknown): void {
     this.#stdout.write(`${printableJson(JSON.stringify(value))}\n`);
   }
 
-  /** A line beside the result. */
+  /** Prints a line to stderr. */
   aside(line: string): void {
     this.#stderr.write(`${withEscapes(singleLine(line))}\n`);
   }
 
-  /** Something the caller should know that is no error. */
+  /** Prints information for the caller that is not an error. */
   note(name: string, message: string): void {
     this.aside(this.json ? printableJson(JSON.stringify({ note: { name, message } })) : `pi-rpcd: ${oneLine(message)}`);
   }
@@ -123,7 +123,7 @@ function withEscapes(text: string): string {
   return text.replaceAll(escapeMark, "\u001b");
 }
 
-/** https://no-color.org: any value but the empty one. */
+/** https://no-color.org: any value except the empty one. */
 function allowsColour(env: NodeJS.ProcessEnv): boolean {
   return (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb";
 }

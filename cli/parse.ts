@@ -14,7 +14,7 @@ export type ParsedLine =
       readonly arguments: readonly string[];
     };
 
-/** Reads a command line. Throws a {@link UsageError}. */
+/** Parses a command line. Throws a {@link UsageError}. */
 export function parseLine(args: readonly string[]): ParsedLine {
   const [first, ...rest] = args;
   if (first === undefined) throw new UsageError("Which command?");
@@ -31,7 +31,7 @@ export function parseLine(args: readonly string[]): ParsedLine {
   return { kind: "help", command: positionals[0] === undefined ? undefined : commandName(positionals[0]), json };
 }
 
-/** Whether a command line that may be wrong asks for JSON. */
+/** Whether a command line, perhaps an invalid one, asks for JSON. */
 export function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return (end === -1 ? args : args.slice(0, end)).includes("--json");
@@ -63,7 +63,7 @@ function parseRest(
 function parseMessage(name: CommandName, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const unknown = /^Unknown option '([^']*)'/.exec(message)?.[1];
-  // Node's advice is about an option that should have been a text; it is right, but twice as long as needed.
+  // Node's advice is correct, but twice as long as necessary.
   if (unknown !== undefined) return `${name} has no option ${unknown}. A text that begins with - comes behind --.`;
   return message;
 }

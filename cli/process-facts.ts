@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Whether a process runs. A zombie, which nobody has waited for yet, does not. */
+/** Whether a process runs. A zombie does not. */
 export function runs(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -14,7 +14,7 @@ function isZombie(pid: number): boolean {
   if (process.platform !== "linux") return false;
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in parentheses, may hold anything; the state follows it.
+    // The name, in parentheses, can contain any character; the state follows it.
     return stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3) === "Z";
   } catch {
     return false;

@@ -7,21 +7,21 @@ import { printable } from "./text.ts";
 
 export interface AskerOptions {
   readonly input: Readable;
-  /** Where the question stands, beside the result. */
+  /** Where the dialog is shown, separate from the result. */
   readonly output: Writable;
-  /** Whether both are a terminal, which shows what is typed. */
+  /** Whether both are a terminal, which echoes the input. */
   readonly isTerminal: boolean;
-  /** Resolves when a question may be printed: what was begun has ended its line, and others keep silent. */
+  /** Resolves when the dialog may be printed: the current line is complete, and other output waits. */
   readonly before: () => Promise<void> | void;
-  /** The question is over: others may print again. */
+  /** The dialog is over: other output may continue. */
   readonly after: () => void;
-  /** Ctrl-C while a question is answered, which is about the run. */
+  /** Ctrl-C during a dialog, which concerns the run. */
   readonly onInterrupt: () => void;
 }
 
 /**
- * Answers the questions of extensions by hand, one at a time, in their order. Ctrl-D dismisses one. A question that ends
- * elsewhere is taken away; one whose text cannot be edited in a line is left to others.
+ * Lets the user answer the dialogs of extensions, one at a time, in order. Ctrl-D dismisses one. A dialog that ends
+ * elsewhere is removed; one whose text cannot be edited in one line is left to other clients.
  */
 export function askerOn(options: AskerOptions): DialogHandler {
   let turn: Promise<unknown> = Promise.resolve();
@@ -64,7 +64,10 @@ async function askNow(dialog: Dialog, signal: AbortSignal, options: AskerOptions
   }
 }
 
-/** Why a text cannot stand in a line: readline would take a part of it for a key, Enter too, or the terminal obey it. */
+/**
+ * Why a text cannot be edited in one line: readline would read a part of it as a key, or the terminal would interpret
+ * it.
+ */
 function unfit(prefill: string): string | undefined {
   if (/[\r\n\u2028\u2029]/.test(prefill)) return "several lines";
   return printable(prefill) === prefill ? undefined : "with control characters";
@@ -72,12 +75,12 @@ function unfit(prefill: string): string | undefined {
 
 interface Line {
   readonly label: string;
-  /** Stands there already, to be changed. */
+  /** The initial text of the line. */
   readonly prefill: string;
   readonly signal: AbortSignal;
 }
 
-/** A line that is typed; undefined at the end of what is typed. */
+/** Reads a line; undefined at the end of the input. */
 async function typed(
   { label, prefill, signal }: Line,
   { input, output, isTerminal, onInterrupt }: AskerOptions,

@@ -21,7 +21,7 @@ import { withClient } from "./with-client.ts";
 
 type Prompt = Invocation<"prompt">;
 
-/** Sends a prompt, and prints the run that it starts or joins until that has settled. */
+/** Sends a prompt, and prints its run until it has settled. */
 export async function prompt(invocation: Prompt): Promise<number> {
   const { options, output, signal } = invocation;
   const [word = "", ...words] = invocation.arguments;
@@ -56,7 +56,7 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   const run = session.runUntilSettled(text, { ...promptOptions, signal: leaving.signal });
   const onSignal = (): void => {
     const interruption: unknown = signal.reason;
-    // Only Ctrl-C is about the run: a terminal that closes leaves it alone.
+    // Only Ctrl-C aborts the run: a closed terminal does not.
     if (interruption instanceof InterruptedError && interruption.signal === "SIGINT") {
       output.note("aborting", "aborting the run; Ctrl-C again leaves at once");
       session.abort().catch((error: unknown) => leaving.abort(error));
@@ -71,7 +71,7 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
       () => {},
     );
     const settled = await printUntilSettled(stream, run, async (envelope) => {
-      // A question that is open when the run is over is another run's.
+      // A dialog that is still open after the run belongs to another run.
       if (floor.free !== undefined) await Promise.race([floor.free, over]);
       if (output.json) output.document(envelope);
       else printer.show(envelope.event);
@@ -90,7 +90,7 @@ interface Desk {
   readonly output: Output;
 }
 
-/** On a terminal the questions of extensions are asked there; a script leaves them to others. */
+/** On a terminal the user answers the dialogs of extensions; a script leaves them to other clients. */
 function answersByHand(session: SessionHandle, { printer, floor, output }: Desk): DialogResponder | undefined {
   const { stdin, stderr } = process;
   if (output.json || stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
@@ -99,7 +99,7 @@ function answersByHand(session: SessionHandle, { printer, floor, output }: Desk)
     output: stderr,
     isTerminal: true,
     before: async () => {
-      // What preceded the question is in the stream's buffer, and printed before the next tick.
+      // Everything before the dialog is in the stream's buffer and is printed before the next tick.
       await nextTick();
       floor.take();
       printer.endLine();
@@ -118,7 +118,7 @@ function exitCode(sessionId: string, run: SettledRun, signal: AbortSignal): numb
   return exitCodes.done;
 }
 
-/** Prints what the stream brings until the run has settled. */
+/** Prints the stream until the run has settled. */
 async function printUntilSettled(
   stream: EventStream,
   run: Promise<SettledRun>,
@@ -134,7 +134,7 @@ async function endWith(run: Promise<SettledRun>, stream: EventStream): Promise<S
   try {
     return await run;
   } finally {
-    // All that preceded the end of the run is in the stream's buffer, and read before the next tick.
+    // Everything before the end of the run is in the stream's buffer and is read before the next tick.
     await nextTick();
     await stream.return();
   }

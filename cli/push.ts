@@ -12,10 +12,10 @@ import { withClient } from "./with-client.ts";
 
 type Push = Invocation<"push">;
 
-/** A stored push outlives its daemon: this long, in milliseconds, the next one is waited for. */
+/** A stored push survives its daemon: how long to wait for the next daemon, in milliseconds. */
 const reconnect = { maxDelayMs: 500, giveUpAfterMs: 60_000 };
 
-/** Pushes a message to the agent and, if asked, shows how far it comes. */
+/** Pushes a message to the agent and, if asked, shows its progress. */
 export async function push(invocation: Push): Promise<number> {
   const { options, output, signal } = invocation;
   const [word = "", ...words] = invocation.arguments;

@@ -1,7 +1,7 @@
 import type { Delivery, HistoryStep, WaitUntil } from "../protocol/delivery.ts";
 import { endsWait, hasReached } from "../protocol/delivery-progress.ts";
 
-/** What a state of a delivery means, with what it rests on. */
+/** Explains a state of a delivery and its evidence. */
 export function describeStep(step: HistoryStep, delivery: Delivery): string {
   const attempt = delivery.attempts.find(({ requestId }) => requestId === step.requestId);
   const request = `request ${shortId(step.requestId ?? "")}`;
@@ -23,7 +23,7 @@ export function describeStep(step: HistoryStep, delivery: Delivery): string {
   }
 }
 
-/** The steps of a delivery's history that were not seen before. Keeps count. */
+/** Reads the new steps of a delivery's history. */
 export class StepReader {
   #seen = 0;
 
@@ -34,14 +34,14 @@ export class StepReader {
   }
 }
 
-/** Whether a wait for `until` has come to its end, and how. */
+/** Whether a wait for `until` has ended, and how. */
 export function waitOutcome(delivery: Delivery, until: WaitUntil): "reached" | "unmet" | "open" {
   if (until === "inserted" && delivery.insertedAt !== undefined) return "reached";
   if ([delivery, ...delivery.history].some(({ state }) => hasReached(state, until))) return "reached";
   return endsWait(delivery, until) ? "unmet" : "open";
 }
 
-/** The end of an id, where the ones of a moment differ. */
+/** The end of an id, because ids of the same moment have the same beginning. */
 function shortId(id: string): string {
   return id.length <= 12 ? id : `…${id.slice(-8)}`;
 }

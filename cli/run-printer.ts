@@ -2,7 +2,7 @@ import { isTextDelta, isToolExecutionEnd, isToolExecutionStart, type PiEvent } f
 import type { Output } from "./output.ts";
 import { oneLine, printable, shorten } from "./text.ts";
 
-/** Prints a run as it goes: the assistant's text to stdout, a line for each tool call to stderr. */
+/** Prints a run live: the assistant's text to stdout, a line for each tool call to stderr. */
 export class RunPrinter {
   readonly #output: Output;
   #lineIsOpen = false;
@@ -26,7 +26,7 @@ export class RunPrinter {
     }
   }
 
-  /** What follows begins on a line of its own. */
+  /** Later output begins on a new line. */
   endLine(): void {
     if (this.#lineIsOpen) this.#output.write("\n");
     this.#lineIsOpen = false;
@@ -39,7 +39,7 @@ export class RunPrinter {
   }
 }
 
-/** A tool call in a line: its command, path or whatever it is about. */
+/** A tool call in one line: its command, path or other main argument. */
 export function toolLine(name: string, args: unknown): string {
   return shorten(`[${oneLine(name)}] ${oneLine(gist(args))}`, 140).trimEnd();
 }

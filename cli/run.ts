@@ -8,10 +8,10 @@ import { Output } from "./output.ts";
 import { type ParsedLine, parseLine, wantsJson } from "./parse.ts";
 import { packageVersion } from "./version.ts";
 
-/** Handles that a command leaves open by mistake must not keep its process. */
+/** Handles that a command leaves open by mistake must not keep the process alive. */
 const lingerMs = 3_000;
 
-/** Runs a command line in this process, to its exit code. */
+/** Runs a command line in this process, and sets its exit code. */
 export async function run(args: readonly string[]): Promise<void> {
   const { env, stdout, stderr } = process;
   for (const stream of [stdout, stderr]) stream.on("error", onStreamError);
@@ -43,13 +43,13 @@ async function execute(
       const directory = callersDirectory(env);
       if (directory !== undefined) process.chdir(directory);
       const command = (await loaders[line.name]()) as Command<CommandName>;
-      // The parser has checked the values against the same table that their types come from.
+      // The parser checked the values against the table from which their types derive.
       return command({ ...context, options: line.options, arguments: line.arguments } as Invocation<CommandName>);
     }
   }
 }
 
-/** Aborts at the first signal that asks the process to end; the second one is obeyed at once. */
+/** Aborts at the first signal that asks the process to end; the second one ends the process at once. */
 function onSignals(): AbortSignal {
   const controller = new AbortController();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -62,7 +62,7 @@ function onSignals(): AbortSignal {
   return controller.signal;
 }
 
-/** Whoever read the output has gone (`pi-rpcd ls | head -1`): there is nobody to work for. */
+/** The reader of the output has gone (`pi-rpcd ls | head -1`), so the command can end. */
 function onStreamError(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
   process.exit();

@@ -22,7 +22,7 @@ type Service = Invocation<"service">;
 const plans: Readonly<Record<Platform, typeof systemdPlan>> = { systemd: systemdPlan, launchd: launchdPlan };
 const commandTimeoutMs = 60_000;
 
-/** Has the system's service manager start the daemon, or no longer. */
+/** Installs or removes the daemon as a service of the system's service manager. */
 export async function service(invocation: Service): Promise<number> {
   const { options, env } = invocation;
   const [action] = invocation.arguments;
@@ -46,14 +46,14 @@ export async function service(invocation: Service): Promise<number> {
   return action === "uninstall" ? uninstall(plan, invocation) : status(plan, platform, invocation);
 }
 
-/** A line that ends within a path would end a directive, and begin another. */
+/** A line break in a path would end a directive and begin another. */
 function requireOneLine(path: string): void {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
   if (!/[\u0000-\u001f\u007f]/.test(path)) return;
   throw new UsageError(`No service can have a path with control characters: ${JSON.stringify(path)}.`, "service");
 }
 
-/** As given, as typed, or the usual ones: secrets only by name. */
+/** The variables given by option, chosen by the user, or the usual ones; secrets only by name. */
 async function namesToKeep({ options, output, env, signal }: Service): Promise<readonly string[]> {
   if (options.keep !== undefined) return list(options.keep, { option: "keep", command: "service" });
   const found = candidates(withoutScript(env));
@@ -83,7 +83,7 @@ async function install(plan: ServicePlan, { options, output, signal }: Service):
   }
   for (const { path, text, isSecret } of plan.files) {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // Never for a moment with the rights of a file that was there.
+    // The file never has the permissions of an earlier file.
     if (isSecret && existsSync(path)) chmodSync(path, 0o600);
     writeFileSync(path, text, { mode: isSecret ? 0o600 : 0o644 });
   }
@@ -125,7 +125,7 @@ async function uninstall(plan: ServicePlan, { options, output, signal }: Service
     }
     return exitCodes.done;
   }
-  // A service that is not there any more cannot be ended; its files can go all the same.
+  // A service that is already gone cannot be ended; its files can still be removed.
   for (const command of runs ? plan.disable : []) {
     await run(command, signal).catch((error: unknown) => output.note("service", (error as Error).message));
   }
@@ -151,7 +151,7 @@ async function status(plan: ServicePlan, platform: Platform, { output, signal }:
   return installed ? exitCodes.done : exitCodes.failed;
 }
 
-/** What is printed: the names of variables, never what they hold. */
+/** The printed form: the names of variables, never their values. */
 function shown({ path, text, isSecret }: ServiceFile): { readonly path: string; readonly text: string } {
   if (!isSecret) return { path, text };
   const masked = text

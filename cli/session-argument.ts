@@ -3,13 +3,13 @@ import { CommandError } from "./errors.ts";
 
 const minPart = 4;
 
-/** The session that SESSION on the command line means. Throws `session_not_found`, `session_ambiguous`. */
+/** Returns the session that SESSION on the command line means. Throws `session_not_found`, `session_ambiguous`. */
 export async function findSession(client: Client, word: string, signal: AbortSignal): Promise<SessionHandle> {
   const sessions = await client.listSessions({}, { signal });
   return client.session(chooseSession(sessions, word));
 }
 
-/** `sessions` come the newest first. Ids begin with the time, so those of one hour differ only towards their end. */
+/** `sessions` are sorted newest first. Ids begin with the time, so ids of one hour differ only near their end. */
 export function chooseSession(sessions: readonly Pick<SessionInfo, "sessionId">[], word: string): string {
   const ids = sessions.map(({ sessionId }) => sessionId);
   const [newest] = ids;

@@ -1,7 +1,7 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { help, noStart, session, stateDir } from "./common-options.ts";
 
-/** The commands about sessions as pi's session files. */
+/** The commands about pi's session files. */
 export const sessionCommands = {
   open: {
     summary: "Takes a stored pi session, also one of a terminal pi, into the daemon's hands.",

@@ -3,29 +3,29 @@ import { ProtocolViolationError } from "../client/local-errors.ts";
 import { type NotificationName, notifications } from "../protocol/notifications.ts";
 import { createValidator } from "../protocol/validation.ts";
 
-/** How far behind the newest number one looks for what happened last. Numbers of high-rate events count too. */
+/** How far before the newest number to look for recent events. High-rate events have numbers, too. */
 const lookBack = 5_000;
 const pageSize = 1_000;
 const validator = createValidator({ ignoreUnknown: true });
-/** All that is known of a notification of a later version. */
+/** The known part of a notification of a later version. */
 const numbered = { type: "object", required: ["seq"], properties: { seq: { type: "integer" } } };
 
 export interface LogRange {
-  /** The last number that is known already. Default: a stretch behind the newest. */
+  /** The last known number. Default: a range before the newest. */
   readonly after?: number | undefined;
-  /** Whether the high-rate events are wanted. */
+  /** Whether to include the high-rate events. */
   readonly deltas: boolean;
   readonly signal: AbortSignal;
 }
 
-/** A stretch of a session's log, and the cursor behind it. */
+/** A range of a session's log, and the cursor after it. */
 export interface LogPage {
   readonly notifications: readonly LogNotification[];
   readonly cursor: number;
   readonly epoch: string;
 }
 
-/** A session's log up to the present, in pages. There is always one, which may be empty. */
+/** A session's log up to now, in pages. Yields at least one page, which may be empty. */
 export async function* logPages(client: Client, sessionId: string, range: LogRange): AsyncGenerator<LogPage> {
   const { deltas, signal } = range;
   let after = range.after;
@@ -42,7 +42,7 @@ export async function* logPages(client: Client, sessionId: string, range: LogRan
   }
 }
 
-/** Throws `protocol_violation` for one that is not what the protocol says; what a later version may add passes. */
+/** Throws `protocol_violation` if the notification violates the protocol; additions of a later version are allowed. */
 function checkedNotification({ method, params }: Result<"session/events">["events"][number]): LogNotification {
   const findings = Object.hasOwn(notifications, method)
     ? validator.notification(method as NotificationName, params)

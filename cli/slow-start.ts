@@ -2,7 +2,7 @@ import type { Output } from "./output.ts";
 
 const slowAfterMs = 3_000;
 
-/** Waits for a session whose pi has to start, and says once on stderr if that takes long. */
+/** Waits for a session whose pi starts, and prints a note on stderr if that takes long. */
 export async function tellingIfSlow<T>(started: Promise<T>, output: Output): Promise<T> {
   const timer = setTimeout(() => {
     const why = "Extensions that take long to load, and a busy machine, are the usual reasons.";

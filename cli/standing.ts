@@ -6,8 +6,8 @@ import { callDaemon } from "./daemon-call.ts";
 import { CommandError } from "./errors.ts";
 
 /**
- * How things stand in a state directory. `absent`: nothing says that a daemon is there. `stale`: `daemon.json` is of a
- * daemon that has ended. `unusable`: what is there is no `daemon.json`.
+ * The state of a state directory. `absent`: there is no trace of a daemon. `stale`: the daemon of `daemon.json` has
+ * ended. `unusable`: `daemon.json` is not valid.
  */
 export type Standing =
   | { readonly kind: "running"; readonly file: DaemonFile; readonly info: DaemonInfo }
@@ -18,8 +18,8 @@ export type Standing =
 const answerTimeoutMs = 10_000;
 
 /**
- * Asks the daemon itself: a file and a process id prove nothing. Throws `daemon_silent` when something
- * listens there but does not answer, and what {@link callDaemon} throws.
+ * Asks the daemon itself, because a file and a process id prove nothing. Throws `daemon_silent` if something listens
+ * but does not answer, and the errors of {@link callDaemon}.
  */
 export async function standing(stateDir: string, signal?: AbortSignal): Promise<Standing> {
   let file: DaemonFile;
@@ -48,7 +48,7 @@ export async function standing(stateDir: string, signal?: AbortSignal): Promise<
   return standing(stateDir, signal);
 }
 
-/** What is wrong, for people; undefined where nothing is. */
+/** Explains a state, for people. */
 export function whyNotRunning(found: Standing, stateDir: string): string {
   switch (found.kind) {
     case "running":

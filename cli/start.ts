@@ -19,7 +19,7 @@ type Start = Invocation<"start">;
 
 const restartTimeoutMs = 60_000;
 
-/** Starts the daemon in the background, or is it. */
+/** Starts the daemon in the background, or runs it in the foreground. */
 export async function start(invocation: Start): Promise<number> {
   const { options } = invocation;
   if (options.port !== undefined) port(options.port, { option: "port", command: "start" });
@@ -31,7 +31,7 @@ function originsOf({ "allow-origins": given }: Start["options"]): readonly strin
   return given === undefined ? [] : origins(given, { option: "allow-origins", command: "start" });
 }
 
-/** Where to listen beyond loopback. */
+/** The options for listening outside the loopback interface. */
 function listenOptions(options: Start["options"]): Readonly<Record<string, string | undefined>> {
   const { listen, "tls-cert": cert, "tls-key": key, "allow-hosts": hosts } = options;
   return {
@@ -84,7 +84,7 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
   return exitCodes.done;
 }
 
-/** What was asked and is not so, because the daemon that runs was started otherwise. */
+/** The options that have no effect because the daemon already runs with others. */
 function keptOf(background: Background, { port: asked, pi }: Start["options"]): string | undefined {
   if (background.kind === "started") return undefined;
   const { file, info } = background.running;
@@ -127,7 +127,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     );
     const { logLevel: level, logFile } = configuration.values;
     const log = openLog(() => createLog({ level, file: logFile, lines: readableLines(output) }), logFile);
-    // Node itself prints it to stderr, which in the background is not always kept.
+    // Node prints the error to stderr, which is not always kept in the background.
     process.on("uncaughtExceptionMonitor", (error) => log.fatal({ err: error }, "the daemon failed"));
     const daemon = await startDaemon({
       stateDir: stateDirectory(options["state-dir"], env),

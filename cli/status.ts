@@ -7,7 +7,7 @@ import { type Standing, standing, whyNotRunning } from "./standing.ts";
 import { duration, mebibytes } from "./text.ts";
 import { olderDaemon } from "./version-skew.ts";
 
-/** Shows whether the daemon runs, and what it says of itself. */
+/** Shows whether the daemon runs, and its facts. */
 export async function status({ options, output, env, signal }: Invocation<"status">): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
   const found = await standing(stateDir, signal);

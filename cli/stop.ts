@@ -5,7 +5,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { whyNotRunning } from "./standing.ts";
 import { seconds } from "./values.ts";
 
-/** Ends the daemon of the state directory, and waits until its process has gone. */
+/** Ends the daemon of the state directory, and waits until its process has ended. */
 export async function stop({ options, output, env, signal }: Invocation<"stop">): Promise<number> {
   const timeoutMs = seconds(options.timeout ?? "60", { option: "timeout", command: "stop" });
   const stateDir = stateDirectory(options["state-dir"], env);

@@ -1,7 +1,7 @@
 import type { Dialog, DialogAnswer } from "../protocol/dialog.ts";
 import { oneLine, printable } from "./text.ts";
 
-/** A question as a terminal shows it, line by line. */
+/** A dialog as a terminal shows it, line by line. */
 export function questionLines({ method, title, message, options = [], placeholder }: Dialog): readonly string[] {
   const lines = [`? ${oneLine(title)}`];
   if (message !== undefined) lines.push(...printable(message).split("\n"));
@@ -10,7 +10,7 @@ export function questionLines({ method, title, message, options = [], placeholde
   return lines;
 }
 
-/** What stands before the line in which it is answered. */
+/** The label of the line for the answer. */
 export function answerLabel({ method, options = [] }: Dialog): string {
   switch (method) {
     case "select":
@@ -22,7 +22,7 @@ export function answerLabel({ method, options = [] }: Dialog): string {
   }
 }
 
-/** A typed line as an answer, or what is wrong with it. */
+/** Parses a typed line as an answer, or returns what is wrong with it. */
 export function answerOf(
   { method, options = [] }: Dialog,
   line: string,
@@ -43,7 +43,7 @@ export function answerOf(
   }
 }
 
-/** The text of an option goes before its number: options may be numbers. */
+/** The text of an option has priority over its number, because options may be numbers. */
 function optionOf(options: readonly string[], word: string): string | undefined {
   const named = options.find((option) => option === word || oneLine(option) === word);
   return named ?? (/^\d{1,6}$/.test(word) ? options[Number(word) - 1] : undefined);

@@ -1,8 +1,8 @@
-/** Control characters, by which a text could move the cursor, rewrite what stands on the screen or turn it around. */
+/** Control characters with which a text could move the cursor, overwrite the screen or reverse the text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** A text that can only add to a terminal. */
+/** Returns a text that cannot control a terminal. */
 export function printable(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(controls, "");
 }
@@ -10,12 +10,12 @@ export function printable(text: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const unsafeInJson = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** A JSON text of the same value that a terminal may be shown too: what it would obey is escaped. */
+/** Returns the same JSON value as a text that is safe on a terminal: control characters are escaped. */
 export function printableJson(json: string): string {
   return json.replace(unsafeInJson, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** A text for one line. */
+/** Returns a text as one line. */
 export function oneLine(text: string): string {
   return printable(text)
     .trim()
@@ -28,7 +28,7 @@ export function shorten(text: string, maxCharacters: number): string {
   return characters.length <= maxCharacters ? text : `${characters.slice(0, Math.max(0, maxCharacters - 1)).join("")}…`;
 }
 
-/** Rows in columns, two spaces apart. The last column is cut at the width, if there is one. */
+/** Aligns rows in columns, two spaces apart. The last column is truncated at the width, if there is one. */
 export function table(
   rows: readonly (readonly string[])[],
   maxCharacters = Number.POSITIVE_INFINITY,
@@ -42,7 +42,7 @@ export function table(
   });
 }
 
-/** The words of a text in lines of at most `width` characters. */
+/** Wraps a text into lines of at most `width` characters. */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = "";
@@ -57,7 +57,7 @@ export function wrap(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-/** A span of time in its two largest units. */
+/** Formats a duration in its two largest units. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   if (seconds < 60) return `${seconds} s`;

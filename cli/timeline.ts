@@ -9,7 +9,7 @@ export interface TimelineLine {
   readonly style?: Style;
 }
 
-/** A delivery as it went: its states with their times, and its attempts with their evidence. */
+/** A delivery's timeline: its states with their times, and its attempts with their evidence. */
 export function timeline(delivery: Delivery, columns = Number.POSITIVE_INFINITY): readonly TimelineLine[] {
   const { deliveryId, sessionId, state, reason, customType, deliverAs, triggerTurn, redelivered, expiresAt } = delivery;
   const facts: readonly (readonly [string, string])[] = [
@@ -79,7 +79,7 @@ function after({ createdAt }: Delivery, at: number): string {
   return `+${span(at - createdAt)}`;
 }
 
-/** Clocks can be set back: a span is never negative. */
+/** Clocks can be set back: a duration is never negative. */
 function span(ms: number): string {
   return `${(Math.max(0, ms) / 1_000).toFixed(3)} s`;
 }

@@ -12,10 +12,10 @@ import { labels, list } from "./values.ts";
 
 type Token = Invocation<"token">;
 
-/** The daemon's own token: its name among the others. */
+/** The name of the daemon's own token. */
 const main = "main";
 
-/** Shows the daemon's token, and manages named ones with fewer rights. */
+/** Shows the daemon's token, and manages named tokens with fewer permissions. */
 export async function token(invocation: Token): Promise<number> {
   const { options, output, env, signal } = invocation;
   const [action = "show", name] = invocation.arguments;
@@ -80,7 +80,7 @@ function capability(word: string): Capability {
   throw new UsageError(`There is no capability "${word}". There are: ${known.join(", ")}.`, "token");
 }
 
-/** The secret alone goes to stdout: `TOKEN=$(pi-rpcd token create ci)`. */
+/** Only the secret goes to stdout: `TOKEN=$(pi-rpcd token create ci)`. */
 function tell(made: Result<"token/create">, { output }: Token): void {
   if (output.json) {
     output.document(made);

@@ -1,6 +1,6 @@
 import { UsageError } from "./errors.ts";
 
-/** A text of the command line and where it stood. */
+/** The option or argument that a text was given for. */
 export interface Given {
   readonly option: string;
   readonly command: string;
@@ -13,15 +13,15 @@ export function port(text: string, { option, command }: Given): number {
   throw new UsageError(`--${option} takes a number from 0 to 65535, not "${text}".`, command);
 }
 
-/** A time in seconds, as milliseconds. */
+/** Parses a time in seconds; returns milliseconds. */
 export function seconds(text: string, { option, command }: Given): number {
   const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  // Longer ones do not fit into a timer.
+  // A timer does not support longer times.
   if (number <= 2_000_000) return Math.round(number * 1_000);
   throw new UsageError(`--${option} takes seconds, from 0 to 2000000, not "${text}".`, command);
 }
 
-/** A whole number within bounds. */
+/** Parses a whole number within limits. */
 export function wholeNumber(
   text: string,
   { option, command }: Given,
@@ -38,7 +38,7 @@ export function list(text: string, { option, command }: Given): string[] {
   throw new UsageError(`--${option} takes names with commas between them, not "${text}".`, command);
 }
 
-/** Names with texts (`a=b`), with commas between them; a name alone has the empty text. */
+/** Parses labels (`a=b`), separated by commas; a name without a text has the empty text. */
 export function labels(text: string, given: Given): Record<string, string> {
   return Object.fromEntries(
     list(text, given).map((item) => {
@@ -48,7 +48,7 @@ export function labels(text: string, given: Given): Record<string, string> {
   );
 }
 
-/** Web origins as a browser sends them. */
+/** Parses web origins as a browser sends them. */
 export function origins(text: string, given: Given): string[] {
   const items = list(text, given);
   const wrong = items.find((item) => !URL.canParse(item) || new URL(item).origin !== item);

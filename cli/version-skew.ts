@@ -1,13 +1,13 @@
 import { PROTOCOL_VERSION } from "../protocol/wire.ts";
 import { packageVersion } from "./version.ts";
 
-/** What a daemon says of itself. */
+/** The daemon's version and capabilities. */
 export interface Versions {
   readonly version: string;
   readonly protocol: number;
 }
 
-/** How a daemon that runs differs from this command line, for people; undefined where it does not. */
+/** How a running daemon differs from this command line, for people; undefined if it does not. */
 export function skewOf(own: string, { version, protocol }: Versions): string | undefined {
   if (protocol !== PROTOCOL_VERSION) {
     return `it speaks version ${protocol} of the protocol, this command line version ${PROTOCOL_VERSION}`;
@@ -17,13 +17,13 @@ export function skewOf(own: string, { version, protocol }: Versions): string | u
   return `it is ${order > 0 ? "older" : "newer"} than this command line (${own})`;
 }
 
-/** What to say, and to do, where the daemon is older than this command line; undefined where it is not. */
+/** The note about a daemon that is older than this command line; undefined if it is not. */
 export function olderDaemon({ version }: Versions, own: string = packageVersion()): string | undefined {
   if (compare(own, version) <= 0) return undefined;
   return `the daemon that runs is pi-rpcd ${version}, older than this command line (${own}); restart it with: pi-rpcd start --restart`;
 }
 
-/** Greater than 0 where `left` is the newer; what is behind a `-` counts as older than nothing. */
+/** Greater than 0 if `left` is newer; a version with `-` is older than the same one without. */
 function compare(left: string, right: string): number {
   const [leftNumbers, leftRest] = parts(left);
   const [rightNumbers, rightRest] = parts(right);

@@ -9,15 +9,15 @@ export interface ClientUse {
   readonly output: Output;
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
-  /** For what a daemon's end does not undo. Default: the end of the connection ends the command. */
+  /** How to reconnect. Default: the end of the connection ends the command. */
   readonly reconnect?: ReconnectOptions;
-  /** Hears what else goes to stderr: that the daemon was started, has gone, is there again. */
+  /** Called with notes that otherwise go to stderr: the daemon was started, has gone, or is available again. */
   readonly note?: (text: string) => void;
 }
 
 /**
- * The state directory of the daemon, which is started if none runs and the options do not forbid it. What there is to
- * know of that goes to stderr, or to `note`.
+ * Returns the daemon's state directory; starts a daemon if none runs, unless an option forbids it. Notes about this go
+ * to stderr, or to `note`.
  */
 export async function ensured({ options, output, env, signal, note }: ClientUse): Promise<string> {
   const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
@@ -33,7 +33,7 @@ export async function ensured({ options, output, env, signal, note }: ClientUse)
   return stateDir;
 }
 
-/** Runs `use` with a client of the daemon, which is started if none runs and the options do not forbid it. */
+/** Runs `use` with a client of the daemon; starts a daemon if none runs, unless an option forbids it. */
 export async function withClient<T>(clientUse: ClientUse, use: (client: Client) => Promise<T>): Promise<T> {
   const { output, env, signal, reconnect, note } = clientUse;
   const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));

@@ -1,17 +1,17 @@
 import type { Output, Style } from "../output.ts";
 import { printable } from "../text.ts";
 
-/** Where a session is shown. Texts hold no control characters but line breaks and tabs. */
+/** Where a session is shown. Texts contain no control characters except line breaks and tabs. */
 export interface Canvas {
-  /** Appends to the text that grows. */
+  /** Appends to the current text. */
   stream(text: string, style?: Style): void;
-  /** Lines of their own, behind the text that grows. */
+  /** Prints separate lines after the current text. */
   line(text: string, style?: Style): void;
-  /** What follows begins on a line of its own. */
+  /** Later output begins on a new line. */
   endLine(): void;
 }
 
-/** For a pipe, and for a terminal that nobody types on: written as it comes. */
+/** For a pipe or a terminal without input: writes directly. */
 export class PlainCanvas implements Canvas {
   readonly #output: Output;
   #isOpen = false;

@@ -19,12 +19,12 @@ interface Question {
   readonly answer: (answer: DialogAnswer | undefined) => void;
 }
 
-/** What a person types: prompts, answers to questions (one at a time, in their order), and the keys that abort and leave. */
+/** Handles a user's input: prompts, answers to dialogs (one at a time, in order), and the keys that abort and leave. */
 export class Conversation {
   readonly #options: ConversationOptions;
   readonly #left = Promise.withResolvers<void>();
   readonly #questions: Question[] = [];
-  /** What was being typed when a question came. */
+  /** The unfinished line when a dialog opened. */
   #draft: string | undefined;
   #isArmed = false;
 
@@ -32,7 +32,7 @@ export class Conversation {
     this.#options = options;
   }
 
-  /** Resolves when the person wants to leave. */
+  /** Resolves when the user wants to leave. */
   get left(): Promise<void> {
     return this.#left.promise;
   }
@@ -47,7 +47,7 @@ export class Conversation {
     canvas.redraw();
   }
 
-  /** The session's state has changed: the line may mean something else now. */
+  /** The session's state has changed, and with it perhaps the meaning of the line. */
   look(): void {
     const { editor, view, ifRunning } = this.#options;
     const [question] = this.#questions;
@@ -58,7 +58,7 @@ export class Conversation {
     this.#options.canvas.redraw();
   }
 
-  /** Asks; undefined when the question has ended elsewhere. */
+  /** Asks the user; undefined if the dialog ends elsewhere. */
   ask(dialog: Dialog, signal: AbortSignal): Promise<DialogAnswer | undefined> {
     const { promise, resolve } = Promise.withResolvers<DialogAnswer | undefined>();
     const question: Question = { dialog, answer: resolve };
@@ -121,7 +121,7 @@ export class Conversation {
     } else canvas.line("Ctrl-C again leaves; the session goes on", "yellow");
   }
 
-  /** Ctrl-D on an empty line: dismisses a question, else leaves. */
+  /** Ctrl-D on an empty line dismisses a dialog, otherwise it leaves. */
   #end(): void {
     const [question] = this.#questions;
     if (question === undefined) this.#left.resolve();

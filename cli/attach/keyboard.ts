@@ -2,17 +2,17 @@ import { emitKeypressEvents } from "node:readline";
 import type { ReadStream } from "node:tty";
 import type { Key } from "./line-editor.ts";
 
-/** What of a terminal the keyboard uses: `process.stdin`, or a test's own. */
+/** The part of a terminal that the keyboard uses: `process.stdin`, or that of a test. */
 export type KeySource = Pick<ReadStream, "on" | "off" | "setRawMode" | "resume" | "pause">;
 
 export interface KeyboardOptions {
   readonly source: KeySource;
-  /** Where the terminal is told what it is to send. */
+  /** Writes control sequences to the terminal. */
   readonly write: (text: string) => unknown;
   readonly onKey: (text: string | undefined, key: Key) => void;
 }
 
-/** The keys of a terminal as they are pressed, with a paste told from typing. The terminal is as before when closed. */
+/** The keys of a terminal as they are pressed; pasted text is recognised. `close` restores the terminal. */
 export class Keyboard {
   readonly #options: KeyboardOptions;
   readonly #onKey = (text: string | undefined, key: Key | undefined): void => this.#options.onKey(text, key ?? {});
@@ -27,7 +27,7 @@ export class Keyboard {
     source.setRawMode(true);
     source.resume();
     write("\u001b[?2004h");
-    // Even when this process is ended in the middle.
+    // Also when this process is ended early.
     process.once("exit", this.#onExit);
   }
 

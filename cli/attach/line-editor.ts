@@ -8,25 +8,25 @@ export interface Key {
   readonly meta?: boolean;
 }
 
-/** What a key asks for; undefined: nothing but another look of the line, if at all. */
+/** The action of a key; undefined: the line may have changed, and nothing else happens. */
 export type Asked =
   | { readonly kind: "line"; readonly text: string }
   | { readonly kind: "interrupt" }
   | { readonly kind: "end" };
 
-/** What would leave the row. */
+/** Characters that would leave the row. */
 const shownAs: Readonly<Record<string, string>> = { "\n": "⏎", "\t": " " };
 const maxHistory = 100;
-/** More is not taken: a line is no file. */
+/** A longer line is not accepted. */
 const maxCharacters = 100_000;
 
-/** A line that is being typed. Line breaks may be in it: by Alt-Enter, Ctrl-J, and by pasting. */
+/** The input line. It may contain line breaks: by Alt-Enter, Ctrl-J, and by pasting. */
 export class LineEditor {
   label = "> ";
   #characters: string[] = [];
   #cursor = 0;
   #history: string[] = [];
-  /** Which line of the history is shown; its length: the one that is being typed. */
+  /** The index of the shown history entry; the history's length means the current line. */
   #place = 0;
   #draft: readonly string[] = [];
   #isPasting = false;
@@ -35,7 +35,7 @@ export class LineEditor {
     return this.#characters.join("");
   }
 
-  /** Puts a text in the line's place, with the cursor behind it, as if it were pasted. */
+  /** Replaces the line with a text, with the cursor at its end, as if it were pasted. */
   set(text: string): void {
     this.#characters = typeable(text);
     this.#cursor = this.#characters.length;
@@ -62,14 +62,14 @@ export class LineEditor {
     return undefined;
   }
 
-  /** The line in a row of at most `width` columns; a part of it, where it is longer. */
+  /** The line in a row of at most `width` columns; only a part of a longer line. */
   view(width: number): { readonly label: string; readonly text: string; readonly column: number } {
     const label = textWidth(this.label) <= width / 2 ? this.label : "> ";
     const room = Math.max(4, width - textWidth(label));
     const shown = this.#characters.map((character) => shownAs[character] ?? character);
     let from = 0;
     let before = textWidth(shown.slice(0, this.#cursor).join(""));
-    // The cursor needs a column of its own.
+    // The cursor needs a column.
     while (before >= room) {
       before -= widthOf(shown[from] ?? "");
       from += 1;
@@ -100,7 +100,7 @@ export class LineEditor {
     this.#cursor += added.length;
   }
 
-  /** Whether the key moves, and has. */
+  /** Moves the cursor if the key is a movement; returns whether it is. */
   #move(name: string | undefined, ctrl: boolean): boolean {
     const end = this.#characters.length;
     if (name === "left" || (ctrl && name === "b"))
@@ -145,7 +145,7 @@ export class LineEditor {
   }
 }
 
-/** The characters of a text without those by which a terminal could be moved or a line turned around. */
+/** Removes the characters that could move the terminal's cursor or reverse the line. */
 function typeable(text: string): string[] {
   const lines = text.replaceAll(/\r\n|[\r\u2028\u2029]/g, "\n");
   return [...printable(lines).replaceAll(/[\u061c\u200e\u200f]/g, "")];

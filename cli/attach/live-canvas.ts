@@ -3,9 +3,9 @@ import { printable } from "../text.ts";
 import type { Canvas } from "./canvas.ts";
 import { textWidth, widthOf } from "./width.ts";
 
-/** What stands in the last row, where a person types. */
+/** The content of the last row, which is the input. */
 export interface InputRow {
-  /** At most so wide, and the column of the cursor in it. */
+  /** The row in at most `width` columns, and the cursor's column in it. */
   view(width: number): { readonly label: string; readonly text: string; readonly column: number };
 }
 
@@ -15,17 +15,17 @@ interface Piece {
 }
 
 const tab = "    ";
-/** A word that is longer is broken. */
+/** A longer word is broken. */
 const maxMovedWord = 30;
 
 /**
- * A terminal whose last row is typed on, while what is shown scrolls above it as ever: nothing but the last two rows is
- * drawn again. Rows are broken here, at words, so that it is known which row is the last.
+ * A terminal whose last row is the input, while the output scrolls above it: only the last two rows are drawn again.
+ * Rows are broken here, at words, so that the last row is known.
  */
 export class LiveCanvas implements Canvas {
   readonly #output: Output;
   readonly #input: InputRow;
-  /** The row that still grows; it stands above the input. */
+  /** The unfinished row above the input. */
   #row: Piece[] = [];
   #width = 0;
   #rowIsDrawn = false;
@@ -50,12 +50,12 @@ export class LiveCanvas implements Canvas {
     if (ended !== "") this.#show(ended);
   }
 
-  /** Draws the input anew: it has changed, or the window has. */
+  /** Draws the input again after it or the window has changed. */
   redraw(): void {
     this.#show("");
   }
 
-  /** Takes the input away; what is shown later is written as it comes. */
+  /** Removes the input; later output is written directly. */
   close(): void {
     if (this.#isClosed) return;
     this.#output.write(`${this.#clear()}${this.#render()}${this.#row.length > 0 ? "\n" : ""}`);
@@ -64,11 +64,11 @@ export class LiveCanvas implements Canvas {
   }
 
   get #columns(): number {
-    // The last column stays free: what a terminal does there differs.
+    // The last column stays empty because terminals treat it differently.
     return Math.max(20, this.#output.columns ?? 80) - 1;
   }
 
-  /** Takes a text in, and gives the rows that are complete. */
+  /** Appends a text and returns the completed rows. */
   #add(text: string, style: Style | undefined): string {
     let complete = "";
     const parts = printable(text).replaceAll("\t", tab).split(/(\n)/);
@@ -121,7 +121,7 @@ export class LiveCanvas implements Canvas {
     return last !== undefined && !last.endsWith(" ");
   }
 
-  /** Takes the word that the row ends with out of it: a piece of it may have come before. */
+  /** Removes the last word of the row: it may be incomplete. */
   #takeWord(): Piece[] {
     const pieces: Piece[] = [];
     while (this.#isWithinWord()) {
@@ -174,7 +174,7 @@ export class LiveCanvas implements Canvas {
     this.#output.write(`${clear}${complete}${this.#render()}${this.#rowIsDrawn ? "\n" : ""}${input}`);
   }
 
-  /** To the first column of what is drawn again, and nothing below it. */
+  /** Moves to the first column of the drawn rows and clears everything below. */
   #clear(): string {
     return `\r${this.#rowIsDrawn ? "\u001b[1A" : ""}\u001b[J`;
   }

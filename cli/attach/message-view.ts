@@ -13,11 +13,11 @@ interface MessageViewOptions {
   readonly thinking: boolean;
 }
 
-/** Shows messages: the assistant's as they stream, and what of them did not stream when they are whole. */
+/** Shows messages: the assistant's text as it streams, and the rest of a message when it is complete. */
 export class MessageView {
   readonly #canvas: Canvas;
   readonly #thinking: boolean;
-  /** What was shown of each content block of the message that streams. */
+  /** The shown text of each content block of the streaming message. */
   readonly #streamed = new Map<number, string>();
   #block: number | undefined;
 
@@ -31,7 +31,7 @@ export class MessageView {
     this.#block = undefined;
   }
 
-  /** A piece of text or of thinking. Other updates show nothing. */
+  /** Shows a piece of text or of thinking. Other updates show nothing. */
   updated(event: PiEvent): void {
     const update = event["assistantMessageEvent"] as Readonly<Record<string, unknown>> | undefined;
     const { type, contentIndex, delta } = update ?? {};
@@ -40,7 +40,7 @@ export class MessageView {
     else if (type === "thinking_delta") this.#stream(contentIndex, delta, true);
   }
 
-  /** A message is whole. */
+  /** Completes a message. */
   ended(message: PiMessage): void {
     switch (message.role) {
       case "assistant":
@@ -60,7 +60,7 @@ export class MessageView {
         this.#canvas.line(oneLine(`summary: ${String(message["summary"] ?? "")}`).slice(0, 400), "dim");
         break;
       default:
-      // Results of tools have lines of their own.
+      // Tool results have separate lines.
     }
     this.started();
   }
@@ -78,7 +78,7 @@ export class MessageView {
       if (typeof text !== "string") continue;
       const shown = this.#streamed.get(index) ?? "";
       if (shown === text) continue;
-      // What came in pieces may have lost some: then the whole is shown again.
+      // If streamed pieces were lost, the complete text is shown again.
       if (!text.startsWith(shown)) this.#block = undefined;
       this.#stream(index, text.startsWith(shown) ? text.slice(shown.length) : text, isThinking);
     }

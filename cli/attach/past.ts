@@ -1,16 +1,18 @@
 import type { Client, LogNotification, PiMessage } from "../../client/index.ts";
 import { logPages, seqOf } from "../session-log.ts";
 
-/** What is shown of before, and where the live part begins. */
+/** The recent past, and where the live part begins. */
 export interface Past {
   readonly notifications: readonly LogNotification[];
-  /** Whether there is more before it. */
+  /** Whether there is an earlier part. */
   readonly isCut: boolean;
   readonly after: number;
   readonly epoch: string;
 }
 
-/** The newest `count` messages and tool calls of the log. A message that is still streaming belongs to what follows. */
+/**
+ * The newest `count` messages and tool calls of the log. A message that is still streaming belongs to the live part.
+ */
 export async function recentPast(client: Client, sessionId: string, count: number, signal: AbortSignal): Promise<Past> {
   let kept: LogNotification[] = [];
   let isCut = false;
@@ -27,7 +29,7 @@ export async function recentPast(client: Client, sessionId: string, count: numbe
     kept = kept.slice(0, open.index);
     place = { ...place, after: open.after };
   }
-  // What was left out of the beginning is said in one line.
+  // One line reports the missing beginning.
   const [first] = kept;
   if (first?.name === "session/gap") {
     kept = kept.slice(1);
@@ -36,7 +38,7 @@ export async function recentPast(client: Client, sessionId: string, count: numbe
   return { notifications: count === 0 ? [] : kept, isCut, ...place };
 }
 
-/** The messages of the branch: where the log has nothing, as of a session that was just opened. */
+/** The messages of the branch, for a session without a log, such as one that was just opened. */
 export async function storedMessages(
   client: Client,
   sessionId: string,
@@ -47,7 +49,7 @@ export async function storedMessages(
   return (snapshot?.messages ?? []) as readonly PiMessage[];
 }
 
-/** Where the last `count` messages and tool calls begin, with what is told before the first of them. */
+/** The index where the last `count` messages and tool calls begin, with the notifications before the first of them. */
 function startOfLast(notifications: readonly LogNotification[], count: number): number {
   let found = 0;
   for (let index = notifications.length - 1; index >= 0; index -= 1) {

@@ -19,25 +19,25 @@ import { Usage } from "./usage.ts";
 
 export interface SessionViewOptions {
   readonly canvas: Canvas;
-  /** Whether what the model thinks is shown. */
+  /** Whether to show the model's thinking. */
   readonly thinking: boolean;
-  /** Whether questions are shown by whoever has them answered. */
+  /** Whether another part of the program shows dialogs. */
   readonly asks: boolean;
-  /** The client of this very person: what follows from its calls needs no name. */
+  /** This user's client: effects of its calls are shown without a name. */
   readonly self?: string | undefined;
 }
 
-/** Where a delivery's state is worth a line. */
+/** The states of a delivery that are shown. */
 const toldStates: ReadonlySet<string> = new Set(["delivered", "parked", "dropped", "cancelled", "expired", "failed"]);
 const maxTools = 1_000;
 
-/** Shows a session's notifications, in their order, whether they happen now or are told again. */
+/** Shows a session's notifications in their order, live or replayed. */
 export class SessionView {
   readonly #canvas: Canvas;
   readonly #messages: MessageView;
   readonly #asks: boolean;
   readonly #self: string | undefined;
-  /** The tool calls that are on: when they began. */
+  /** The running tool calls and their start times. */
   readonly #tools = new Map<string, number>();
   readonly #deliveries = new Map<string, string>();
   #usage = new Usage();
@@ -53,19 +53,19 @@ export class SessionView {
     this.#self = self;
   }
 
-  /** Whether a run is on, as far as it was told. */
+  /** Whether a run is active according to the notifications. */
   get isRunning(): boolean {
     return this.#isRunning;
   }
 
-  /** How the session is at the beginning; shows nothing. */
+  /** Takes the session's initial state; shows nothing. */
   begin(session: SessionInfo): void {
     this.#state = session.state;
     this.#model = modelOf(session);
     this.#isRunning = session.runId !== undefined;
   }
 
-  /** Never throws: what an extension or another pi reports in a shape of its own is named, and no more. */
+  /** Never throws: a notification of an unknown shape, of an extension or another pi, is shown by its name. */
   show(notification: LogNotification): void {
     try {
       this.#show(notification);
@@ -80,7 +80,7 @@ export class SessionView {
         this.#event(params);
         break;
       case "session/gap":
-        // The whole comes with the end of what streams.
+        // The complete value follows at the end of the stream.
         if (params.onlyDeltas !== true) this.#note(`… what happened here is missing (${params.reason})`, "yellow");
         break;
       case "run/started":
@@ -130,7 +130,7 @@ export class SessionView {
     }
   }
 
-  /** A message that is whole. */
+  /** Shows a complete message. */
   message(message: PiMessage): void {
     if (message.role === "assistant") {
       this.#usage.add(message["usage"]);
@@ -195,7 +195,7 @@ export class SessionView {
   #runEnded({ outcome, error, startedAt, at }: NotificationParams<"run/ended">): void {
     this.#isRunning = false;
     const parts = [`${outcome} after ${seconds(Math.max(0, at - startedAt))}`, ...this.#usage.describe()];
-    // The message that failed has said it already, as a rule.
+    // The failed message has usually reported the error.
     if (error !== undefined && outcome !== "settled" && error !== this.#error) this.#note(`✘ ${error}`, "red");
     this.#note(`── ${parts.join(" · ")} ──`);
   }
@@ -204,7 +204,7 @@ export class SessionView {
     const { state, exit } = session;
     const model = modelOf(session);
     if (model !== this.#model && model !== undefined && this.#model !== undefined) this.#note(`model: ${model}`);
-    // That a run begins and ends is told by itself.
+    // Separate notifications report the start and the end of a run.
     const isQuiet = (word: string | undefined): boolean => word === "idle" || word === "running";
     if (state !== this.#state && !(isQuiet(state) && isQuiet(this.#state))) {
       const how = state === "crashed" && exit !== undefined ? ` (code ${exit.code ?? exit.signal})` : "";
@@ -233,7 +233,7 @@ export class SessionView {
     );
   }
 
-  /** Who it was, unless that is the person who looks on. */
+  /** The client's name, unless it is this user's. */
   #by({ by }: { readonly by?: By | undefined }): string {
     return by === undefined || by.clientId === this.#self ? "" : ` by ${by.name ?? "another client"}`;
   }
@@ -243,7 +243,7 @@ export class SessionView {
   }
 }
 
-/** What came of a tool call, in a line. */
+/** The result of a tool call, in one line. */
 function outcomeOf({ result, isError }: ToolExecutionEndEvent): string {
   const text = textOf((typeof result === "object" && result !== null ? result : {}) as PiMessage);
   const lines = text

@@ -1,4 +1,4 @@
-/** What a run has used, as far as pi's messages say. */
+/** The usage of a run, according to pi's messages. */
 export class Usage {
   #requests = 0;
   #input = 0;
@@ -16,7 +16,7 @@ export class Usage {
     this.#cost += number(fields(cost)["total"]);
   }
 
-  /** In a few words; none where nothing was used. */
+  /** The usage as short phrases; none if nothing was used. */
   describe(): readonly string[] {
     if (this.#requests === 0) return [];
     const cached = this.#cached > 0 ? ` (${count(this.#cached)} cached)` : "";

@@ -47,7 +47,7 @@ ${lines.join("\n")}
   }
 }
 
-/** fish knows two escapes within single quotes. */
+/** fish has two escapes within single quotes. */
 function text(description: string): string {
   return quoted(brief(description)).replaceAll("'\\''", "\\'");
 }

@@ -1,6 +1,6 @@
 import type { ArgumentSpec, CommandSpec, OptionSpec } from "../command-spec.ts";
 
-/** What may stand in a place of a command line. */
+/** What can complete a place of a command line. */
 export type Completes =
   | { readonly kind: "nothing" }
   | { readonly kind: "words"; readonly words: readonly string[] }
@@ -13,7 +13,7 @@ export type Completes =
 
 export type Commands = Readonly<Record<string, CommandSpec>>;
 
-/** What follows an option; undefined: nothing does. */
+/** The value of an option; undefined if it has none. */
 export function wordsAfter({ type, choices, placeholder }: OptionSpec): Completes | undefined {
   if (type === "boolean") return undefined;
   if (choices !== undefined) return { kind: "words", words: choices };
@@ -28,18 +28,18 @@ export function argumentOf({ name, choices }: ArgumentSpec): Completes {
   return { kind: name === "COMMAND" ? "commands" : "nothing" };
 }
 
-/** All that an option can be written as, longest first. */
+/** All spellings of an option, longest first. */
 export function namesOf(option: string, { short }: OptionSpec): readonly string[] {
   return short === undefined ? [`--${option}`] : [`--${option}`, `-${short}`];
 }
 
 /**
- * The shell command that prints the ids of the sessions, one a line; nothing where no daemon runs. What is no id, and
- * could mean something to a shell, is left out, whoever has answered.
+ * The shell command that prints the ids of the sessions, one per line; nothing if no daemon runs. Lines that are not
+ * ids are dropped, because a shell could interpret them.
  */
 export const listSessions = "pi-rpcd ls --ids 2>/dev/null | grep -E '^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$'";
 
-/** A text within single quotes of a shell. */
+/** Quotes a text for a shell, in single quotes. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -9,7 +9,7 @@ import {
   wordsAfter,
 } from "./words.ts";
 
-/** The completion for zsh: a function for $fpath, which registers itself too where it is sourced. */
+/** The completion for zsh: a function for $fpath, which also registers itself when sourced. */
 export function zshScript(commands: Commands): string {
   const rows = Object.entries(commands);
   const described = rows.map(([name, { summary }]) => `    ${quoted(`${name}:${brief(summary)}`)}`);
@@ -87,7 +87,7 @@ function action(completes: Completes): string {
   }
 }
 
-/** Brackets end the description, colons a part. */
+/** Brackets end the description, colons end a part. */
 function escaped(text: string): string {
   return text.replaceAll(/[[\]:\\]/g, (character) => `\\${character}`);
 }

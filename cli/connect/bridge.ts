@@ -10,14 +10,14 @@ export interface BridgeOptions {
   readonly framing: Framing;
   readonly input: Readable;
   readonly output: Writable;
-  /** A longer message is answered with `too_large` here: over the daemon's limit it would end the connection. */
+  /** A longer message is answered with `too_large` by the bridge, because the daemon would end the connection. */
   readonly maxMessageBytes: number;
-  /** How long answers are waited for once the input has ended. */
+  /** How long to wait for answers after the input has ended. */
   readonly lingerMs: number;
   readonly signal: AbortSignal;
 }
 
-/** How a bridge ended. `input` and `framing`: its input ended or could not be read on, and the answers are out. */
+/** How a bridge ended. `input` and `framing`: its input ended or was unreadable, and all answers were written. */
 export type BridgeEnd =
   | { readonly by: "input"; readonly isWhole: boolean; readonly unanswered: boolean }
   | { readonly by: "daemon"; readonly end: SocketEnd }
@@ -27,12 +27,12 @@ type InputEnd =
   | { readonly by: "input"; readonly isWhole: boolean }
   | { readonly by: "framing"; readonly error: FramingError };
 
-/** While so much waits for the daemon, no more is read. */
+/** The input is paused while this many bytes wait for the daemon. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Carries messages between a stream and a socket, their bytes untouched. Neither side is read faster than the other
- * takes: what waits is bounded, and a reader of the output that is too slow is, to the daemon, a slow client.
+ * Forwards messages between a stream and a socket without changing their bytes. Neither side is read faster than the
+ * other side accepts: the buffers are bounded, and the daemon sees a slow reader of the output as a slow client.
  */
 export class Bridge implements FrameListener {
   readonly #options: BridgeOptions;
@@ -40,7 +40,7 @@ export class Bridge implements FrameListener {
   readonly #ended = Promise.withResolvers<BridgeEnd>();
   readonly #reader: MessageReader;
   #socket: WebSocket | undefined;
-  /** How the bridge will end when all answers are out; undefined while there is more to read. */
+  /** How the bridge will end after the last answer; undefined while there is more input. */
   #inputEnd: InputEnd | undefined;
   #isOver = false;
 
@@ -56,7 +56,7 @@ export class Bridge implements FrameListener {
     );
   }
 
-  /** Carries until one side ends. Rejects with the signal's reason. */
+  /** Forwards until one side ends. Rejects with the signal's reason. */
   async carry(socket: WebSocket): Promise<BridgeEnd> {
     this.#socket = socket;
     const { input, output, signal } = this.#options;
@@ -79,7 +79,7 @@ export class Bridge implements FrameListener {
   }
 
   onMessage(data: Buffer): void {
-    // The output may be closed.
+    // The output may already be closed.
     if (this.#isOver) return;
     this.#calls.received(data);
     this.#write(data);
@@ -114,7 +114,7 @@ export class Bridge implements FrameListener {
     if (socket.bufferedAmount >= maxWaitingBytes) this.#options.input.pause();
   }
 
-  /** Answers in the daemon's place. */
+  /** Answers instead of the daemon. */
   #refuse(name: ErrorName, message: string): void {
     const { code, data } = new WireError(name, message);
     this.#write(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code, message, data } })));
@@ -135,7 +135,7 @@ export class Bridge implements FrameListener {
     if (this.#inputEnd === undefined) this.#endInput({ by: "input", isWhole: this.#reader.end() });
   }
 
-  /** The calls that were sent before still get their answers. */
+  /** The calls sent before still get their answers. */
   #endInput(end: InputEnd): void {
     this.#inputEnd = end;
     if (this.#calls.isEmpty) this.#endByInput();

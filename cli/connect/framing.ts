@@ -4,34 +4,34 @@ import { HeaderSplitter } from "./header-splitter.ts";
 export const framingNames = ["jsonl", "content-length"] as const;
 export type FramingName = (typeof framingNames)[number];
 
-/** Where the messages of a byte stream go. */
+/** The listener for the messages of a byte stream. */
 export interface MessageListener {
-  /** One message's bytes, perhaps a view of the chunk: copy them to keep them. */
+  /** The bytes of one message, perhaps a view of the chunk: copy them to keep them. */
   onMessage(message: Buffer): void;
-  /** A message over the limit was skipped: how long it was. */
+  /** A message over the limit was skipped; `bytes` is its length. */
   onOversize(bytes: number): void;
 }
 
-/** How messages lie in a stream of bytes. */
+/** How messages are separated in a stream of bytes. */
 export interface Framing {
-  /** What is written around one message; its bytes go in between as they are. */
+  /** The bytes to write before and after one message. */
   around(message: Buffer): { readonly head: string; readonly tail: string };
   reader(listener: MessageListener, maxMessageBytes: number): MessageReader;
 }
 
 export interface MessageReader {
-  /** Throws a {@link FramingError} where the stream cannot be understood any more. */
+  /** Throws a {@link FramingError} if the rest of the stream cannot be parsed. */
   push(chunk: Buffer): void;
-  /** Takes the end of the stream: a last line that lacks only its line end is a message. False inside a message. */
+  /** Handles the end of the stream: a last line without a line end is a message. Returns false inside a message. */
   end(): boolean;
 }
 
-/** The stream is not what its framing says, and nothing tells where the next message begins. */
+/** The stream violates its framing, so the start of the next message is unknown. */
 export class FramingError extends Error {
   override readonly name = "FramingError";
 }
 
-/** A message a line, and the framing of the Language Server Protocol (`Content-Length` before each message). */
+/** One message per line, and the framing of the Language Server Protocol (`Content-Length` before each message). */
 export const framings: Readonly<Record<FramingName, Framing>> = {
   jsonl: {
     around: () => ({ head: "", tail: "\n" }),

@@ -1,25 +1,25 @@
 import type { MessageListener, MessageReader } from "./framing.ts";
 
-/** A longer head is no head. */
+/** A longer head is an error. */
 const maxHeadBytes = 4_096;
 const headEnd = Buffer.from("\r\n\r\n");
 const empty = Buffer.alloc(0);
 
 /**
- * Splits a stream in which a head with `Content-Length` stands before each message, in time linear in its bytes. Other
- * header fields are skipped, except a charset other than UTF-8.
+ * Splits a stream with a `Content-Length` head before each message, in time linear in its bytes. Other header fields
+ * are skipped, except a charset other than UTF-8.
  */
 export class HeaderSplitter implements MessageReader {
   readonly #listener: MessageListener;
   readonly #maxMessageBytes: number;
   readonly #broken: (detail: string) => Error;
-  /** What has come of a head. */
+  /** The received part of a head. */
   #head: Buffer = empty;
-  /** What has come of a body; undefined while a head is awaited. */
+  /** The received parts of a body; undefined while a head is awaited. */
   #parts: Buffer[] | undefined;
-  /** How much of the body is still to come. */
+  /** The number of missing bytes of the body. */
   #missing = 0;
-  /** The length of a body that is too long and skipped. */
+  /** The length of a body that is skipped because it is too long. */
   #skipped: number | undefined;
 
   constructor(listener: MessageListener, maxMessageBytes: number, broken: (detail: string) => Error) {
@@ -37,10 +37,10 @@ export class HeaderSplitter implements MessageReader {
     while (rest.length > 0) rest = this.#parts === undefined ? this.#readHead(rest) : this.#readBody(rest);
   }
 
-  /** Both return what of the chunk they have not used. */
+  /** Both methods return the unused rest of the chunk. */
   #readHead(chunk: Buffer): Buffer {
     const before = this.#head.length;
-    // A head is short: looking at it again with each chunk costs little, and its size is bounded.
+    // A head is short and its size is bounded, so that scanning it again with each chunk is cheap.
     const head = before === 0 ? chunk : Buffer.concat([this.#head, chunk.subarray(0, maxHeadBytes + headEnd.length)]);
     const end = head.subarray(0, maxHeadBytes + headEnd.length).indexOf(headEnd);
     if (end === -1) {

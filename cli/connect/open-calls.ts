@@ -1,7 +1,7 @@
-/** Notifications begin so; what the daemon sends besides are answers. */
+/** The beginning of the daemon's notifications; its other messages are answers. */
 const notificationHead = Buffer.from('{"jsonrpc":"2.0","method":', "latin1");
 
-/** Counts the answers that are still to come, so that a stream that ends may wait for them. */
+/** Counts the outstanding answers, so that a stream that ends can wait for them. */
 export class OpenCalls {
   #open = 0;
 
@@ -9,12 +9,12 @@ export class OpenCalls {
     return this.#open === 0;
   }
 
-  /** A message on its way to the daemon. What is not JSON is answered too. */
+  /** A message to the daemon. Invalid JSON is answered, too. */
   sent(message: Buffer): void {
     if (isAnswered(message)) this.#open += 1;
   }
 
-  /** A message of the daemon's. */
+  /** A message of the daemon. */
   received(message: Buffer): void {
     if (this.#open > 0 && !message.subarray(0, notificationHead.length).equals(notificationHead)) this.#open -= 1;
   }
@@ -27,11 +27,11 @@ function isAnswered(message: Buffer): boolean {
   } catch {
     return true;
   }
-  // An empty batch is answered with an error; one of which nothing is to be answered is not.
+  // An empty batch is answered with an error; a batch of notifications and responses is not answered.
   return Array.isArray(value) ? value.length === 0 || !value.every(isSilent) : !isSilent(value);
 }
 
-/** Notifications and responses get no answer; what is neither a request nor one of these gets an error. */
+/** Notifications and responses get no answer; anything else that is not a request gets an error. */
 function isSilent(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { jsonrpc, method, params = {} } = value as Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import type { Attempt, Delivery, DeliveryState } from "../../protocol/delivery.ts";
 
-/** What the provider wrote down of a request. */
+/** One request in the provider's log. */
 export interface LoggedRequest {
   readonly n: number;
   readonly receivedAt: number;
@@ -10,12 +10,12 @@ export interface LoggedRequest {
 
 export interface Evidence {
   readonly delivery: Delivery;
-  /** What was pushed. */
+  /** The pushed text. */
   readonly text: string;
   readonly requests: readonly LoggedRequest[];
   /** How long the provider took to accept a request. */
   readonly acceptsAfterMs: number;
-  /** The last answer of the run, and what it has to hold for the model to have read the push. */
+  /** The last answer of the run, and the text it must contain if the model read the push. */
   readonly answer: string;
   readonly expected: string;
 }
@@ -23,16 +23,16 @@ export interface Evidence {
 export interface Check {
   readonly name: string;
   readonly holds: boolean;
-  /** What was found. */
+  /** The facts that were found. */
   readonly found: string;
 }
 
-/** Two processes read the clock, each cut to a millisecond. */
+/** Two processes read the clock and truncate to a millisecond. */
 const timerSlackMs = 5;
 
 const wantedStates: readonly DeliveryState[] = ["accepted", "held", "inserted", "prepared", "delivered", "answered"];
 
-/** Whether the receipt and the provider's log say the same. Each is taken from its own side; neither is derived from the other. */
+/** Checks that the receipt and the provider's log agree. Each has its own source; neither is derived from the other. */
 export function checkReceipt({
   delivery,
   text,
@@ -87,7 +87,7 @@ export function checkReceipt({
   ];
 }
 
-/** Both clocks are this machine's: a request of the attempt was received while the attempt was open. */
+/** Both use this machine's clock: the attempt's request was received while the attempt was open. */
 function isOf({ preparedAt, endedAt }: Attempt, { receivedAt }: LoggedRequest): boolean {
   return receivedAt >= preparedAt && receivedAt <= (endedAt ?? Number.POSITIVE_INFINITY);
 }

@@ -1,10 +1,10 @@
 import { DaemonProcess, type DaemonProcessOptions } from "../daemon-process.ts";
 import { runs } from "../process-facts.ts";
 
-/** pi's own ladder takes 15 s at most. */
+/** pi takes at most 15 s to end. */
 const patienceMs = 20_000;
 
-/** A daemon that does not outlive this process: not even when that is ended in the middle. */
+/** A daemon that does not outlive this process, even if this process is ended early. */
 export class DemoDaemon {
   readonly process: DaemonProcess;
   readonly #onExit = (): void => this.process.kill("SIGKILL");
@@ -14,7 +14,7 @@ export class DemoDaemon {
     process.once("exit", this.#onExit);
   }
 
-  /** Resolves when it has ended, which it is made to after a while. */
+  /** Resolves when it has ended; kills it after a while. */
   async end(): Promise<void> {
     this.process.kill("SIGTERM");
     const lateness = setTimeout(() => this.process.kill("SIGKILL"), patienceMs);
@@ -24,7 +24,7 @@ export class DemoDaemon {
   }
 }
 
-/** The processes of these that still run, in words; undefined if none does. */
+/** Names the given processes that still run; undefined if none does. */
 export function leftBehind(pids: readonly (number | undefined)[]): string | undefined {
   const left = pids.filter((pid) => pid !== undefined && runs(pid));
   return left.length === 0 ? undefined : `process ${left.join(" and ")}`;

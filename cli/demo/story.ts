@@ -7,16 +7,16 @@ import type { Check } from "./checks.ts";
 const labelWidth = 10;
 const defaultWidth = 100;
 const maxWidth = 120;
-/** What stands left of each text: two spaces, the time, two spaces, the label, two spaces. */
+/** The columns to the left of each text: two spaces, the time, two spaces, the label, two spaces. */
 const indent = 2 + 7 + 2 + labelWidth + 2;
 
-/** Tells the demo: a line for each thing that happens, with the time since the beginning; or JSON lines. */
+/** Prints the demo: a line for each step, with the time since the beginning; or JSON lines. */
 export class Story {
   readonly #output: Output;
   readonly #startedAt = performance.now();
   readonly #steps = new StepReader();
   readonly #textWidth: number;
-  /** How much of its line the text has that still grows. */
+  /** The current column of the streaming text. */
   #column: number | undefined;
   #spaceIsDue = false;
 
@@ -34,13 +34,13 @@ export class Story {
     this.#output.printText(`${this.#output.paint("bold", text)}${this.#output.paint("dim", facts)}\n`);
   }
 
-  /** Something that happened, with its facts for programs. */
+  /** A step, with its facts for programs. */
   happened(kind: string, text: string, facts: object): void {
     if (this.#output.json) this.#output.document({ kind, elapsedMs: this.elapsedMs, ...facts });
     else this.#line({ label: kind, text, style: "cyan" });
   }
 
-  /** A piece of the model's text as it streams. */
+  /** A piece of the model's streaming text. */
   said(delta: string): void {
     if (this.#output.json) {
       this.#output.document({ kind: "text", elapsedMs: this.elapsedMs, delta });
@@ -56,14 +56,14 @@ export class Story {
     }
   }
 
-  /** What follows begins on a line of its own. */
+  /** Later output begins on a new line. */
   endOfText(): void {
     if (this.#column !== undefined) this.#output.write("\n");
     this.#column = undefined;
     this.#spaceIsDue = false;
   }
 
-  /** The states that the receipt has come to since it was shown last. */
+  /** The receipt's new states since the last call. */
   receipt(delivery: Delivery): void {
     for (const step of this.#steps.read(delivery)) {
       const meaning = describeStep(step, delivery);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A directory of its own, with all that the demo or the doctor needs in it. */
+/** A temporary directory with everything that the demo or the doctor needs. */
 export interface Workspace {
   readonly root: string;
   readonly stateDir: string;
@@ -11,12 +11,12 @@ export interface Workspace {
   remove(): void;
 }
 
-/** The shortest limit of a Unix socket's path that there is, macOS's; what comes behind the directory's name fits too. */
+/** The shortest limit of a Unix socket's path, that of macOS; leaves room for the names inside the directory. */
 const maxRootBytes = 103 - "/state/daemon.sock".length;
 
 export function createWorkspace(name: string): Workspace {
   const inTmp = join(tmpdir(), name);
-  // The directory for temporary files may be the user's own choice, and deep.
+  // The user may have chosen a deep directory for temporary files.
   const prefix = Buffer.byteLength(inTmp) + 6 > maxRootBytes ? join("/tmp", name) : inTmp;
   const root = mkdtempSync(prefix);
   const cwd = join(root, "project");

@@ -5,7 +5,7 @@ import { bad, type Finding, good } from "./finding.ts";
 
 const name = "configuration";
 
-/** The configuration that a daemon of this environment would have, and which pi its file names. */
+/** Checks the configuration of a daemon in this environment, and returns the pi that its file names. */
 export function checkConfiguration(
   file: string | undefined,
   env: NodeJS.ProcessEnv,

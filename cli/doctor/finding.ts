@@ -1,10 +1,10 @@
-/** What one check of the doctor's found. */
+/** The result of one check of the doctor. */
 export interface Finding {
   readonly name: string;
-  /** `skipped`: it cannot be looked at because of another finding. */
+  /** `skipped`: the check depends on a failed one. */
   readonly state: "good" | "odd" | "bad" | "skipped";
   readonly found: string;
-  /** What to do about it; given where it is not good. */
+  /** How to fix it; absent if it is good. */
   readonly todo?: string;
 }
 
@@ -12,7 +12,7 @@ export function good(name: string, found: string): Finding {
   return { name, state: "good", found };
 }
 
-/** It works, and is not as it should be. */
+/** It works, but should be different. */
 export function odd(name: string, found: string, todo: string): Finding {
   return { name, state: "odd", found, todo };
 }

@@ -16,7 +16,7 @@ export interface RoundTripOptions {
   readonly pi: string;
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
-  /** Hears what is being done. */
+  /** Called with the current step. */
   readonly progress: (text: string) => void;
 }
 
@@ -26,8 +26,8 @@ const pushed = "The doctor has pushed this.";
 const timeoutMs = 60_000;
 
 /**
- * A daemon of its own, the pi in question, and a provider on loopback: whether the helper extension loads, and whether a
- * prompt and a push come to the model and back. No key, no network, and nothing is left behind.
+ * Starts a temporary daemon with the given pi and a provider on loopback, and checks that the helper extension loads
+ * and that a prompt and a push reach the model and are answered. Needs no key and no network, and leaves nothing.
  */
 export async function checkRoundTrip(options: RoundTripOptions): Promise<readonly Finding[]> {
   const cleanup = new Cleanup();
@@ -52,7 +52,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
       stateDir: workspace.stateDir,
       logFile: workspace.logFile,
       pi: options.pi,
-      // Its own configuration is nobody's: what is wrong there is another finding.
+      // An empty configuration: the user's is checked separately.
       env: { ...Object.fromEntries(inherited), ...agentDir.env, XDG_CONFIG_HOME: workspace.root },
     });
     cleanup.add(() => daemon.end());
@@ -85,7 +85,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
   }
 }
 
-/** Prompts, and pushes; gives the evidence that the push was delivered by. */
+/** Sends a prompt and a push; returns the evidence of the delivery. */
 async function converse(session: SessionHandle, signal: AbortSignal): Promise<string> {
   const text = await session.promptAndWait("Say something.", { signal });
   if (!text.includes(spoken))

@@ -3,11 +3,11 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { bad, type Finding, good, odd } from "./finding.ts";
 
-/** What a Unix socket's path may have (sun_path), without its final NUL. */
+/** The limit of a Unix socket's path (sun_path), without its final NUL. */
 const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
 const connectTimeoutMs = 3_000;
 
-/** The state directory: whose it is, and who else may look into it. */
+/** Checks the owner and the permissions of the state directory. */
 export function checkStateDirectory(stateDir: string): Finding {
   const name = "state directory";
   const bytes = Buffer.byteLength(join(stateDir, "daemon.sock"));
@@ -35,7 +35,7 @@ export function checkStateDirectory(stateDir: string): Finding {
   return good(name, `${stateDir}, yours alone`);
 }
 
-/** The file that the daemon's token is in. */
+/** Checks the file of the daemon's token. */
 export function checkToken(stateDir: string): Finding {
   const name = "token";
   const path = join(stateDir, "token");
@@ -56,7 +56,7 @@ export function checkToken(stateDir: string): Finding {
   }
 }
 
-/** What is at the socket's path, where no daemon of ours answers. */
+/** Checks the socket's path when the daemon does not answer. */
 export async function checkFreeSocket(stateDir: string): Promise<Finding> {
   const name = "socket";
   const path = join(stateDir, "daemon.sock");
@@ -70,7 +70,7 @@ export async function checkFreeSocket(stateDir: string): Promise<Finding> {
   return odd(name, `${path} was left by a daemon that was killed`, "Nothing: the next start removes it.");
 }
 
-/** The rights of the socket that a daemon listens at. */
+/** Checks the permissions of the daemon's socket. */
 export function checkSocket(path: string): Finding {
   const name = "socket";
   const found = statOf(path);
@@ -109,7 +109,7 @@ function rights({ mode }: Stats): string {
 function listens(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path);
-  // What takes a connection and never speaks is there too.
+  // A program that accepts a connection and never answers also listens.
   socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
   socket.setTimeout(connectTimeoutMs, () => resolve(true));
   return promise.finally(() => socket.destroy());

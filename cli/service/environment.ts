@@ -1,20 +1,20 @@
 import { UsageError } from "../errors.ts";
 
-/** Variables that a daemon without a shell would miss; the others are asked for. */
+/** Variables that a daemon without a shell needs; the user is asked for the others. */
 const usual =
   /^(?:PATH|LANG|LC_ALL|SHELL|NODE_EXTRA_CA_CERTS|(?:HTTPS?|NO|ALL)_PROXY|(?:https?|no|all)_proxy|PI_[A-Z_]+|XDG_(?:CONFIG|DATA|STATE|CACHE)_HOME)$/;
-/** What pi reads logins from. */
+/** Variables with pi's logins. */
 const secret = /(?:_API_KEY|_TOKEN|_SECRET|_ACCESS_KEY(?:_ID)?|_CREDENTIALS|_AUTH)$/;
 const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export interface Candidates {
-  /** Kept unless said otherwise. */
+  /** Kept unless the user says otherwise. */
   readonly usual: readonly string[];
-  /** Secrets: kept only by name. */
+  /** Secrets: kept only if named. */
   readonly secrets: readonly string[];
 }
 
-/** The variables of this environment that one may want to keep. */
+/** The variables of this environment that may be kept. */
 export function candidates(env: NodeJS.ProcessEnv): Candidates {
   const names = Object.keys(env).filter((each) => name.test(each) && isOneLine(env[each]));
   const isSecret = (each: string): boolean => secret.test(each) && !/^(?:SSH_|GPG_|DBUS_|XAUTH)/.test(each);
@@ -24,7 +24,7 @@ export function candidates(env: NodeJS.ProcessEnv): Candidates {
   };
 }
 
-/** The variables that are kept. Throws a {@link UsageError} for a name that is none, or that is not set. */
+/** Returns the kept variables. Throws a {@link UsageError} for an invalid name or a variable that is not set. */
 export function kept(env: NodeJS.ProcessEnv, names: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     [...new Set(names)].map((each) => {

@@ -3,7 +3,7 @@ import type { ServiceFacts, ServicePlan } from "./plan.ts";
 
 const label = "pi-rpcd";
 
-/** An agent of the user's that is started at login, and again when it fails. */
+/** A launch agent of the user that starts at login, and again after a failure. */
 export function launchdPlan({ program, stateDir, logFile, home, environment, uid }: ServiceFacts): ServicePlan {
   const path = join(home, "Library", "LaunchAgents", `${label}.plist`);
   const command = [...program, "start", "--foreground", "--state-dir", stateDir, "--log-file", logFile];

@@ -1,15 +1,15 @@
 import { execFile } from "node:child_process";
 
-/** What systemd sets for a service, and what is nobody else's business. */
+/** The variables that systemd sets for a service, which no other process may use. */
 const own = /^(?:NOTIFY_SOCKET|WATCHDOG_(?:USEC|PID)|LISTEN_(?:PID|FDS|FDNAMES)|INVOCATION_ID|JOURNAL_STREAM)$/;
 const timeoutMs = 10_000;
 
-/** An environment as the daemon's children are to have it: they would speak to systemd in its name. */
+/** The environment for the daemon's children, which must not notify systemd in its name. */
 export function withoutService(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.test(name)));
 }
 
-/** Tells systemd how the service is: by `systemd-notify`, since Node has no datagram sockets of this kind. */
+/** Notifies systemd with `systemd-notify`, because Node has no Unix datagram sockets. */
 export class ServiceNotifier {
   readonly #env: NodeJS.ProcessEnv;
   readonly #isAsked: boolean;
@@ -22,12 +22,12 @@ export class ServiceNotifier {
     this.#onFailure = onFailure;
   }
 
-  /** The service is there; from now on it says that it lives, twice as often as systemd wants to hear it. */
+  /** Reports that the service is ready, and starts the watchdog, twice as often as systemd requires. */
   ready(): void {
     this.#tell("--ready", `--pid=${process.pid}`);
     const microseconds = Number(this.#env["WATCHDOG_USEC"]);
     if (!this.#isAsked || !Number.isFinite(microseconds) || microseconds <= 0) return;
-    // The event loop that serves clients is the one that beats.
+    // The watchdog runs on the event loop that serves clients.
     this.#beat = setInterval(() => this.#tell("WATCHDOG=1"), Math.max(100, microseconds / 2_000)).unref();
   }
 

@@ -1,13 +1,13 @@
-/** Where a service manager starts the daemon from. */
+/** The facts from which a service manager starts the daemon. */
 export interface ServiceFacts {
   /** Node, its flags, and this program. */
   readonly program: readonly string[];
   readonly stateDir: string;
   readonly logFile: string;
-  /** The user's own directories. */
+  /** The user's directories. */
   readonly home: string;
   readonly configHome: string;
-  /** What the daemon, and each pi, is to have in its environment. */
+  /** The environment of the daemon and of each pi. */
   readonly environment: Readonly<Record<string, string>>;
   readonly uid: number;
 }
@@ -15,17 +15,17 @@ export interface ServiceFacts {
 export interface ServiceFile {
   readonly path: string;
   readonly text: string;
-  /** Whether it holds values of variables, which may be secrets. */
+  /** Whether it contains values of variables, which may be secrets. */
   readonly isSecret: boolean;
 }
 
-/** All that installing and uninstalling does. */
+/** The steps of installing and uninstalling. */
 export interface ServicePlan {
   readonly files: readonly ServiceFile[];
-  /** Behind the files, in order; a program with its arguments. */
+  /** Commands to run after the files are written, in order. */
   readonly enable: readonly (readonly string[])[];
   readonly disable: readonly (readonly string[])[];
-  /** Behind the removal of the files. */
+  /** Commands to run after the files are removed. */
   readonly forget: readonly (readonly string[])[];
   readonly status: readonly string[];
 }

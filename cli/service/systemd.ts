@@ -5,12 +5,12 @@ import type { ServiceFacts, ServicePlan } from "./plan.ts";
 const stopSeconds = 30;
 const watchdogSeconds = 60;
 
-/** Where the unit of the socket is, by which a start through systemd is recognised. */
+/** The path of the socket's unit, which shows that systemd starts the daemon. */
 export function socketUnit(configHome: string): string {
   return join(configHome, "systemd", "user", "pi-rpcd.socket");
 }
 
-/** A user unit that is started by the first connection to its socket, and watched. */
+/** A user unit with a watchdog that the first connection to its socket starts. */
 export function systemdPlan({ program, stateDir, logFile, configHome, environment }: ServiceFacts): ServicePlan {
   const folder = join(configHome, "systemd", "user");
   const environmentFile = join(configHome, "pi-rpcd", "service.env");
@@ -68,16 +68,16 @@ function escaped(text: string): string {
   return text.replaceAll("%", "%%");
 }
 
-/** What systemd takes in no name of a program, in whatever quotes; nor does it take a doubled dollar for one there. */
+/** Characters that systemd does not accept in the name of a program, quoted or not. */
 const unnameable = /["'\\$]/;
 
-/** A program of such a name is for `env` to start, which becomes it. */
+/** `env` starts a program with such a name, and is replaced by it. */
 function commandLine(words: readonly string[]): string {
   const [program = ""] = words;
   return (unnameable.test(program) ? ["/usr/bin/env", ...words] : words).map(quoted).join(" ");
 }
 
-/** One word of a command line of systemd's, which has quotes, escapes, specifiers and variables. */
+/** Quotes one word of a systemd command line, which has quotes, escapes, specifiers and variables. */
 function quoted(word: string): string {
   return `"${escaped(word).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("$", "$$$$")}"`;
 }

@@ -6,7 +6,10 @@ import { socketUnit } from "./systemd.ts";
 
 const connectTimeoutMs = 5_000;
 
-/** Connects to the socket that systemd listens at for a state directory's daemon, if there is one: that starts it. */
+/**
+ * Connects to the socket at which systemd listens for the daemon of a state directory, if there is one. This starts the
+ * daemon.
+ */
 export async function wakeService({
   stateDir,
   env,
