@@ -134,7 +134,7 @@ class Seat {
     const facts = [name, modelName, cwd, state].filter((fact) => fact !== undefined);
     this.#canvas.line(oneLine(`── ${sessionId} · ${facts.join(" · ")} ──`), "bold");
     if (this.#live === undefined) return;
-    this.#canvas.line(" Enter sends; Ctrl-C aborts the run, twice leaves; Ctrl-D leaves", "dim");
+    this.#canvas.line(" Enter sends; Ctrl-C aborts the run, a second Ctrl-C leaves; Ctrl-D leaves", "dim");
   }
 
   /** Shows the recent past and returns the place where the live stream continues. */

@@ -11,7 +11,7 @@ export async function close(invocation: Invocation<"close">): Promise<number> {
     const session = await findSession(client, word, signal);
     const result = await session.close({ signal });
     if (output.json) output.document({ closed: session.id, ...result });
-    else output.print(`${session.id} is closed; its transcript stays.`);
+    else output.print(`${session.id} is closed; its transcript is kept.`);
     return exitCodes.done;
   });
 }

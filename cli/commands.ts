@@ -14,18 +14,18 @@ export const commands = {
   start: {
     summary: "Starts the daemon in the background and waits until it answers.",
     description:
-      "Prints where it listens and where its log is. If one runs on the state directory already, nothing is started and the exit code is 0 too.",
+      "Prints its addresses and the path of its log. If a daemon already runs on the state directory, nothing is started and the exit code is also 0.",
     arguments: [],
     options: {
       foreground: {
         type: "boolean",
         description:
-          "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it in order, a second one at once.",
+          "Runs the daemon in this process. The first SIGINT, SIGTERM or SIGHUP ends it gracefully, a second one at once.",
       },
       restart: {
         type: "boolean",
         description:
-          "Ends a daemon that runs already, in order, and starts another: after an update. Runs that are on have their time to end; sessions stay.",
+          "Ends a running daemon gracefully and starts another, for example after an update. Active runs get time to end; sessions are kept.",
       },
       port: { type: "string", placeholder: "N", description: "TCP port on loopback.", default: "one that is free" },
       pi,
@@ -33,34 +33,35 @@ export const commands = {
       "allow-origins": {
         type: "string",
         placeholder: "LIST",
-        description: "Origins of web pages that may connect (scheme, host and port), with commas between them.",
+        description: "Origins of web pages that may connect (scheme, host and port), separated by commas.",
         default: "none",
       },
       "allow-hosts": {
         type: "string",
         placeholder: "LIST",
-        description: "Further names by which it may be called (host and port), with commas between them.",
+        description: "More names that requests may use for the daemon (host and port), separated by commas.",
         default: "none",
       },
       listen: {
         type: "string",
         placeholder: "ADDRESS:PORT",
-        description: "An address beyond loopback to listen at too. Needs --tls-cert and --tls-key.",
+        description:
+          "An additional address to listen at, outside the loopback interface. Needs --tls-cert and --tls-key.",
         default: "none",
       },
       "tls-cert": { type: "string", placeholder: "FILE", description: "The certificate for --listen, in PEM." },
-      "tls-key": { type: "string", placeholder: "FILE", description: "The certificate's key, in PEM." },
+      "tls-key": { type: "string", placeholder: "FILE", description: "The private key of the certificate, in PEM." },
       "log-file": {
         type: "string",
         placeholder: "FILE",
-        description: "Where the log goes.",
+        description: "The log file.",
         default: "daemon.log in the state directory; with --foreground stderr",
       },
       "log-level": {
         type: "string",
         placeholder: "LEVEL",
         choices: ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
-        description: "What is logged.",
+        description: "The log level.",
         default: "info",
       },
       "state-dir": stateDir,
@@ -74,15 +75,15 @@ export const commands = {
     exitCodes: [0, 1, 2, 130],
   },
   stop: {
-    summary: "Ends the daemon in order: its runs, its pi processes, its connections.",
+    summary: "Ends the daemon gracefully: its runs, its pi processes, its connections.",
     description:
-      "Signals only a process that has proved to be the daemon of the state directory. Sessions stay; the next daemon has them.",
+      "Signals a process only if it is proved to be the daemon of the state directory. Sessions are kept for the next daemon.",
     arguments: [],
     options: {
       timeout: {
         type: "string",
         placeholder: "SECONDS",
-        description: "How long to wait until it has gone; it goes on ending after that.",
+        description: "How long to wait until it has ended; after that it continues to end.",
         default: "60",
       },
       "state-dir": stateDir,
@@ -93,9 +94,9 @@ export const commands = {
     exitCodes: [0, 1, 2, 5, 130],
   },
   config: {
-    summary: "Shows the configuration that a new daemon would have, and each value's origin.",
+    summary: "Shows the configuration of a new daemon, and the origin of each value.",
     description:
-      "Defaults come first, then the configuration file (JSON with comments), the environment, and the options of `pi-rpcd start`; what comes later counts.",
+      "The configuration file (JSON with comments) overrides the defaults, the environment overrides the file, and the options of `pi-rpcd start` override both.",
     arguments: [],
     options: {
       config,
@@ -111,22 +112,22 @@ export const commands = {
     exitCodes: [0, 1, 2, 130],
   },
   status: {
-    summary: "Shows whether the daemon runs, with which pi and how many sessions.",
+    summary: "Shows whether the daemon runs, its pi and its number of sessions.",
     arguments: [],
     options: {
       "state-dir": stateDir,
-      json: { type: "boolean", description: "Prints one JSON document: running, and what the daemon says of itself." },
+      json: { type: "boolean", description: "Prints one JSON document: running, and the result of daemon/info." },
       help,
     },
     examples: ["pi-rpcd status", "pi-rpcd status --json"],
     exitCodes: [0, 1, 2, 3, 130],
   },
   ls: {
-    summary: "Lists the sessions, the newest first.",
+    summary: "Lists the sessions, newest first.",
     arguments: [],
     options: {
       "state-dir": stateDir,
-      ids: { type: "boolean", description: "Prints the ids alone, one a line." },
+      ids: { type: "boolean", description: "Prints only the ids, one per line." },
       json: { type: "boolean", description: "Prints one JSON document: {sessions: [...]}." },
       help,
     },
@@ -137,11 +138,16 @@ export const commands = {
     summary: "Creates a session and prints its id.",
     arguments: [],
     options: {
-      cwd: { type: "string", placeholder: "DIR", description: "Where pi works.", default: "the current directory" },
+      cwd: {
+        type: "string",
+        placeholder: "DIR",
+        description: "The working directory of pi.",
+        default: "the current directory",
+      },
       model: {
         type: "string",
         placeholder: "MODEL",
-        description: "provider/id, or a pattern as pi takes it.",
+        description: "provider/id, or a pattern that pi accepts.",
         default: "pi's own choice",
       },
       thinking: {
@@ -151,7 +157,7 @@ export const commands = {
         description: "Thinking level.",
         default: "pi's own choice",
       },
-      name: { type: "string", placeholder: "NAME", description: "A name to recognise it by." },
+      name: { type: "string", placeholder: "NAME", description: "A name for people." },
       tools: {
         type: "string",
         placeholder: "A,B",
@@ -163,7 +169,7 @@ export const commands = {
         type: "string",
         placeholder: "WHAT",
         description:
-          "What becomes of an extension's question while nobody is connected who answers such: `cancel`, `wait`, or a number of seconds after which it is cancelled.",
+          "What to do with an extension's dialog while no client is connected that answers dialogs: `cancel`, `wait`, or a number of seconds after which it is cancelled.",
         default: "cancel",
       },
       approve: { type: "boolean", description: "Trusts the project's own pi settings and extensions." },
@@ -171,16 +177,16 @@ export const commands = {
       label: {
         type: "string",
         placeholder: "A=B,C",
-        description: "Labels to find it by: names, each with a text if it has one.",
+        description: "Labels to find it by: names, each with an optional text.",
       },
       ephemeral: {
         type: "boolean",
-        description: "Keeps the conversation in pi's memory alone: it ends with its pi, and with the daemon.",
+        description: "Keeps the conversation only in pi's memory: it is lost when pi or the daemon ends.",
       },
       extension: {
         type: "string",
         placeholder: "A,B",
-        description: "Files or directories of extensions to load beside pi's own.",
+        description: "Files or directories of extensions to load in addition to pi's own.",
       },
       "append-system-prompt": { type: "string", placeholder: "TEXT", description: "Added to pi's system prompt." },
       "no-start": noStart,
@@ -194,23 +200,27 @@ export const commands = {
   prompt: {
     summary: "Sends a prompt and streams the answer until pi has settled.",
     description:
-      "The answer goes to stdout, one line for each tool call to stderr. Ctrl-C aborts the run; a second one leaves at once. On a terminal the questions of extensions are asked there, and Ctrl-D dismisses one.",
+      "The answer goes to stdout, one line for each tool call to stderr. Ctrl-C aborts the run; a second one leaves at once. On a terminal you can answer the dialogs of extensions; Ctrl-D dismisses one.",
     arguments: [session, { name: "TEXT", many: true, description: "The prompt. `-` reads it from stdin." }],
     options: {
       "if-running": {
         type: "string",
         placeholder: "WHAT",
         choices: ["refuse", "steer", "followUp"],
-        description: "What to do when a run is on: refuse, enter its next request, or wait until it would end.",
+        description:
+          "What to do during a run: refuse, insert the prompt before its next request, or wait until the run would end.",
         default: "refuse",
       },
-      "no-wait": { type: "boolean", description: "Returns when pi has taken the prompt, and prints the prompt's id." },
+      "no-wait": {
+        type: "boolean",
+        description: "Returns when pi has accepted the prompt, and prints the prompt's id.",
+      },
       "no-start": noStart,
       "state-dir": stateDir,
       json: {
         type: "boolean",
         description:
-          "Prints the events as JSON lines, each in its envelope; with --no-wait the result as one document.",
+          "Prints the events as JSON lines, each in its envelope; with --no-wait the result as one JSON document.",
       },
       help,
     },
@@ -226,17 +236,17 @@ export const commands = {
   ...connectCommands,
   ...hostCommands,
   demo: {
-    summary: "Shows the whole on real pi, with a scripted model: no key, no network, no traces.",
+    summary: "Runs an end-to-end demo on real pi with a scripted model (no key, no network).",
     description:
-      "Starts a provider on loopback, a daemon and a session in a directory of their own, pushes a message while a tool runs, and compares its receipt with the provider's log. Exits with 0 only if all held.",
+      "Starts a provider on loopback, a daemon and a session in a temporary directory, pushes a message while a tool runs, and compares its receipt with the provider's log. Exits with 0 only if every check passed.",
     arguments: [],
     options: {
       keep: { type: "boolean", description: "Keeps the directory, with the daemon's log and pi's session file." },
       pi,
       "state-dir": {
         ...stateDir,
-        description: "Has no effect: the demo has a state directory of its own.",
-        default: "its own",
+        description: "Has no effect: the demo uses a temporary state directory.",
+        default: "a temporary one",
       },
       json: { type: "boolean", description: "Prints the steps as JSON lines." },
       help,

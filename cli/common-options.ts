@@ -19,13 +19,13 @@ export const noStart = {
 export const pi = {
   type: "string",
   placeholder: "PATH",
-  description: "Which pi: its cli.js or executable.",
+  description: "The pi to use: its cli.js or executable.",
   default: "PI_RPCD_PI, else pi on PATH, else the bundled one",
 } as const satisfies OptionSpec;
 
 export const session = {
   name: "SESSION",
-  description: "A session's id, or 4 or more characters of its start or its end, or `last`: the newest one.",
+  description: "A session's id, or at least 4 characters of its start or end, or `last` for the newest session.",
 } as const satisfies ArgumentSpec;
 
 export const config = {

@@ -22,7 +22,7 @@ export async function config({ options, output, env }: Invocation<"config">): Pr
     return exitCodes.done;
   }
   output.aside(`State directory: ${stateDir}`);
-  output.aside(file.exists ? `File: ${file.path}` : `File: ${file.path} (there is none)`);
+  output.aside(file.exists ? `File: ${file.path}` : `File: ${file.path} (does not exist)`);
   const [head, ...rows] = table(
     [["SETTING", "VALUE", "FROM"], ...names.map((name) => row(name, configuration))],
     output.columns,

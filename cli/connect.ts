@@ -54,11 +54,15 @@ export async function connect({ options, output, env, signal }: Invocation<"conn
 function problemOf(end: BridgeEnd): CommandError | undefined {
   switch (end.by) {
     case "input":
-      if (!end.isWhole) return new CommandError("input_cut_off", "The input ended within a message.");
+      if (!end.isWhole) return new CommandError("input_cut_off", "The input ended inside a message.");
       if (!end.unanswered) return undefined;
-      return new CommandError("unanswered", `The input ended, and answers did not come within ${lingerMs / 1_000} s.`, {
-        exitCode: exitCodes.deadline,
-      });
+      return new CommandError(
+        "unanswered",
+        `The input ended, and not all answers arrived within ${lingerMs / 1_000} s.`,
+        {
+          exitCode: exitCodes.deadline,
+        },
+      );
     case "framing":
       return new CommandError("framing_broken", end.error.message);
     case "daemon": {

@@ -11,7 +11,7 @@ export function blockLines(
   { blocks, mode, off }: Pruned,
   painter: Pick<Output, "paint" | "columns">,
 ): readonly string[] {
-  const why = off === undefined ? [] : [oneLine(`Nothing is pruned now: ${off}`)];
+  const why = off === undefined ? [] : [oneLine(`Pruning is inactive now: ${off}`)];
   const who = mode === "manual" ? " The model waits for the user." : "";
   const standing = blocks.filter(({ state }) => state === "active" || state === "inactive");
   if (standing.length === 0) return [`Pruning is on; there are no blocks.${who}`, ...why];
@@ -23,7 +23,7 @@ export function blockLines(
     return ["", id, range, size, oneLine(topic), how];
   });
   const taken = blocks.length - standing.length;
-  const others = taken === 0 ? "" : `, and ${taken} that others or a compaction have taken in`;
+  const others = taken === 0 ? "" : `, and ${taken} inside other blocks or a compaction`;
   const head = `Blocks: ${standing.length}${others}.${who} The newest, with tokens before and after:`;
   return [painter.paint("bold", head), ...table(rows, painter.columns), ...why];
 }

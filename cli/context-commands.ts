@@ -4,15 +4,15 @@ import { help, noStart, stateDir } from "./common-options.ts";
 /** The commands that import and export conversations. */
 export const contextCommands = {
   context: {
-    summary: "Gives a new session a past, takes one out of a session, and shows what one is made of.",
+    summary: "Imports a conversation into a new session, exports one, or shows a session's context.",
     description:
-      "`import` makes a session that goes on with the conversation of SOURCE and prints its id; what was mended in it stands on stderr. `inspect` shows what a document would come to for a model, or another session with any of its options; without them, what the session itself was given. `export` prints a session, or a session file of pi's, as a document. `show` says what a session's next request is made of, what parts of the optimisation have saved and masked, which blocks pruning has made, and what has broken the provider's cache.",
+      "`import` creates a session that continues the conversation of SOURCE and prints its id; repairs are listed on stderr. `inspect` shows the context that a document, or a session with any of the options, would become for a model; of a session without options, the context it was created with. `export` prints a session, or a session file of pi, as a document. `show` shows the content of a session's next request, what the parts of the optimisation saved and masked, the blocks of pruning, and what broke the provider's cache.",
     arguments: [
       { name: "ACTION", choices: ["inspect", "export", "import", "show"], description: "What to do." },
       {
         name: "SOURCE",
         description:
-          "A session (an id, 4 or more characters of its start or its end, or `last`) or a file: with inspect and import a document, - is stdin; with export a session file of pi's. show takes sessions only.",
+          "A session (an id, at least 4 characters of its start or end, or `last`) or a file: for inspect and import a document, - is stdin; for export a session file of pi. show only takes sessions.",
       },
     ],
     options: {
@@ -26,46 +26,49 @@ export const contextCommands = {
         type: "string",
         placeholder: "WHERE",
         choices: ["before", "through"],
-        description: "inspect, import: whether that node itself is left out.",
+        description: "inspect, import: whether to exclude or include that node.",
         default: "before for a user's node, else through",
       },
       leaf: {
         type: "string",
         placeholder: "ENTRY",
         description: "With a session: the last entry of the branch.",
-        default: "that of the session",
+        default: "the session's leaf",
       },
-      model: { type: "string", placeholder: "MODEL", description: "inspect, import: the model that it is for." },
+      model: { type: "string", placeholder: "MODEL", description: "inspect, import: the target model." },
       cwd: {
         type: "string",
         placeholder: "DIR",
-        description: "import: where the agent works.",
+        description: "import: the agent's working directory.",
         default: "the current directory",
       },
       name: { type: "string", placeholder: "NAME", description: "import: the new session's name." },
-      ephemeral: { type: "boolean", description: "import: nothing of the new session is written to a session file." },
+      ephemeral: { type: "boolean", description: "import: does not write a session file for the new session." },
       "max-tokens": {
         type: "string",
         placeholder: "N",
-        description: "inspect, import: the budget in tokens, by estimate; auto: what the model's window leaves; none.",
+        description:
+          "inspect, import: the budget in estimated tokens; auto: the free part of the model's window; none: no limit.",
         default: "auto",
       },
       "on-overflow": {
         type: "string",
         placeholder: "WHAT",
         choices: ["trim", "error", "keep"],
-        description: "inspect, import: beyond the budget the oldest is left out, or it is refused, or all is kept.",
+        description: "inspect, import: over the budget: trim the oldest messages, refuse, or keep everything.",
         default: "trim",
       },
       "tool-results": {
         type: "string",
         placeholder: "N",
-        description: "inspect, import: characters of one tool result, from 200; what is longer loses its middle.",
+        description:
+          "inspect, import: the maximum of characters of a tool result, at least 200; longer ones lose their middle.",
         default: "all",
       },
       "no-repair": {
         type: "boolean",
-        description: "inspect, import: refuses what no provider would take, instead of mending it.",
+        description:
+          "inspect, import: refuses a conversation that providers would not accept, instead of repairing it.",
       },
       "no-system": { type: "boolean", description: "inspect, import: leaves out system messages." },
       "no-events": { type: "boolean", description: "inspect, import: leaves out events." },
@@ -76,22 +79,22 @@ export const contextCommands = {
         description: "export: what the model sees, or the whole tree with all its branches.",
         default: "projected",
       },
-      "include-system": { type: "boolean", description: "export: system messages too." },
-      "include-reasoning": { type: "boolean", description: "export: what the model has thought, too." },
+      "include-system": { type: "boolean", description: "export: includes system messages." },
+      "include-reasoning": { type: "boolean", description: "export: includes the model's reasoning." },
       "no-images": { type: "boolean", description: "export: leaves out images." },
       output: {
         type: "string",
         placeholder: "FILE",
-        description: "export: where the document goes; the file is readable by you alone.",
+        description: "export: the file for the document; only you can read it.",
         default: "stdout",
       },
-      force: { type: "boolean", description: "export: replaces FILE if there is one." },
+      force: { type: "boolean", description: "export: replaces an existing FILE." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: {
         type: "boolean",
         description:
-          "Prints one JSON document: what inspect has found; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show what `optimisation/inspect` says, with sessionId, cache (what `cache/report` says, or null) and pruning (what `pruning/inspect` says, or null).",
+          "Prints one JSON document: the result of inspect; the new session; {document, diagnostics}, or with --output {path, bytes, sha256, diagnostics}; with show the result of `optimisation/inspect`, with sessionId, cache (the result of `cache/report`, or null) and pruning (the result of `pruning/inspect`, or null).",
       },
       help,
     },

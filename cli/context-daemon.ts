@@ -85,13 +85,13 @@ function isUnread(error: unknown): boolean {
 /** Returns what SOURCE means: an existing file, `-` for stdin, else a session. */
 export async function sourceOf(word: string, daemon: ContextDaemon): Promise<Source> {
   if (word === "-") {
-    if (process.stdin.isTTY === true) throw new UsageError("stdin is a terminal: give a file.", "context");
+    if (process.stdin.isTTY === true) throw new UsageError("stdin is a terminal: name a file instead.", "context");
     return { kind: "text", text: await readAll(process.stdin, daemon.signal, maxInlineBytes) };
   }
   const path = resolve(word);
   const file = await stat(path).catch(() => undefined);
   if (file?.isDirectory() === false) return { kind: "file", path, bytes: file.isFile() ? file.size : 0 };
-  if (/[/\\]|\.jsonl?$/.test(word)) throw new CommandError("file_not_found", `There is no file ${path}.`);
+  if (/[/\\]|\.jsonl?$/.test(word)) throw new CommandError("file_not_found", `File ${path} does not exist.`);
   const { sessions } = await daemon.call("session/list", {});
   return { kind: "session", sessionId: chooseSession(sessions, word) };
 }
@@ -110,7 +110,7 @@ async function documentOf(
   } catch {
     // V8's message quotes a piece of the text, which may be confidential.
     const name = source.kind === "text" ? "stdin" : source.path;
-    const hint = /^\{"type":"session"/.test(text) ? " It is a session file of pi's: see `context export`." : "";
-    throw new CommandError("no_document", `${name} is no JSON document.${hint}`);
+    const hint = /^\{"type":"session"/.test(text) ? " It is a session file of pi: see `context export`." : "";
+    throw new CommandError("no_document", `${name} is not a valid JSON document.${hint}`);
   }
 }

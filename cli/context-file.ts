@@ -62,7 +62,7 @@ async function give(path: string, name: string): Promise<void> {
 }
 
 function exists(target: string): CommandError {
-  return new CommandError("file_exists", `${target} exists already; --force replaces it.`);
+  return new CommandError("file_exists", `${target} already exists; --force replaces it.`);
 }
 
 async function isThere(path: string): Promise<boolean> {
@@ -108,7 +108,10 @@ async function* documentOf({ document, path, sha256 }: Exported): AsyncIterable<
       yield held.take(chunk);
     }
     if (sha256 !== undefined && hash.digest("hex") !== sha256) {
-      throw new CommandError("export_damaged", "The daemon's file with the document is not what it has written.");
+      throw new CommandError(
+        "export_damaged",
+        "The daemon's file with the document was changed after the daemon wrote it.",
+      );
     }
   }
   yield "\n";

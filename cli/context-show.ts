@@ -133,10 +133,7 @@ function partLines({ parts }: Inspected, painter: Painter): readonly string[] {
     `saved ${count(savedTokens)} tokens${usd(savedUsd)}`,
     `${spentTokens > 0 || spentUsd > 0 ? `spent ${count(spentTokens)} tokens${usd(spentUsd)}` : ""}${reason === undefined ? "" : `  ${oneLine(reason)}`}`,
   ]);
-  return [
-    painter.paint("bold", "Parts that are on, and tokens that later requests had less for them:"),
-    ...table(rows),
-  ];
+  return [painter.paint("bold", "Active parts, and the tokens that they saved in later requests:"), ...table(rows)];
 }
 
 const shownMasked = 10;
@@ -146,15 +143,15 @@ function maskedLines({ window: { masked }, parts }: Inspected, painter: Painter)
     const isOn = parts["masking"]?.enabled === true || parts["toolResults"]?.enabled === true;
     return [
       isOn
-        ? "Nothing was masked or cut yet."
-        : "Nothing is masked or cut: the parts masking and toolResults, which do that, are off.",
+        ? "Nothing was masked or truncated yet."
+        : "Nothing is masked or truncated, because the parts masking and toolResults are off.",
     ];
   }
   const tokens = masked.reduce((sum, one) => sum + one.tokens, 0);
   const rows = masked
     .slice(-shownMasked)
     .map((one) => ["", one.recallId, one.tool, count(one.tokens).padStart(9), one.part].map(oneLineOr));
-  const head = `Masked or cut: ${masked.length} ${masked.length === 1 ? "result" : "results"}, about ${count(tokens)} tokens. The newest:`;
+  const head = `Masked or truncated: ${masked.length} ${masked.length === 1 ? "result" : "results"}, about ${count(tokens)} tokens. The newest:`;
   return [painter.paint("bold", head), ...table(rows, painter.columns)];
 }
 
@@ -165,10 +162,10 @@ function oneLineOr(text: string): string {
 
 function cacheLines(report: CacheReport | undefined, painter: Painter): readonly string[] {
   if (report === undefined) {
-    return ["What breaks the provider's cache is not looked at: the part cache is off."];
+    return ["The provider's cache is not analysed, because the part cache is off."];
   }
   const { requests, hitRate, causes, volatile } = report;
-  if (hitRate === null) return ["The provider has not said yet what it reads from its cache."];
+  if (hitRate === null) return ["The provider has not reported reads from its cache yet."];
   const head = `The provider read ${percent(hitRate)} of all input from its cache, in ${count(requests)} ${requests === 1 ? "request" : "requests"}.`;
   const broken = Object.entries(causes).sort(
     ([, a], [, b]) => b.missedUsd - a.missedUsd || b.missedTokens - a.missedTokens,
@@ -178,7 +175,7 @@ function cacheLines(report: CacheReport | undefined, painter: Painter): readonly
     usd(missedUsd, "").trim(),
   ]);
   return [
-    painter.paint("bold", rows.length === 0 ? `${head} Nothing has broken it.` : `${head} What has broken it:`),
+    painter.paint("bold", rows.length === 0 ? `${head} Nothing broke it.` : `${head} It was broken by:`),
     ...table(rows, painter.columns),
     ...volatile.map((section) => oneLine(`The text of ${section} varies from request to request.`)),
   ];

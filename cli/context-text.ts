@@ -8,7 +8,7 @@ type Dropped = Inspected["dropped"];
 /** The summary of a context, for a terminal: facts in two columns, then a line for each repair. */
 export function inspectLines(found: Inspected, columns: number | undefined): readonly string[] {
   const { counts, tokens, repairs, warnings } = found;
-  const mended = Object.entries(counts.repairs).map(([code, count]) => `${count} ${code}`);
+  const repaired = Object.entries(counts.repairs).map(([code, count]) => `${count} ${code}`);
   const facts = [
     ["mode", found.mode],
     [
@@ -16,8 +16,8 @@ export function inspectLines(found: Inspected, columns: number | undefined): rea
       `${counts.items} of ${counts.nodes} nodes; ${counts.pairs} ${counts.pairs === 1 ? "tool call with its result" : "tool calls with their results"}`,
     ],
     ["tokens", `about ${tokens.structured}; as one text about ${tokens.flattened}`],
-    ["left out", droppedText(found.dropped) ?? "nothing"],
-    ["mended", mended.join(", ") || "nothing"],
+    ["excluded", droppedText(found.dropped) ?? "nothing"],
+    ["repaired", repaired.join(", ") || "nothing"],
     ...(counts.notes === undefined ? [] : [["changed", notesOf(counts.notes).join(", ")]]),
     ["warnings", warnings.join(", ") || "none"],
     ["hash", found.hash],
@@ -44,16 +44,16 @@ export function importLines({
   const left = droppedText(dropped);
   return [
     `context: ${messages} messages, about ${tokens.structured} tokens`,
-    ...Object.entries(repairs).map(([code, count]) => oneLine(`mended: ${count} ${code}`)),
-    ...notesOf(notes, unseen).map((note) => `not as it was: ${note}`),
-    ...(left === undefined ? [] : [`left out for the budget: ${left}`]),
+    ...Object.entries(repairs).map(([code, count]) => oneLine(`repaired: ${count} ${code}`)),
+    ...notesOf(notes, unseen).map((note) => `changed: ${note}`),
+    ...(left === undefined ? [] : [`excluded by the budget: ${left}`]),
     ...warnings.map((warning) => `warning: ${warning}`),
   ];
 }
 
 /** The parts of a session that its exported document does not contain: a line for each kind. */
 export function exportLines({ notes }: Result<"context/export">["diagnostics"]): readonly string[] {
-  return notesOf(notes).map((note) => `not as it was: ${note}`);
+  return notesOf(notes).map((note) => `changed: ${note}`);
 }
 
 /** Entries that no model saw, or that each pi adds again, are not reported as missing. */

@@ -35,7 +35,7 @@ export async function context(invocation: Context): Promise<number> {
   const [action = "inspect", word = ""] = invocation.arguments as readonly [Action?, string?];
   for (const [option, actions] of actionsOf) {
     if (options[option] === undefined || actions.includes(action)) continue;
-    throw new UsageError(`--${option} is for ${actions.join(" and ")}.`, "context");
+    throw new UsageError(`--${option} only works with ${actions.join(" and ")}.`, "context");
   }
   if (action === "show") return await showContext(await openDaemon(invocation), word, invocation.output);
   const act = { inspect, export: exportContext, import: importContext }[action];
@@ -112,7 +112,8 @@ async function importContext(daemon: ContextDaemon, { invocation, word, context 
 async function exportContext(daemon: ContextDaemon, { invocation, word }: Act): Promise<number> {
   const { options, output, signal } = invocation;
   const source = await sourceOf(word, daemon);
-  if (source.kind === "text") throw new UsageError("A session file is not read from stdin.", "context");
+  if (source.kind === "text")
+    throw new UsageError("export cannot read a session file from stdin: name the file.", "context");
   const { leaf, view } = options;
   const params: Params<"context/export"> = {
     ...(source.kind === "session" ? { sessionId: source.sessionId } : { path: source.path }),
@@ -143,7 +144,7 @@ function fromSession(sessionId: string, { leaf }: Options): NonNullable<ContextO
 }
 
 function wrongLeaf(): UsageError {
-  return new UsageError("--leaf is for the entries of a session; --node names a node of a document.", "context");
+  return new UsageError("--leaf only works with a session; use --node for a document.", "context");
 }
 
 function contextOf(options: Options): ContextOption {

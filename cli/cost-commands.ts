@@ -4,9 +4,9 @@ import { help, noStart, session, stateDir } from "./common-options.ts";
 /** The commands about the cost of sessions. */
 export const costCommands = {
   cost: {
-    summary: "Shows what a session has cost: by phase, by model, and by what it was spent on.",
+    summary: "Shows the cost of a session: by phase, by model, and by purpose.",
     description:
-      "The sums are pi's own, abandoned branches, failed attempts, summaries and cache warming included. Nothing is started for it but the daemon. On a terminal each line has a bar: its share of the whole.",
+      "The sums are those of pi, with abandoned branches, failed attempts, summaries and cache warming. No pi is started. On a terminal each line has a bar with its share of the total.",
     arguments: [session],
     options: {
       "no-start": noStart,

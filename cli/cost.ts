@@ -28,7 +28,7 @@ function print(report: Report, { output }: Invocation<"cost">): void {
     `${output.paint("bold", usd(total.cost.total))} for ${tokens(total)} in ${counted(requests, "request")}` +
       ` (${number(total.input)} in, ${number(total.output)} out, ${number(total.cacheRead)} read from the cache, ${number(total.cacheWrite)} written to it)`,
   );
-  if (estimated) output.print("Some of it had no price: it may have cost more.");
+  if (estimated) output.print("Some usage has no known price, so the real cost may be higher.");
   if (budget !== undefined) {
     const share = Math.round((budget.spentUsd / budget.usd) * 100);
     const end = budget.onBudget === "stop" ? "; when it is spent, the next prompt is refused" : "";
@@ -73,8 +73,8 @@ const sources: Readonly<Record<string, string>> = {
   compaction: "compactions",
   branch_summary: "summaries of branches",
   cache_warm: "cache warming",
-  discarded: "attempts that came to nothing",
-  compaction_failed: "summaries that were not used, in no sum",
+  discarded: "failed attempts",
+  compaction_failed: "unused summaries (not in the sums)",
 };
 
 function sourceBar(name: string, usage: Usage, whole: Usage): Bar {

@@ -4,12 +4,12 @@ import { help, noStart, session, stateDir } from "./common-options.ts";
 /** The commands about pushes and their deliveries. */
 export const deliveryCommands = {
   push: {
-    summary: "Pushes a custom message to the agent, running or not; can wait until the model has it.",
+    summary: "Pushes a custom message to the agent; can wait until the model has received it.",
     description:
-      "Prints the delivery's id and, with --wait, each state that it comes to: accepted, held, inserted, prepared, delivered, answered. A daemon that ends meanwhile is waited for, for a minute.",
+      "Prints the delivery's id and, with --wait, each state that it reaches: accepted, held, inserted, prepared, delivered, answered. If the daemon ends meanwhile, the command waits a minute for the next one.",
     arguments: [
       session,
-      { name: "TEXT", many: true, optional: true, description: "The message. `-`, or none, reads it from stdin." },
+      { name: "TEXT", many: true, optional: true, description: "The message. `-`, or no TEXT, reads it from stdin." },
     ],
     options: {
       type: {
@@ -22,46 +22,47 @@ export const deliveryCommands = {
         type: "string",
         placeholder: "HOW",
         choices: ["steer", "followUp", "nextTurn"],
-        description: "During a run: into its next request, when it would end, or with the next prompt.",
+        description:
+          "During a run: insert it before the next request, when the run would end, or with the next prompt.",
         default: "steer",
       },
-      "no-trigger": { type: "boolean", description: "An idle agent does not start a run for it." },
+      "no-trigger": { type: "boolean", description: "Does not start a run of an idle agent." },
       id: {
         type: "string",
         placeholder: "ID",
-        description: "The delivery's id. Pushing the same again under it changes nothing.",
+        description: "The delivery's id. A repeated push with the same id has no effect.",
         default: "a new one",
       },
       expires: {
         type: "string",
         placeholder: "SECONDS",
-        description: "Gives the push up when it is not inserted within this time.",
+        description: "Expires the push if it is not inserted within this time.",
         default: "never",
       },
       "on-abort": {
         type: "string",
         placeholder: "WHAT",
         choices: ["park", "drop"],
-        description: "What an abort does to it while it is held.",
+        description: "The effect of an abort while the push is held.",
         default: "park",
       },
       "on-clear": {
         type: "string",
         placeholder: "WHAT",
         choices: ["keep", "drop"],
-        description: "What clearing the queue does to it while it is held.",
+        description: "The effect of clearing the queue while the push is held.",
         default: "keep",
       },
       details: {
         type: "string",
         placeholder: "JSON",
-        description: "An object that is kept with the message and never sent to the model.",
+        description: "An object that is stored with the message and never sent to the model.",
       },
       wait: {
         type: "string",
         placeholder: "STATE",
         choices: ["inserted", "prepared", "delivered", "answered"],
-        description: "Waits for this state; the exit code says the outcome.",
+        description: "Waits for this state; the exit code is the outcome.",
       },
       timeout: {
         type: "string",
@@ -71,7 +72,7 @@ export const deliveryCommands = {
       },
       "no-start": noStart,
       "state-dir": stateDir,
-      json: { type: "boolean", description: "Prints the delivery as JSON; with --wait one line at each change." },
+      json: { type: "boolean", description: "Prints the delivery as JSON; with --wait one line for each change." },
       help,
     },
     examples: [
@@ -81,19 +82,19 @@ export const deliveryCommands = {
     exitCodes: [0, 1, 2, 3, 4, 5, 130],
   },
   deliveries: {
-    summary: "Lists the deliveries, the newest first, or watches them as they change.",
+    summary: "Lists the deliveries, newest first, or watches their changes.",
     description:
-      "With --watch each new state is a line, until Ctrl-C; a daemon that ends is waited for, and what happened meanwhile is told.",
+      "With --watch each new state is a line, until Ctrl-C; if the daemon ends, the command waits for the next one and then shows the missed changes.",
     arguments: [{ ...session, optional: true, description: `${session.description} Default: all sessions.` }],
     options: {
       state: {
         type: "string",
         placeholder: "LIST",
-        description: "Only those in one of these states, with commas between them.",
+        description: "Only deliveries in one of these states, separated by commas.",
         default: "all",
       },
-      limit: { type: "string", placeholder: "N", description: "How many, at most 500.", default: "20" },
-      watch: { type: "boolean", description: "Goes on and shows each change." },
+      limit: { type: "string", placeholder: "N", description: "The number of deliveries, at most 500.", default: "20" },
+      watch: { type: "boolean", description: "Shows each change until Ctrl-C." },
       "state-dir": stateDir,
       json: {
         type: "boolean",
@@ -105,9 +106,9 @@ export const deliveryCommands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   delivery: {
-    summary: "Shows one delivery as a timeline, takes it back, or sends a parked one again.",
+    summary: "Shows one delivery as a timeline, cancels it, or sends a parked one again.",
     description:
-      "`show` prints its states with their times and its attempts with their evidence. `cancel` exits with 4 if it came too late, and says in which state the delivery is.",
+      "`show` prints its states with their times and its attempts with their evidence. If it is too late, `cancel` exits with 4 and prints the delivery's state.",
     arguments: [
       { name: "ACTION", choices: ["show", "cancel", "resend"], description: "What to do." },
       { name: "ID", description: "The delivery's id." },

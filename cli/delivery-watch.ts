@@ -57,9 +57,9 @@ export async function* watchDeliveries({ stateDir, sessionId, signal, note }: Wa
     }
   };
   client.onConnection((event) => {
-    if (event.kind === "lost" && event.attempt === 1) note("the daemon has gone; waiting for it");
+    if (event.kind === "lost" && event.attempt === 1) note("the daemon is gone; waiting for it");
     if (event.kind !== "connected") return;
-    note("the daemon is there again");
+    note("the daemon is available again");
     catchUp().catch(fail);
   });
   keepLooking().catch(fail);

@@ -24,18 +24,18 @@ export async function delivery({
     case "cancel": {
       const { cancelled, delivery: now } = await callDaemon("delivery/cancel", { deliveryId }, where);
       if (output.json) output.document({ cancelled, delivery: now });
-      else if (cancelled) output.print(`${deliveryId} is cancelled: it is not in the transcript and will not be.`);
+      else if (cancelled) output.print(`${deliveryId} is cancelled: it will not be in the transcript.`);
       else output.print(`Too late: ${deliveryId} is ${now.state}.`);
       return cancelled ? exitCodes.done : exitCodes.unmet;
     }
     case "resend": {
       const now = await callDaemon("delivery/resend", { deliveryId }, where);
       if (output.json) output.document(now);
-      else output.print(`${deliveryId} is ${now.state}: a run carries it now.`);
+      else output.print(`${deliveryId} is ${now.state}: a run delivers it now.`);
       return exitCodes.done;
     }
     default:
-      throw new UsageError(`ACTION is show, cancel or resend, not "${action}".`, "delivery");
+      throw new UsageError(`ACTION must be show, cancel or resend, not "${action}".`, "delivery");
   }
 }
 

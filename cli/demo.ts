@@ -59,8 +59,8 @@ export async function demo(invocation: Demo): Promise<number> {
     const pids = await play({ invocation, story, workspace, cleanup });
     await cleanup.run();
     const left = leftBehind(pids);
-    if (left !== undefined) throw new CommandError("left_behind", `${left} still runs, though all was shut down.`);
-    const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file is left";
+    if (left !== undefined) throw new CommandError("left_behind", `${left} still runs after the shutdown.`);
+    const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file was left";
     story.end(`${output.paint("green", "All held.")} ${(story.elapsedMs / 1_000).toFixed(1)} s${kept}.`, {
       ok: true,
       ...(options.keep === true && { kept: workspace.root }),
@@ -87,7 +87,10 @@ async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
   const { invocation, story, workspace, cleanup } = stage;
   story.title("pi-rpcd demo", ": real pi, a scripted model on loopback, no key, no network");
   const broken = new AbortController();
-  const late = setTimeout(() => broken.abort(new Error(`It was not over after ${timeoutMs / 1_000} s.`)), timeoutMs);
+  const late = setTimeout(
+    () => broken.abort(new Error(`The demo did not end within ${timeoutMs / 1_000} s.`)),
+    timeoutMs,
+  );
   cleanup.add(() => clearTimeout(late));
   const signal = AbortSignal.any([invocation.signal, broken.signal]);
 
@@ -96,7 +99,7 @@ async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
   const provider = await startProvider({ script: [firstReply], otherwise: secondReply });
   cleanup.add(() => provider.close());
   const daemon = await startDaemon(stage, { provider, signal });
-  void daemon.process.exited.then(() => broken.abort(new Error("The daemon has ended in the middle.")));
+  void daemon.process.exited.then(() => broken.abort(new Error("The daemon ended during the demo.")));
 
   const client = await connect({ stateDir: workspace.stateDir, signal });
   cleanup.add(() => client.close());
@@ -108,7 +111,7 @@ async function play(stage: Stage): Promise<readonly (number | undefined)[]> {
   const evidence = { delivery, text, requests: provider.requests, acceptsAfterMs, answer: run.text, expected: build };
   const checks = checkReceipt(evidence);
   for (const check of checks) story.check(check);
-  const failed = checks.filter(({ holds }) => !holds).map(({ name, found }) => `"${name}" does not hold (${found})`);
+  const failed = checks.filter(({ holds }) => !holds).map(({ name, found }) => `the check "${name}" failed (${found})`);
   if (failed.length > 0) throw new CommandError("check_failed", failed.join("; "));
   await session.close({ signal });
   return pids;
@@ -236,8 +239,8 @@ function failure(error: unknown, { log, story, invocation: { options, output }, 
   const end = /[.!?)]$/.test(message) ? "" : ".";
   const next =
     options.keep === true
-      ? `Everything is still in ${workspace.root}: the daemon's log in state/daemon.log, pi's session files below it.`
-      : "Run it again with --keep to have its directory with the daemon's log and pi's session file, or with --json for each step with its facts.";
+      ? `Everything is kept in ${workspace.root}: the daemon's log in state/daemon.log, and pi's session files.`
+      : "Run it again with --keep to keep the daemon's log and pi's session file, or with --json to print the facts of each step.";
   if (!output.json && log.length > 0) {
     for (const line of ["", "The daemon's log ends with:", ...log.map((one) => `  ${one}`), ""]) output.aside(line);
   }

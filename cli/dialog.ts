@@ -21,7 +21,7 @@ export async function dialog({
   const [action = "", word = "", ...texts] = words;
   const where = { stateDir: stateDirectory(options["state-dir"], env), signal };
   if (action !== "show" && action !== "answer") {
-    throw new UsageError(`ACTION is show or answer, not "${action}".`, "dialog");
+    throw new UsageError(`ACTION must be show or answer, not "${action}".`, "dialog");
   }
   const answer = action === "answer" ? answerOf(options, texts) : undefined;
   const open = await allDialogs(where);

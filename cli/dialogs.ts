@@ -24,7 +24,7 @@ export async function dialogs({
     return exitCodes.done;
   }
   if (open.length === 0) {
-    output.aside("No extension waits for an answer.");
+    output.aside("No open dialogs.");
     return exitCodes.done;
   }
   const [head, ...rows] = table(

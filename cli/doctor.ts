@@ -42,7 +42,7 @@ export async function doctor(invocation: Doctor): Promise<number> {
   const { pi, finding } = await piOf({ option: options.pi, configured: configuration.pi, env });
   add(finding);
   if (options.quick === true) add(skipped("extension", "--quick"), skipped("round trip", "--quick"));
-  else if (pi === undefined) add(skipped("extension", "needs a pi"), skipped("round trip", "needs a pi"));
+  else if (pi === undefined) add(skipped("extension", "needs pi"), skipped("round trip", "needs pi"));
   else {
     const progress = progressOn(output);
     const trip = await checkRoundTrip({ pi: pi.path, env, signal, progress: progress.show }).finally(progress.clear);
@@ -52,7 +52,11 @@ export async function doctor(invocation: Doctor): Promise<number> {
   if (output.json) output.document({ ok: isWell, stateDir, findings });
   else {
     const count = findings.filter(({ state }) => state === "bad").length;
-    output.print(isWell ? output.paint("green", "All is well.") : output.paint("red", `${count} to be mended.`));
+    output.print(
+      isWell
+        ? output.paint("green", "No problems found.")
+        : output.paint("red", `${count} ${count === 1 ? "problem" : "problems"} found.`),
+    );
   }
   return isWell ? exitCodes.done : exitCodes.failed;
 }
@@ -90,7 +94,7 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
     signal.throwIfAborted();
     const { message } = reportOf(error);
     const todo = "pi-rpcd stop && pi-rpcd start; if it does not answer, end its process.";
-    return [bad(name, message, todo), skipped("socket", "needs a daemon that answers")];
+    return [bad(name, message, todo), skipped("socket", "needs a running daemon")];
   }
   if (found.kind === "running") {
     const { file, info } = found;
@@ -99,7 +103,7 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
     const failing = info.store?.state === "failing" ? `; its store fails: ${info.store.why ?? "no reason given"}` : "";
     const said =
       failing !== ""
-        ? bad(name, facts + failing, `Make room on the disk of ${dirname(info.stateDir)}, or look at: pi-rpcd logs`)
+        ? bad(name, facts + failing, `Free space on the disk of ${dirname(info.stateDir)}, or see: pi-rpcd logs`)
         : skew !== undefined
           ? odd(name, `${facts}; ${skew}`, "pi-rpcd stop && pi-rpcd start")
           : good(name, facts);
@@ -107,16 +111,16 @@ async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly F
   }
   const socket = await checkFreeSocket(stateDir);
   const why = whyNotRunning(found, stateDir);
-  if (found.kind === "absent") return [good(name, "none runs; the first command that needs one starts it"), socket];
+  if (found.kind === "absent") return [good(name, "not running; the first command that needs it starts it"), socket];
   if (found.kind === "stale") return [bad(name, why, "pi-rpcd start (it replaces the file)"), socket];
-  return [bad(name, why, `Remove the file and start anew: rm ${stateDir}/daemon.json; pi-rpcd start`), socket];
+  return [bad(name, why, `Remove the file and start again: rm ${stateDir}/daemon.json; pi-rpcd start`), socket];
 }
 
 async function piOf({ option, configured, env }: LocateOptions): Promise<{ pi?: PiInfo; finding: Finding }> {
   const sources = {
-    option: "by --pi",
-    environment: "by PI_RPCD_PI",
-    configuration: "by the configuration",
+    option: "from --pi",
+    environment: "from PI_RPCD_PI",
+    configuration: "from the configuration",
     path: "on PATH",
     bundled: "bundled",
   } as const;

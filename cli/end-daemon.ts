@@ -34,7 +34,7 @@ export async function endDaemon(stateDir: string, timeoutMs: number, signal: Abo
   const deadline = AbortSignal.timeout(timeoutMs);
   while (runs(found)) {
     if (deadline.aborted) {
-      const message = `Process ${found} was told to end and has not within ${timeoutMs / 1_000} s; it goes on ending.`;
+      const message = `Process ${found} did not end within ${timeoutMs / 1_000} s; it continues to shut down.`;
       throw new CommandError("deadline_exceeded", message, { exitCode: exitCodes.deadline, data: { pid: found } });
     }
     await pause(lookEveryMs);

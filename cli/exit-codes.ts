@@ -17,12 +17,12 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   0: "Done.",
   1: "Failed; stderr says why.",
-  2: "Wrong usage: nothing was done.",
+  2: "Invalid usage: nothing was done.",
   3: "No daemon runs.",
-  4: "The delivery ended or was parked without the state waited for, or the dialog was over.",
-  5: "The time given was over; nothing was cancelled.",
+  4: "The delivery ended or was parked without reaching the state, or the dialog had ended.",
+  5: "The time limit was reached; nothing was cancelled.",
   6: "The run was aborted.",
   7: "The run failed: its last answer is an error.",
-  8: "The run was interrupted: pi or the daemon ended in it, or the session was closed.",
+  8: "The run was interrupted: pi or the daemon ended during it, or the session was closed.",
   130: "Interrupted by Ctrl-C. (Other signals: 128 + their number.)",
 };

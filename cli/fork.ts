@@ -16,7 +16,8 @@ export async function fork(invocation: Invocation<"fork">): Promise<number> {
   const { options, output, signal } = invocation;
   const { at, list } = options;
   const [word = ""] = invocation.arguments;
-  if (at !== undefined && list === true) throw new UsageError("--list forks nothing: leave --at away.", "fork");
+  if (at !== undefined && list === true)
+    throw new UsageError("--list and --at exclude each other: --list does not fork.", "fork");
   return withClient(invocation, async (client) => {
     const session = await findSession(client, word, signal);
     if (list === true) {

@@ -10,15 +10,15 @@ export function overview(version: string): string {
   const rows = Object.entries<CommandSpec>(commands).map(([name, { summary }]) => [name, summary] as const);
   return [
     `pi-rpcd ${version}: a daemon for the pi coding agent. Many sessions, many clients, and a receipt when`,
-    "the model really got your message.",
+    "the model has received your message.",
     "",
     "Usage: pi-rpcd COMMAND [OPTIONS]",
     "",
     "Commands:",
     ...columns(rows),
     "",
-    "Every command has --help, which names its exit codes too, --json and --state-dir DIR. The first one",
-    "that needs a daemon starts it, unless it is told --no-start. `pi-rpcd --version` prints the version.",
+    "Every command has --help (with its exit codes), --json and --state-dir DIR. The first command",
+    "that needs the daemon starts it, unless --no-start is given. `pi-rpcd --version` prints the version.",
     "Try: pi-rpcd demo",
   ].join("\n");
 }

@@ -4,12 +4,12 @@ import { config, help, pi, stateDir } from "./common-options.ts";
 /** The commands about this machine. */
 export const hostCommands = {
   doctor: {
-    summary: "Checks everything that pi-rpcd needs, and says what to do where something is wrong.",
+    summary: "Checks everything that pi-rpcd needs, and says how to fix each problem.",
     description:
-      "Node, the state directory's rights, the token, the daemon and its socket, the configuration, pi, and with a daemon of its own and a model on loopback whether the extension loads and a prompt and a push come to the model and back. It changes nothing and leaves nothing. Exits with 1 if something is to be mended.",
+      "Checks Node, the permissions of the state directory, the token, the daemon and its socket, the configuration and pi. With a temporary daemon and a model on loopback it also checks that the extension loads and that a prompt and a push reach the model and are answered. It changes nothing and leaves no files. Exits with 1 if it finds a problem.",
     arguments: [],
     options: {
-      quick: { type: "boolean", description: "Starts no pi: without the extension and the round trip." },
+      quick: { type: "boolean", description: "Does not start pi: skips the extension and the round trip." },
       pi,
       config,
       "state-dir": stateDir,
@@ -20,15 +20,15 @@ export const hostCommands = {
     exitCodes: [0, 1, 2, 130],
   },
   token: {
-    summary: "Shows the daemon's token; makes, lists and ends named ones with fewer rights.",
+    summary: "Shows the daemon's token; creates, lists and revokes tokens with fewer permissions.",
     description:
-      "`show` prints the secret of the daemon's own token, which allows everything. `create` prints a new token's secret, this once. `rotate` gives one another secret, without NAME the daemon's own; programs that read daemon.json find it there. A token that is rotated or revoked is refused at once, and its connections are closed.",
+      "`show` prints the secret of the daemon's own token, which allows everything. `create` prints a new token's secret, only this once. `rotate` changes the secret of a token, without NAME of the daemon's own; programs that read daemon.json find it there. The daemon refuses a rotated or revoked secret at once and closes its connections.",
     arguments: [
       {
         name: "ACTION",
         choices: ["show", "create", "list", "rotate", "revoke"],
         optional: true,
-        description: "What to do, at first `show`.",
+        description: "What to do. Default: `show`.",
       },
       { name: "NAME", optional: true, description: "The token's name." },
     ],
@@ -36,18 +36,18 @@ export const hostCommands = {
       capabilities: {
         type: "string",
         placeholder: "LIST",
-        description: "What a new token allows: observe, prompt, bash, payload, admin, with commas between them.",
+        description: "The capabilities of a new token, separated by commas: observe, prompt, bash, payload, admin.",
         default: "observe",
       },
       label: {
         type: "string",
         placeholder: "A=B,C",
-        description: "A new token is for sessions with these labels only.",
+        description: "Limits a new token to sessions with these labels.",
       },
       cwd: {
         type: "string",
         placeholder: "DIR",
-        description: "A new token is for sessions in these directories only, with commas between them.",
+        description: "Limits a new token to sessions in these directories, separated by commas.",
       },
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document: the token, or {tokens: [...]}." },
@@ -61,29 +61,32 @@ export const hostCommands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   service: {
-    summary: "Has the system start the daemon: by a systemd user unit, or launchd on a Mac.",
+    summary: "Installs the daemon as a service: a systemd user unit, or launchd on macOS.",
     description:
-      "`install` writes the files and enables them. With systemd the first connection to the socket starts the daemon, which is watched and started again when it hangs or fails. A service has nothing of your shell's environment: on a terminal it is asked which variables to keep, else the usual ones are (PATH, proxies, PI_…); logins are kept only by name. They are written to a file that is yours alone. `status` exits with 1 where nothing is installed.",
+      "`install` writes the files and enables the service. With systemd the first connection to the socket starts the daemon, and a watchdog restarts it when it hangs or fails. A service does not inherit your shell's environment: on a terminal the command asks which variables to keep, otherwise it keeps the usual ones (PATH, proxies, PI_…); logins are kept only by name. They are written to a file that only you can read. `status` exits with 1 if nothing is installed.",
     arguments: [{ name: "ACTION", choices: ["install", "uninstall", "status"], description: "What to do." }],
     options: {
       keep: {
         type: "string",
         placeholder: "LIST",
-        description: "Names of the variables to keep, with commas between them; nothing is asked then.",
-        default: "asked on a terminal, else the usual ones",
+        description: "Names of the variables to keep, separated by commas; the command does not ask then.",
+        default: "the command asks on a terminal, otherwise the usual ones",
       },
       platform: {
         type: "string",
         placeholder: "NAME",
         choices: ["systemd", "launchd"],
-        description: "Whose files.",
-        default: "the system's own",
+        description: "The service manager.",
+        default: "that of the system",
       },
       "dry-run": {
         type: "boolean",
-        description: "Prints the files, without what variables hold, and changes nothing.",
+        description: "Prints the files without the values of variables, and changes nothing.",
       },
-      "no-enable": { type: "boolean", description: "Writes or removes the files, and runs no command of the system." },
+      "no-enable": {
+        type: "boolean",
+        description: "Writes or removes the files, and does not run the service manager.",
+      },
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document with the files and the commands." },
       help,
@@ -96,17 +99,17 @@ export const hostCommands = {
     exitCodes: [0, 1, 2, 130],
   },
   logs: {
-    summary: "Prints the end of the daemon's log, and with -f what is added to it.",
+    summary: "Prints the end of the daemon's log, and with -f the lines that are added.",
     description:
-      "Also of a daemon that has ended. One that was started with --log-file writes elsewhere: name that file.",
+      "Also works after the daemon has ended. For a daemon that was started with --log-file, name that file.",
     arguments: [],
     options: {
-      follow: { type: "boolean", short: "f", description: "Goes on until Ctrl-C, also over the log's rotation." },
+      follow: { type: "boolean", short: "f", description: "Continues until Ctrl-C, also when the log is rotated." },
       lines: {
         type: "string",
         short: "n",
         placeholder: "N",
-        description: "How many lines, at most 100000.",
+        description: "The number of lines, at most 100000.",
         default: "50",
       },
       file: {
@@ -116,7 +119,7 @@ export const hostCommands = {
         default: "daemon.log in the state directory",
       },
       "state-dir": stateDir,
-      json: { type: "boolean", description: "Prints the lines as they are: JSON, one document each." },
+      json: { type: "boolean", description: "Prints the lines unchanged: one JSON document each." },
       help,
     },
     examples: ["pi-rpcd logs", "pi-rpcd logs -f -n 10", "pi-rpcd logs --json -n 1000"],
@@ -125,8 +128,8 @@ export const hostCommands = {
   completion: {
     summary: "Prints a script that completes commands, options and sessions in your shell.",
     description:
-      "For bash: `source <(pi-rpcd completion bash)` in ~/.bashrc. For zsh: the same in ~/.zshrc behind compinit. For fish: `pi-rpcd completion fish > ~/.config/fish/completions/pi-rpcd.fish`.",
-    arguments: [{ name: "SHELL", choices: ["bash", "zsh", "fish"], description: "Whose script." }],
+      "For bash: `source <(pi-rpcd completion bash)` in ~/.bashrc. For zsh: the same in ~/.zshrc after compinit. For fish: `pi-rpcd completion fish > ~/.config/fish/completions/pi-rpcd.fish`.",
+    arguments: [{ name: "SHELL", choices: ["bash", "zsh", "fish"], description: "The shell." }],
     options: {
       "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
       json: { type: "boolean", description: "Prints one JSON document: {shell, script}." },

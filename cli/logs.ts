@@ -52,8 +52,8 @@ function open(path: string, mayBeAbsent: boolean): LogReader | undefined {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "ENOENT" && mayBeAbsent) return undefined;
-    const what = code === "ENOENT" ? "There is no log" : `The log cannot be read (${code})`;
-    throw new CommandError("no_log", `${what}: ${path}. A daemon that was started with --log-file writes there.`, {
+    const what = code === "ENOENT" ? "No log exists" : `The log cannot be read (${code})`;
+    throw new CommandError("no_log", `${what}: ${path}. If the daemon was started with --log-file, name that file.`, {
       cause,
     });
   }

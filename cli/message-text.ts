@@ -17,7 +17,7 @@ export async function messageText({ command, words, stdin, signal }: TextSource)
   const [first] = words;
   const fromStdin = first === undefined || (first === "-" && words.length === 1);
   if (first === undefined && stdin.isTTY === true) {
-    throw new UsageError("TEXT is missing: give it behind the session, or by stdin.", command);
+    throw new UsageError("TEXT is missing: give it after the session, or on stdin.", command);
   }
   const text = fromStdin ? await readAll(stdin, signal) : words.join(" ");
   if (text.trim() === "") throw new UsageError("The text is empty.", command);
@@ -37,7 +37,7 @@ export async function readAll(
     for await (const chunk of addAbortSignal(signal, stdin)) {
       bytes += (chunk as Uint8Array).byteLength;
       if (bytes > maxBytes) {
-        const advice = name === "stdin" ? ": give a file" : "";
+        const advice = name === "stdin" ? ": use a file instead" : "";
         throw new CommandError("too_large", `${name} has more than ${maxBytes} bytes${advice}.`);
       }
       chunks.push(Buffer.from(chunk as Uint8Array));

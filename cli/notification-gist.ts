@@ -15,19 +15,19 @@ export function gist(notification: LogNotification): string {
     case "session/event":
       return gistOfEvent(params.event);
     case "session/gap":
-      return `${params.from} to ${params.to} are not here: ${params.reason}`;
+      return `${params.from} to ${params.to} are missing: ${params.reason}`;
     case "session/updated":
       return [params.session.state, modelName(params.session.model), by(params)]
         .filter((word) => word !== "")
         .join(" ");
     case "session/replaced":
-      return `${params.to} has the pi now`;
+      return `${params.to} took over the pi process`;
     case "session/navigated":
       return `from ${params.from ?? "the beginning"} to ${params.to ?? "the beginning"}${by(params)}`;
     case "session/labelled":
       return `${params.entryId}: ${params.label ?? "no label"}${by(params)}`;
     case "session/foreignWrite":
-      return `another program has written to the file: ${params.action}`;
+      return `another program wrote to the file: ${params.action}`;
     case "session/controlChanged":
       return `${params.change}${by(params)}`;
     case "prompt/updated":
@@ -41,7 +41,7 @@ export function gist(notification: LogNotification): string {
     case "dialog/updated":
       return `${params.dialogId} is open to all clients`;
     case "dialog/unsupported":
-      return `an extension has called ctx.ui.${params.method}(), which needs a terminal`;
+      return `an extension called ctx.ui.${params.method}(), which needs a terminal`;
     case "dialog/resolved":
       return `${params.how} by ${params.client?.name ?? params.by}`;
     case "delivery/updated":

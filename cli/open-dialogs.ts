@@ -21,7 +21,7 @@ export async function allDialogs(where: Where, sessionId?: string): Promise<read
     if (next === undefined) return all;
     // A daemon that repeats its pages must not cause an endless loop.
     if (next === after || all.length > maxDialogs) {
-      throw new CommandError("protocol_violation", "The daemon's list of dialogs does not come to its end.");
+      throw new CommandError("protocol_violation", "The daemon's list of dialogs does not end.");
     }
     after = next;
   }
@@ -35,7 +35,7 @@ export function chooseDialog(dialogs: readonly Dialog[], word: string): string {
   if (word.length >= minPart && matching.length === 1) return match;
   throw new CommandError(
     "dialog_ambiguous",
-    `"${word}" may be ${matching.slice(0, 4).join(", ")}: give more of the id.`,
+    `"${word}" matches ${matching.slice(0, 4).join(", ")}: give more characters of the id.`,
     {
       data: { matching },
     },

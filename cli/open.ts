@@ -38,7 +38,8 @@ export async function open(invocation: Invocation<"open">): Promise<number> {
     const [head, ...lines] = table([["SESSION", "AGE", "NAME OR FIRST MESSAGE", "DIRECTORY"], ...rows], output.columns);
     output.print(output.paint("dim", head ?? ""));
     for (const line of lines) output.print(line);
-    if (page.stored?.next !== undefined) output.aside("There are more. --cwd DIR shows those of one directory.");
+    if (page.stored?.next !== undefined)
+      output.aside("The list is incomplete. --cwd DIR lists the sessions of one directory.");
     return exitCodes.done;
   }
 }

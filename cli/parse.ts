@@ -17,10 +17,10 @@ export type ParsedLine =
 /** Parses a command line. Throws a {@link UsageError}. */
 export function parseLine(args: readonly string[]): ParsedLine {
   const [first, ...rest] = args;
-  if (first === undefined) throw new UsageError("Which command?");
+  if (first === undefined) throw new UsageError("No command given. See `pi-rpcd help`.");
   if (first === "--version" || first === "-V") return { kind: "version" };
   if (first === "--help" || first === "-h") return parseLine(["help", ...rest]);
-  if (first.startsWith("-")) throw new UsageError(`The command comes first, then its options; ${first} is no command.`);
+  if (first.startsWith("-")) throw new UsageError(`Unknown command ${first}: the command comes before its options.`);
   const name = commandName(first);
   const { values, positionals } = parseRest(name, rest);
   const json = values["json"] === true;
@@ -39,7 +39,7 @@ export function wantsJson(args: readonly string[]): boolean {
 
 function commandName(word: string): CommandName {
   if (Object.hasOwn(commands, word)) return word as CommandName;
-  throw new UsageError(`There is no command "${word}". There are: ${Object.keys(commands).join(", ")}.`);
+  throw new UsageError(`Unknown command "${word}". The commands are: ${Object.keys(commands).join(", ")}.`);
 }
 
 function parseRest(
@@ -64,7 +64,7 @@ function parseMessage(name: CommandName, error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const unknown = /^Unknown option '([^']*)'/.exec(message)?.[1];
   // Node's advice is correct, but twice as long as necessary.
-  if (unknown !== undefined) return `${name} has no option ${unknown}. A text that begins with - comes behind --.`;
+  if (unknown !== undefined) return `${name} has no option ${unknown}. Put a text that begins with - after --.`;
   return message;
 }
 
@@ -72,7 +72,7 @@ function checkChoices(name: CommandName, values: Readonly<Record<string, string 
   for (const [option, spec] of Object.entries<OptionSpec>(commands[name].options)) {
     const value = values[option];
     if (spec.choices === undefined || typeof value !== "string" || spec.choices.includes(value)) continue;
-    throw new UsageError(`--${option} is one of ${spec.choices.join(", ")}, not "${value}".`, name);
+    throw new UsageError(`--${option} must be one of ${spec.choices.join(", ")}, not "${value}".`, name);
   }
 }
 
@@ -83,8 +83,8 @@ function checkArguments(name: CommandName, given: readonly string[]): void {
   for (const [index, { name: argument, choices }] of specs.entries()) {
     const word = given[index];
     if (choices === undefined || word === undefined || choices.includes(word)) continue;
-    throw new UsageError(`${argument} is one of ${choices.join(", ")}, not "${word}".`, name);
+    throw new UsageError(`${argument} must be one of ${choices.join(", ")}, not "${word}".`, name);
   }
   if (specs.at(-1)?.many === true || given.length <= specs.length) return;
-  throw new UsageError(`${name} does not know what to do with "${given[specs.length]}".`, name);
+  throw new UsageError(`${name} has too many arguments: "${given[specs.length]}".`, name);
 }

@@ -69,8 +69,8 @@ async function askNow(dialog: Dialog, signal: AbortSignal, options: AskerOptions
  * it.
  */
 function unfit(prefill: string): string | undefined {
-  if (/[\r\n\u2028\u2029]/.test(prefill)) return "several lines";
-  return printable(prefill) === prefill ? undefined : "with control characters";
+  if (/[\r\n\u2028\u2029]/.test(prefill)) return "has several lines";
+  return printable(prefill) === prefill ? undefined : "contains control characters";
 }
 
 interface Line {

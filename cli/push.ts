@@ -83,7 +83,7 @@ async function follow(handle: DeliveryHandle, { until, timeoutMs, output, signal
     const { state } = handle;
     throw new CommandError(
       "deadline_exceeded",
-      `The delivery was not ${until} within ${(timeoutMs ?? 0) / 1_000} s; it is ${state}. Nothing was cancelled.`,
+      `The delivery did not reach ${until} within ${(timeoutMs ?? 0) / 1_000} s; it is ${state}. Nothing was cancelled.`,
       { exitCode: exitCodes.deadline, data: { delivery: handle.current } },
     );
   }

@@ -9,9 +9,9 @@ export function describeStep(step: HistoryStep, delivery: Delivery): string {
     case "accepted":
       return "stored by the daemon";
     case "held":
-      return "kept by the helper inside pi for the right moment";
+      return "held by the helper inside pi until it can be inserted";
     case "inserted":
-      return "stands in the transcript";
+      return "is in the transcript";
     case "prepared":
       return `in ${request}${attempt === undefined ? "" : `, attempt ${attempt.n}`}`;
     case "delivered":

@@ -8,7 +8,7 @@ import { withClient } from "./with-client.ts";
 export async function rm(invocation: Invocation<"rm">): Promise<number> {
   const { options, output, signal } = invocation;
   const [word = ""] = invocation.arguments;
-  if (options.yes !== true) throw new UsageError("The transcript would be gone for good: say --yes.", "rm");
+  if (options.yes !== true) throw new UsageError("This deletes the transcript permanently: confirm with --yes.", "rm");
   return withClient(invocation, async (client) => {
     const session = await findSession(client, word, signal);
     await session.delete({ signal });

@@ -50,7 +50,7 @@ export async function service(invocation: Service): Promise<number> {
 function requireOneLine(path: string): void {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
   if (!/[\u0000-\u001f\u007f]/.test(path)) return;
-  throw new UsageError(`No service can have a path with control characters: ${JSON.stringify(path)}.`, "service");
+  throw new UsageError(`A service cannot use a path with control characters: ${JSON.stringify(path)}.`, "service");
 }
 
 /** The variables given by option, chosen by the user, or the usual ones; secrets only by name. */
@@ -58,14 +58,17 @@ async function namesToKeep({ options, output, env, signal }: Service): Promise<r
   if (options.keep !== undefined) return list(options.keep, { option: "keep", command: "service" });
   const found = candidates(withoutScript(env));
   if (output.json || !output.isTerminal || process.stdin.isTTY !== true) return found.usual;
-  output.print("A service has nothing of your shell's environment. These variables are set here:");
+  output.print("A service does not inherit your shell's environment. These variables are set here:");
   output.print(`  kept unless you say otherwise: ${found.usual.join(", ") || "none"}`);
   output.print(`  logins, kept only if you name them: ${found.secrets.join(", ") || "none"}`);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const line = await asking.question("Which others to keep (names with commas, - before one to leave it out)? ", {
-      signal,
-    });
+    const line = await asking.question(
+      "Which others to keep (names separated by commas, - before a name removes it)? ",
+      {
+        signal,
+      },
+    );
     const words = line.split(/[\s,]+/).filter((word) => word !== "");
     const left = new Set(words.filter((word) => word.startsWith("-")).map((word) => word.slice(1)));
     return [...found.usual, ...words.filter((word) => !word.startsWith("-"))].filter((each) => !left.has(each));
@@ -147,7 +150,8 @@ async function status(plan: ServicePlan, platform: Platform, { output, signal }:
   if (output.json) output.document({ installed, platform, missing, status: lines });
   else if (installed) output.print(`installed for ${platform}: ${lines}`);
   else if (missing.length === plan.files.length) output.print("No service is installed.");
-  else output.print(`Half of it is installed; missing: ${missing.join(", ")}. Do it again: pi-rpcd service install`);
+  else
+    output.print(`The installation is incomplete; missing: ${missing.join(", ")}. Repeat it: pi-rpcd service install`);
   return installed ? exitCodes.done : exitCodes.failed;
 }
 

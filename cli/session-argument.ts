@@ -19,19 +19,19 @@ export function chooseSession(sessions: readonly Pick<SessionInfo, "sessionId">[
   const [match] = matching;
   if (match === undefined) {
     const wanted =
-      word === "last" ? "There is no session yet" : `No session has an id that is, begins with or ends with "${word}"`;
+      word === "last" ? "No session exists yet" : `No session's id equals, begins with or ends with "${word}"`;
     throw new CommandError("session_not_found", `${wanted}. \`pi-rpcd ls\` lists them, \`pi-rpcd new\` creates one.`);
   }
   if (word.length < minPart) {
     throw new CommandError(
       "session_ambiguous",
-      `"${word}" is too short: give ${minPart} or more characters of the id.`,
+      `"${word}" is too short: give at least ${minPart} characters of the id.`,
     );
   }
   if (matching.length > 1) {
     const some = matching.slice(0, 4).join(", ");
     const more = matching.length > 4 ? ` and ${matching.length - 4} more` : "";
-    throw new CommandError("session_ambiguous", `"${word}" may be ${some}${more}: give more characters of the id.`, {
+    throw new CommandError("session_ambiguous", `"${word}" matches ${some}${more}: give more characters of the id.`, {
       data: { matching },
     });
   }

@@ -4,11 +4,10 @@ import { help, noStart, session, stateDir } from "./common-options.ts";
 /** The commands about pi's session files. */
 export const sessionCommands = {
   open: {
-    summary: "Takes a stored pi session, also one of a terminal pi, into the daemon's hands.",
-    description:
-      "Prints its id, under which the other commands have it then. Without a session it lists what is stored.",
+    summary: "Adopts an existing pi session, including one started in a terminal.",
+    description: "Prints its id, which the other commands then accept. Without STORED it lists the stored sessions.",
     arguments: [
-      { name: "STORED", optional: true, description: "The whole id of the session, or the path of its file." },
+      { name: "STORED", optional: true, description: "The complete id of the session, or the path of its file." },
     ],
     options: {
       cwd: {
@@ -26,18 +25,18 @@ export const sessionCommands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   fork: {
-    summary: "Makes a new session of a session's transcript, whole or up to one of your messages.",
+    summary: "Creates a new session from a transcript, complete or up to one of your messages.",
     description:
-      "Prints the new session's id. It takes over the running pi; the old session keeps its file and wakes when it is used.",
+      "Prints the new session's id. The new session takes over the pi process; the old session keeps its file and wakes when it is used.",
     arguments: [session],
     options: {
       at: {
         type: "string",
         placeholder: "ENTRY",
-        description: "The entry of the message that the new session begins before; --list shows them.",
-        default: "the whole transcript",
+        description: "The entry of the message at which the new session ends, without it; --list shows the entries.",
+        default: "the complete transcript",
       },
-      list: { type: "boolean", description: "Lists your messages with their entries, and forks nothing." },
+      list: { type: "boolean", description: "Lists your messages with their entries, and does not fork." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints {session, text} as one JSON document, or {messages} with --list." },
@@ -47,10 +46,10 @@ export const sessionCommands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   hibernate: {
-    summary: "Ends a session's pi and keeps the session: the next prompt or push starts another.",
+    summary: "Ends a session's pi and keeps the session: the next prompt or push starts pi again.",
     arguments: [session],
     options: {
-      force: { type: "boolean", description: "Also in the middle of a run, which is interrupted then." },
+      force: { type: "boolean", description: "Also during a run, which is interrupted." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints the session as one JSON document." },
@@ -60,7 +59,7 @@ export const sessionCommands = {
     exitCodes: [0, 1, 2, 3, 130],
   },
   close: {
-    summary: "Ends a session's pi and forgets the session; its transcript stays, for `open`.",
+    summary: "Ends a session's pi and forgets the session; its transcript is kept for `open`.",
     arguments: [session],
     options: {
       "no-start": noStart,
@@ -75,7 +74,7 @@ export const sessionCommands = {
     summary: "Ends a session and deletes its transcript.",
     arguments: [session],
     options: {
-      yes: { type: "boolean", description: "Needed: the transcript is gone for good." },
+      yes: { type: "boolean", description: "Required, because the transcript is deleted permanently." },
       "no-start": noStart,
       "state-dir": stateDir,
       json: { type: "boolean", description: "Prints one JSON document: {deleted}." },

@@ -5,7 +5,7 @@ const slowAfterMs = 3_000;
 /** Waits for a session whose pi starts, and prints a note on stderr if that takes long. */
 export async function tellingIfSlow<T>(started: Promise<T>, output: Output): Promise<T> {
   const timer = setTimeout(() => {
-    const why = "Extensions that take long to load, and a busy machine, are the usual reasons.";
+    const why = "The usual reasons are slow extensions and a busy machine.";
     output.note("still_starting", `pi is still starting after ${slowAfterMs / 1_000} s. ${why}`);
   }, slowAfterMs);
   try {

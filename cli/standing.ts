@@ -56,7 +56,7 @@ export function whyNotRunning(found: Standing, stateDir: string): string {
     case "absent":
       return `No daemon runs on ${stateDir}.`;
     case "stale":
-      return `No daemon runs on ${stateDir}; its daemon.json is stale: process ${found.file.pid} has ended, or is another program by now.`;
+      return `No daemon runs on ${stateDir}; its daemon.json is stale: process ${found.file.pid} has ended, or is now another program.`;
     case "unusable":
       return found.problem;
   }

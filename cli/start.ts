@@ -69,7 +69,9 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
     output.document({ started, pid, version, url, socketPath, tlsUrl, stateDir, log });
   } else {
     output.print(
-      started ? `pi-rpcd ${version} is up (process ${pid}).` : `pi-rpcd ${version} runs already (process ${pid}).`,
+      started
+        ? `pi-rpcd ${version} started (process ${pid}).`
+        : `pi-rpcd ${version} is already running (process ${pid}).`,
     );
     output.print(`  ${output.paint("dim", "url    ")} ${url}`);
     if (tlsUrl !== undefined) output.print(`  ${output.paint("dim", "https  ")} ${tlsUrl}`);
@@ -79,8 +81,7 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
   const invalid = certificateProblem(address);
   if (invalid !== undefined) output.note("certificate_invalid", invalid);
   const kept = keptOf(background, options);
-  if (kept !== undefined)
-    output.note("running_daemon_keeps_its_own", `${kept} Stop it first to change that: pi-rpcd stop`);
+  if (kept !== undefined) output.note("running_daemon_keeps_its_own", `${kept} Stop it first: pi-rpcd stop`);
   return exitCodes.done;
 }
 
@@ -93,7 +94,7 @@ function keptOf(background: Background, { port: asked, pi }: Start["options"]): 
     kept.push(`listens at ${file.url}`);
   }
   if (pi !== undefined && real(pi) !== real(info.pi.path)) kept.push(`uses ${info.pi.path} (pi ${info.pi.version})`);
-  return kept.length === 0 ? undefined : `The running daemon keeps its own: it ${kept.join(" and ")}.`;
+  return kept.length === 0 ? undefined : `The running daemon has other options: it ${kept.join(" and ")}.`;
 }
 
 function real(path: string): string {

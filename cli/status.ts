@@ -29,9 +29,9 @@ export async function status({ options, output, env, signal }: Invocation<"statu
 
 function describe({ info, file }: Extract<Standing, { kind: "running" }>, output: Output): readonly string[] {
   const sources = {
-    option: "by --pi",
-    environment: "by PI_RPCD_PI",
-    configuration: "by the configuration",
+    option: "from --pi",
+    environment: "from PI_RPCD_PI",
+    configuration: "from the configuration",
     path: "found on PATH",
     bundled: "bundled",
   } as const;

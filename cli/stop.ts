@@ -13,8 +13,8 @@ export async function stop({ options, output, env, signal }: Invocation<"stop">)
   if (ended.kind === "ended") {
     const { pid } = ended;
     if (output.json) output.document({ stopped: true, pid, stateDir });
-    else output.print(`The daemon has ended (process ${pid}).`);
+    else output.print(`The daemon (process ${pid}) has ended.`);
   } else if (output.json) output.document({ stopped: false, stateDir, reason: ended.found.kind });
-  else output.print(`${whyNotRunning(ended.found, stateDir)} Nothing to stop.`);
+  else output.print(`${whyNotRunning(ended.found, stateDir)} There is nothing to stop.`);
   return exitCodes.done;
 }

@@ -17,7 +17,7 @@ export function timeline(delivery: Delivery, columns = Number.POSITIVE_INFINITY)
     ["type", customType],
     ["deliver as", `${deliverAs}${triggerTurn ? "" : ", starts no run"}`],
     ...(expiresAt === undefined ? [] : [["expires", new Date(expiresAt).toISOString()] as const]),
-    ...(redelivered === true ? [["redelivered", "the model may have seen it before"] as const] : []),
+    ...(redelivered === true ? [["redelivered", "the model may have seen it already"] as const] : []),
     ...(reason === undefined ? [] : [["reason", `${reason.message} (${reason.code})`] as const]),
   ];
   return [

@@ -53,14 +53,14 @@ export async function token(invocation: Token): Promise<number> {
 
 function named(name: string | undefined, action: string): string {
   if (name !== undefined) return name;
-  throw new UsageError(`NAME is missing: which token to ${action}?`, "token");
+  throw new UsageError(`NAME is missing: name the token to ${action}.`, "token");
 }
 
 function checkOptions({ options, arguments: [, name] }: Token, action: string): void {
   const given = (["capabilities", "label", "cwd"] as const).find((option) => options[option] !== undefined);
-  if (action !== "create" && given !== undefined) throw new UsageError(`--${given} is for create.`, "token");
+  if (action !== "create" && given !== undefined) throw new UsageError(`--${given} only works with create.`, "token");
   if (name !== undefined && (action === "show" || action === "list")) {
-    throw new UsageError(`${action} takes no NAME: secrets of named tokens are told once.`, "token");
+    throw new UsageError(`${action} takes no NAME: the secret of a named token is only shown once.`, "token");
   }
 }
 
@@ -77,7 +77,7 @@ function rights({ capabilities = "observe", label, cwd }: Token["options"]): Omi
 function capability(word: string): Capability {
   const found = known.find((each) => each === word);
   if (found !== undefined) return found;
-  throw new UsageError(`There is no capability "${word}". There are: ${known.join(", ")}.`, "token");
+  throw new UsageError(`Unknown capability "${word}". The capabilities are: ${known.join(", ")}.`, "token");
 }
 
 /** Only the secret goes to stdout: `TOKEN=$(pi-rpcd token create ci)`. */
@@ -87,7 +87,7 @@ function tell(made: Result<"token/create">, { output }: Token): void {
     return;
   }
   output.print(made.token);
-  output.aside(oneLine(`${made.name}: ${made.capabilities.join(", ")}; it is shown this once`));
+  output.aside(oneLine(`${made.name}: ${made.capabilities.join(", ")}; the secret is only shown this once`));
 }
 
 function show(tokens: readonly TokenInfo[], { output }: Token): void {

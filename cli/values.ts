@@ -35,7 +35,7 @@ export function wholeNumber(
 export function list(text: string, { option, command }: Given): string[] {
   const items = text.split(",").map((item) => item.trim());
   if (items.every((item) => item !== "")) return items;
-  throw new UsageError(`--${option} takes names with commas between them, not "${text}".`, command);
+  throw new UsageError(`--${option} takes names separated by commas, not "${text}".`, command);
 }
 
 /** Parses labels (`a=b`), separated by commas; a name without a text has the empty text. */

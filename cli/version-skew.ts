@@ -20,7 +20,7 @@ export function skewOf(own: string, { version, protocol }: Versions): string | u
 /** The note about a daemon that is older than this command line; undefined if it is not. */
 export function olderDaemon({ version }: Versions, own: string = packageVersion()): string | undefined {
   if (compare(own, version) <= 0) return undefined;
-  return `the daemon that runs is pi-rpcd ${version}, older than this command line (${own}); restart it with: pi-rpcd start --restart`;
+  return `the running daemon is pi-rpcd ${version}, older than this command line (${own}); restart it with: pi-rpcd start --restart`;
 }
 
 /** Greater than 0 if `left` is newer; a version with `-` is older than the same one without. */

@@ -28,7 +28,7 @@ export async function ensured({ options, output, env, signal, note }: ClientUse)
   if (skew !== undefined) tell("daemon_older", skew);
   if (background.kind === "started") {
     const { pid } = background.address;
-    tell("daemon_started", `no daemon was running, so one was started (process ${pid}, log ${background.log})`);
+    tell("daemon_started", `no daemon was running; started one (process ${pid}, log ${background.log})`);
   }
   return stateDir;
 }
@@ -46,8 +46,8 @@ export async function withClient<T>(clientUse: ClientUse, use: (client: Client) 
     validateResults: resultChecks(env),
   });
   client.onConnection((event) => {
-    if (event.kind === "lost" && event.attempt === 1) tell("connection_lost", "the daemon has gone; waiting for it");
-    if (event.kind === "connected" && note !== undefined) note("the daemon is there again");
+    if (event.kind === "lost" && event.attempt === 1) tell("connection_lost", "the daemon is gone; waiting for it");
+    if (event.kind === "connected" && note !== undefined) note("the daemon is available again");
   });
   try {
     return await use(client);

@@ -78,7 +78,7 @@ export class Conversation {
       for (const line of questionLines(question.dialog)) canvas.line(line, "magenta");
       const prefill = question.dialog.method === "editor" ? (question.dialog.prefill ?? "") : "";
       editor.set(prefill);
-      if (editor.text !== prefill) canvas.line("  (control characters are left out of the text)", "yellow");
+      if (editor.text !== prefill) canvas.line("  (control characters were removed from the text)", "yellow");
     } else if (this.#draft !== undefined) {
       editor.set(this.#draft);
       this.#draft = undefined;
@@ -118,7 +118,7 @@ export class Conversation {
     if (view.isRunning) {
       canvas.line("aborting the run; Ctrl-C again leaves", "yellow");
       session.abort().catch((error: unknown) => this.#fail(error));
-    } else canvas.line("Ctrl-C again leaves; the session goes on", "yellow");
+    } else canvas.line("Ctrl-C again leaves; the session continues", "yellow");
   }
 
   /** Ctrl-D on an empty line dismisses a dialog, otherwise it leaves. */

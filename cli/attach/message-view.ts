@@ -85,7 +85,7 @@ export class MessageView {
     this.#canvas.endLine();
     const { stopReason, errorMessage } = message;
     if (typeof errorMessage === "string" && errorMessage !== "") this.#canvas.line(`✘ ${oneLine(errorMessage)}`, "red");
-    else if (stopReason === "length") this.#canvas.line("✘ the answer was cut off: it was too long", "red");
+    else if (stopReason === "length") this.#canvas.line("✘ the answer was cut off because it was too long", "red");
   }
 
   #stream(index: number, delta: string, isThinking: boolean): void {

@@ -70,7 +70,7 @@ export class SessionView {
     try {
       this.#show(notification);
     } catch {
-      this.#note(`${notification.name}: something that cannot be shown`, "yellow");
+      this.#note(`${notification.name}: cannot be shown`, "yellow");
     }
   }
 
@@ -81,7 +81,7 @@ export class SessionView {
         break;
       case "session/gap":
         // The complete value follows at the end of the stream.
-        if (params.onlyDeltas !== true) this.#note(`… what happened here is missing (${params.reason})`, "yellow");
+        if (params.onlyDeltas !== true) this.#note(`… a part is missing (${params.reason})`, "yellow");
         break;
       case "run/started":
         this.#usage = new Usage();
@@ -102,7 +102,7 @@ export class SessionView {
         if (!this.#asks) this.#note(`? ${params.dialog.title}`, "magenta");
         break;
       case "dialog/unsupported":
-        this.#note(`an extension has called ctx.ui.${params.method}(), which needs a terminal`, "yellow");
+        this.#note(`an extension called ctx.ui.${params.method}(), which needs a terminal`, "yellow");
         break;
       case "dialog/resolved":
         this.#resolved(params);
@@ -114,16 +114,16 @@ export class SessionView {
         this.#note(`in the background: ${params.pending.map(({ label }) => label).join(", ") || "nothing"}`);
         break;
       case "context/failed":
-        this.#note(`the session has begun without its context: ${params.error.message}`, "yellow");
+        this.#note(`the session started without its context: ${params.error.message}`, "yellow");
         break;
       case "session/replaced":
-        this.#note(`the session ${params.to} has taken over its pi`, "yellow");
+        this.#note(`session ${params.to} took over the pi process`, "yellow");
         break;
       case "session/navigated":
-        this.#note(`the session goes on from another entry of its tree${this.#by(params)}`, "yellow");
+        this.#note(`the session continues from another entry of its tree${this.#by(params)}`, "yellow");
         break;
       case "session/foreignWrite":
-        this.#note(`another program has written to the session's file: ${params.action}`, "yellow");
+        this.#note(`another program wrote to the session's file: ${params.action}`, "yellow");
         break;
       case "session/controlChanged":
         this.#note(`control: ${params.change}${this.#by(params)}`);

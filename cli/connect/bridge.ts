@@ -103,7 +103,7 @@ export class Bridge implements FrameListener {
 
   #send(message: Buffer): void {
     if (!isUtf8(message)) {
-      this.#refuse("parse_error", "The message is not UTF-8.");
+      this.#refuse("parse_error", "The message is not valid UTF-8.");
       return;
     }
     const socket = this.#socket as WebSocket;

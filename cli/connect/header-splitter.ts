@@ -44,7 +44,7 @@ export class HeaderSplitter implements MessageReader {
     const head = before === 0 ? chunk : Buffer.concat([this.#head, chunk.subarray(0, maxHeadBytes + headEnd.length)]);
     const end = head.subarray(0, maxHeadBytes + headEnd.length).indexOf(headEnd);
     if (end === -1) {
-      if (head.length > maxHeadBytes) throw this.#broken(`A head is longer than ${maxHeadBytes} bytes.`);
+      if (head.length > maxHeadBytes) throw this.#broken(`A header is longer than ${maxHeadBytes} bytes.`);
       this.#head = before === 0 ? Buffer.from(head) : head;
       return empty;
     }
@@ -81,19 +81,21 @@ export class HeaderSplitter implements MessageReader {
     let length: number | undefined;
     for (const line of head.split("\r\n")) {
       const colon = line.indexOf(":");
-      if (colon <= 0) throw this.#broken(`A head has a line without a name: ${JSON.stringify(line.slice(0, 80))}`);
+      if (colon <= 0) throw this.#broken(`A header has a line without a name: ${JSON.stringify(line.slice(0, 80))}`);
       const name = line.slice(0, colon).trim().toLowerCase();
       const value = line.slice(colon + 1).trim();
       if (name === "content-type" && /charset/i.test(value) && !/charset="?utf-?8"?\s*(?:;|$)/i.test(value)) {
-        throw this.#broken(`Messages are UTF-8, not ${JSON.stringify(value.slice(0, 80))}.`);
+        throw this.#broken(`Messages must be UTF-8, not ${JSON.stringify(value.slice(0, 80))}.`);
       }
       if (name !== "content-length") continue;
       if (length !== undefined || !/^\d{1,15}$/.test(value)) {
-        throw this.#broken(`A head has no single, whole Content-Length: ${JSON.stringify(value.slice(0, 80))}`);
+        throw this.#broken(
+          `A header needs exactly one Content-Length, a whole number: ${JSON.stringify(value.slice(0, 80))}`,
+        );
       }
       length = Number(value);
     }
-    if (length === undefined) throw this.#broken("A head has no Content-Length.");
+    if (length === undefined) throw this.#broken("A header has no Content-Length.");
     return length;
   }
 }

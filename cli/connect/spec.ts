@@ -4,16 +4,16 @@ import { help, noStart, stateDir } from "../common-options.ts";
 /** The command that editors start. */
 export const connectCommands = {
   connect: {
-    summary: "Carries JSON-RPC between stdin, stdout and the daemon, for editors and scripts.",
+    summary: "Forwards JSON-RPC between stdin, stdout and the daemon, for editors and scripts.",
     description:
-      "Messages pass unchanged in both directions. The command ends when its input ends and every answer is out, or when the daemon ends the connection; it does not connect again.",
+      "Messages are forwarded unchanged in both directions. The command ends when its input has ended and every answer was written, or when the daemon ends the connection; it does not reconnect.",
     arguments: [],
     options: {
       framing: {
         type: "string",
         placeholder: "NAME",
         choices: ["jsonl", "content-length"],
-        description: "A message a line, or the framing of the Language Server Protocol.",
+        description: "One message per line, or the framing of the Language Server Protocol.",
         default: "jsonl",
       },
       "no-start": noStart,

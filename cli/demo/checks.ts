@@ -51,32 +51,32 @@ export function checkReceipt({
   const deliveredAfterMs = (delivered?.at ?? 0) - (first?.receivedAt ?? 0);
   return [
     {
-      name: "the receipt went through every state once, in order",
+      name: "the receipt reached every state once, in order",
       holds: states.join() === wantedStates.join(),
       found: states.join(" → "),
     },
     {
-      name: "the provider's log has the pushed text, once, in one request and in none before it",
+      name: "the provider's log has the pushed text once, in one request and in no earlier one",
       holds: first !== undefined && counts[requests.indexOf(first)] === 1,
       found: requests.map(({ n }, index) => `request ${n}: ${times(counts[index] ?? 0)}`).join(", "),
     },
     {
-      name: "that request is the very one that the receipt names",
+      name: "that request is the one that the receipt names",
       holds: attempt !== undefined && during.length === 1 && during[0] === first,
       found: `received while attempt ${attempt?.n ?? "?"} was open: ${during.map(({ n }) => `request ${n}`).join(", ") || "none"}`,
     },
     {
-      name: "delivered was said with evidence, and not before the provider had accepted",
+      name: "delivered was reported with evidence, after the provider had accepted",
       holds:
         delivered?.evidence !== undefined &&
         attempt?.payload === "confirmed" &&
         attempt.outcome === "delivered" &&
         first?.status === 200 &&
         deliveredAfterMs >= acceptsAfterMs - timerSlackMs,
-      found: `evidence ${delivered?.evidence ?? "none"}, payload ${attempt?.payload ?? "unknown"}; the provider accepted after ${acceptsAfterMs} ms, delivered was said after ${deliveredAfterMs} ms`,
+      found: `evidence ${delivered?.evidence ?? "none"}, payload ${attempt?.payload ?? "unknown"}; the provider accepted after ${acceptsAfterMs} ms, delivered was reported after ${deliveredAfterMs} ms`,
     },
     {
-      name: "the model's answer came after that, and it had read the message",
+      name: "the model answered after that, and had read the message",
       holds:
         answered !== undefined &&
         answered.requestId === delivered?.requestId &&

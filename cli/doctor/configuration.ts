@@ -14,10 +14,10 @@ export function checkConfiguration(
   try {
     found = configure({ file, env }, createValidator());
   } catch (error) {
-    const todo = "Mend the place that is named, or take it out; no daemon starts with it. pi-rpcd config --help";
+    const todo = "Fix or remove the named setting; no daemon starts with it. See: pi-rpcd config --help";
     return { finding: bad(name, reportOf(error).message, todo) };
   }
   const { path, exists } = found.file;
   const pi = found.origins.pi.kind === "file" ? found.values.pi : undefined;
-  return { finding: good(name, exists ? path : `no file (${path}); the defaults`), pi };
+  return { finding: good(name, exists ? path : `no file (${path}); defaults`), pi };
 }

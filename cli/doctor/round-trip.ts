@@ -61,11 +61,11 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
     const client = await connect({ stateDir: workspace.stateDir, signal });
     cleanup.add(() => client.close());
     const session = await client.createSession({ cwd: workspace.cwd }, { signal });
-    loaded = good(names.extension, `loads in pi, which was ready ${took()} after the start of a daemon`);
+    loaded = good(names.extension, `loads in pi, which was ready ${took()} after the daemon's start`);
     options.progress("asking a model on loopback");
     const received = await converse(session, signal);
     if (!provider.requests.some((request) => request.hasText(pushed))) {
-      throw new CommandError("push_unseen", "the provider's log does not have the push that was called delivered");
+      throw new CommandError("push_unseen", "the provider's log does not have the push that was reported as delivered");
     }
     await session.close({ signal });
     return [
@@ -75,7 +75,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
   } catch (error) {
     options.signal.throwIfAborted();
     const found = problem(error, workspace.logFile);
-    const todo = "Look at the message; `pi-rpcd demo --keep` leaves the log and pi's session file for a closer look.";
+    const todo = "See the message; `pi-rpcd demo --keep` keeps the log and pi's session file for inspection.";
     if (loaded !== undefined) return [loaded, bad(names.roundTrip, found, todo)];
     const first =
       "Update pi, or name another with --pi. If this package is new or changed, install it again: its helper extension may be broken.";
@@ -88,8 +88,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
 /** Sends a prompt and a push; returns the evidence of the delivery. */
 async function converse(session: SessionHandle, signal: AbortSignal): Promise<string> {
   const text = await session.promptAndWait("Say something.", { signal });
-  if (!text.includes(spoken))
-    throw new CommandError("wrong_answer", `the model's answer came as "${shorten(text, 80)}"`);
+  if (!text.includes(spoken)) throw new CommandError("wrong_answer", `the model's answer was "${shorten(text, 80)}"`);
   const { evidence } = await session.push({ customType: "doctor", content: pushed }, { signal }).delivered;
   return `delivered by ${evidence}`;
 }

@@ -12,27 +12,35 @@ export function checkStateDirectory(stateDir: string): Finding {
   const name = "state directory";
   const bytes = Buffer.byteLength(join(stateDir, "daemon.sock"));
   if (bytes > maxSocketPathBytes) {
-    const problem = `${stateDir}: the path of the socket in it has ${bytes} bytes, and the system allows ${maxSocketPathBytes}`;
-    return bad(name, problem, "Choose a shorter one with --state-dir or PI_RPCD_STATE_DIR.");
+    const problem = `${stateDir}: the socket's path has ${bytes} bytes; the system's limit is ${maxSocketPathBytes}`;
+    return bad(name, problem, "Choose a shorter path with --state-dir or PI_RPCD_STATE_DIR.");
   }
   const found = statOf(stateDir);
-  if (found === undefined) return good(name, `${stateDir} is not there yet; the first start makes it`);
+  if (found === undefined) return good(name, `${stateDir} does not exist yet; the first start creates it`);
   if (!found.isDirectory()) {
     return bad(
       name,
-      `${stateDir} is no directory`,
+      `${stateDir} is not a directory`,
       `Move it away, or choose another with --state-dir: mv ${stateDir} ${stateDir}.old`,
     );
   }
   const foreign = ownership(found);
   if (foreign !== undefined) return bad(name, `${stateDir} ${foreign}`, "Choose another with --state-dir.");
   if ((found.mode & 0o077) !== 0) {
-    return bad(name, `${stateDir} has the rights ${rights(found)}: others can look into it`, `chmod 700 ${stateDir}`);
+    return bad(
+      name,
+      `${stateDir} has the permissions ${rights(found)}: other users can read it`,
+      `chmod 700 ${stateDir}`,
+    );
   }
   if ((found.mode & 0o700) !== 0o700) {
-    return bad(name, `${stateDir} has the rights ${rights(found)}: the daemon cannot use it`, `chmod 700 ${stateDir}`);
+    return bad(
+      name,
+      `${stateDir} has the permissions ${rights(found)}: the daemon cannot use it`,
+      `chmod 700 ${stateDir}`,
+    );
   }
-  return good(name, `${stateDir}, yours alone`);
+  return good(name, `${stateDir}, private`);
 }
 
 /** Checks the file of the daemon's token. */
@@ -40,17 +48,17 @@ export function checkToken(stateDir: string): Finding {
   const name = "token";
   const path = join(stateDir, "token");
   const found = statOf(path);
-  if (found === undefined) return good(name, "not there yet; the first start makes it");
-  const remove = `rm ${path} (the next start makes another; clients read it from daemon.json)`;
-  if (!found.isFile()) return bad(name, `${path} is no file`, remove);
+  if (found === undefined) return good(name, "does not exist yet; the first start creates it");
+  const remove = `rm ${path} (the next start creates another; clients read it from daemon.json)`;
+  if (!found.isFile()) return bad(name, `${path} is not a regular file`, remove);
   const foreign = ownership(found);
   if (foreign !== undefined) return bad(name, `${path} ${foreign}`, remove);
   if ((found.mode & 0o077) !== 0) {
-    return bad(name, `${path} has the rights ${rights(found)}: others may have read it`, remove);
+    return bad(name, `${path} has the permissions ${rights(found)}: other users may have read it`, remove);
   }
   try {
-    if (/^[\w-]{43,}$/.test(readFileSync(path, "utf8").trim())) return good(name, `${path}, yours alone`);
-    return bad(name, `${path} holds no token`, remove);
+    if (/^[\w-]{43,}$/.test(readFileSync(path, "utf8").trim())) return good(name, `${path}, private`);
+    return bad(name, `${path} does not contain a valid token`, remove);
   } catch (error) {
     return bad(name, `${path} cannot be read (${(error as NodeJS.ErrnoException).code})`, `chmod 600 ${path}`);
   }
@@ -62,12 +70,12 @@ export async function checkFreeSocket(stateDir: string): Promise<Finding> {
   const path = join(stateDir, "daemon.sock");
   const found = statOf(path);
   if (found === undefined) return good(name, `${path} is free`);
-  if (!found.isSocket()) return bad(name, `${path} is no socket`, `rm ${path}`);
+  if (!found.isSocket()) return bad(name, `${path} is not a socket`, `rm ${path}`);
   if (await listens(path)) {
     const todo = `End the program that listens there (\`ss -xlp\` names it), or choose another directory with --state-dir.`;
-    return bad(name, `something listens at ${path} that is not this directory's daemon`, todo);
+    return bad(name, `another program listens at ${path}`, todo);
   }
-  return odd(name, `${path} was left by a daemon that was killed`, "Nothing: the next start removes it.");
+  return odd(name, `${path} was left by a daemon that was killed`, "No action needed: the next start removes it.");
 }
 
 /** Checks the permissions of the daemon's socket. */
@@ -77,17 +85,17 @@ export function checkSocket(path: string): Finding {
   if (found === undefined) {
     return bad(
       name,
-      `${path} is gone, though its daemon runs: somebody has removed it`,
+      `${path} does not exist although its daemon runs: it was removed`,
       "pi-rpcd stop && pi-rpcd start",
     );
   }
-  if (!found.isSocket()) return bad(name, `${path} is no socket`, "pi-rpcd stop && pi-rpcd start");
+  if (!found.isSocket()) return bad(name, `${path} is not a socket`, "pi-rpcd stop && pi-rpcd start");
   const foreign = ownership(found);
   if (foreign !== undefined) return bad(name, `${path} ${foreign}`, "pi-rpcd stop && pi-rpcd start");
   if ((found.mode & 0o077) !== 0) {
-    return bad(name, `${path} has the rights ${rights(found)}`, `chmod 600 ${path}`);
+    return bad(name, `${path} has the permissions ${rights(found)}`, `chmod 600 ${path}`);
   }
-  return good(name, `${path}, yours alone`);
+  return good(name, `${path}, private`);
 }
 
 function statOf(path: string): Stats | undefined {

@@ -29,9 +29,9 @@ export function kept(env: NodeJS.ProcessEnv, names: readonly string[]): Readonly
   return Object.fromEntries(
     [...new Set(names)].map((each) => {
       const value = env[each];
-      if (!name.test(each)) throw new UsageError(`"${each}" is no name of a variable.`, "service");
-      if (value === undefined) throw new UsageError(`${each} is not set here: there is nothing to keep.`, "service");
-      if (!isOneLine(value)) throw new UsageError(`${each} has more than one line, and cannot be kept.`, "service");
+      if (!name.test(each)) throw new UsageError(`"${each}" is not a valid name of a variable.`, "service");
+      if (value === undefined) throw new UsageError(`${each} is not set, so it cannot be kept.`, "service");
+      if (!isOneLine(value)) throw new UsageError(`${each} has more than one line, so it cannot be kept.`, "service");
       return [each, value];
     }),
   );

@@ -37,7 +37,7 @@ test("attach shows a session live, to who comes late too, goes on over a new dae
   await scene.run(["stop"]);
   await early.said(/the daemon has gone/);
   expect((await scene.run(["prompt", "last", "again"])).stdout).toBe("Echo: again\n");
-  await early.said(/the daemon is there again\n(?:.*\n)*❯ again\nEcho: again\n ── settled/);
+  await early.said(/the daemon is available again\n(?:.*\n)*❯ again\nEcho: again\n ── settled/);
   await raw.said(/"run\/ended"/);
   for (const view of [early, late, raw]) view.kill("SIGINT");
   const ended = await early.ended;

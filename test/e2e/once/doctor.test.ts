@@ -62,7 +62,7 @@ describe("doctor", () => {
     expect(beside.code).toBe(0);
     expect(beside.stdout).toMatch(/^✔ daemon +pi-rpcd \S+ runs \(process \d+\) with pi /m);
     expect(beside.stdout).toMatch(/^✔ socket +\/.*daemon\.sock, yours alone$/m);
-    expect(beside.stdout).toMatch(/^- round trip +--quick\nAll is well\.\n$/m);
+    expect(beside.stdout).toMatch(/^- round trip +--quick\nNo problems found\.\n$/m);
     expect(beside.stderr).toBe("");
   });
 
@@ -138,7 +138,7 @@ describe("doctor", () => {
     const other = await scene.run(["doctor"], { env: { ...env, FAKE_PI: "other-link" } });
     expect(other.code).toBe(1);
     expect(other.stdout).toMatch(/^✘ extension +.*\n +→ .*install it again/m);
-    expect(other.stdout).toMatch(/\n1 to be mended\.\n$/);
+    expect(other.stdout).toMatch(/\n1 problem found\.\n$/);
     expect(readdirSync(scene.root)).not.toContain("state");
   });
 });

@@ -82,16 +82,16 @@ test("in a pipe it says what fills the window, what parts saved, what is masked,
     "  tools            4,000    7 %",
     "  user             1,234    2 %",
     "",
-    "Parts that are on, and tokens that later requests had less for them:",
+    "Active parts, and the tokens that they saved in later requests:",
     "  cache        on        saved 0 tokens",
     "  masking      on        saved 41,000 tokens, 0.0123 USD  spent 9,000 tokens, 0.0340 USD",
     "  toolResults  degraded  saved 0 tokens                     The disk | is full.",
     "",
-    "Masked or cut: 2 results, about 12,900 tokens. The newest:",
+    "Masked or truncated: 2 results, about 12,900 tokens. The newest:",
     "  r001  read        12,000  masking",
     "  r002  bash[2J        900  toolResults",
     "",
-    "The provider read 93 % of all input from its cache, in 40 requests. What has broken it:",
+    "The provider read 93 % of all input from its cache, in 40 requests. It was broken by:",
     "  edit:masking     1 x     80,000 tokens  0.2760 USD",
     "  tool_set         2 x     12,000 tokens  0.0414 USD",
     "The text of rules varies from request to request.",
@@ -109,7 +109,7 @@ test("a session with no part on shows its window, and says what to turn on", () 
   const text = showLines(empty, undefined, memoryOutput().output).join("\n");
   expect(text).toContain("The next request has about 10 tokens:\n  system         10  100 %\n");
   expect(text).toContain("profile lean");
-  expect(text).toContain("the parts masking and toolResults, which do that, are off");
+  expect(text).toContain("the parts masking and toolResults are off");
   expect(text).toContain("the part cache is off");
 });
 
@@ -117,10 +117,10 @@ test("parts that have done nothing yet say so", () => {
   const fresh = { ...inspected, window: { ...inspected.window, masked: [] } };
   const silent = { ...report, requests: 0, hitRate: null, causes: {}, volatile: [] };
   const text = showLines(fresh, silent, memoryOutput().output).join("\n");
-  expect(text).toContain("Nothing was masked or cut yet.");
-  expect(text).toContain("The provider has not said yet");
+  expect(text).toContain("Nothing was masked or truncated yet.");
+  expect(text).toContain("The provider has not reported reads");
   const whole = showLines(fresh, { ...silent, requests: 1, hitRate: 1 }, memoryOutput().output).join("\n");
-  expect(whole).toContain("The provider read 100 % of all input from its cache, in 1 request. Nothing has broken it.");
+  expect(whole).toContain("The provider read 100 % of all input from its cache, in 1 request. Nothing broke it.");
 });
 
 function daemon(answers: Readonly<Record<string, () => unknown>>): ContextDaemon {
@@ -166,7 +166,7 @@ test("where pruning is on its blocks are shown, and a topic moves no terminal", 
   const from = showLines(empty, undefined, output, pruned);
   const at = from.findIndex((line) => line.startsWith("Blocks"));
   expect(from.slice(at, at + 4)).toEqual([
-    "Blocks: 3, and 1 that others or a compaction have taken in. The newest, with tokens before and after:",
+    "Blocks: 3, and 1 inside other blocks or a compaction. The newest, with tokens before and after:",
     "  b2  m002–m031     12,000 → 900  Parser[2J done",
     "  b3                12,000 → 900  Tests           opened",
     "  b4  m040–m050     12,000 → 900  Long            shortened",
@@ -174,7 +174,7 @@ test("where pruning is on its blocks are shown, and a topic moves no terminal", 
   const none: Pruned = { ...pruned, blocks: [], mode: "manual", off: "The tool is\nnot active." };
   const text = showLines(empty, undefined, output, none).join("\n");
   expect(text).toContain(
-    "Pruning is on; there are no blocks. The model waits for the user.\nNothing is pruned now: The tool is | not active.\n",
+    "Pruning is on; there are no blocks. The model waits for the user.\nPruning is inactive now: The tool is | not active.\n",
   );
 });
 

@@ -90,7 +90,7 @@ function refusing(kind: ErrorName, details: Params = {}): never {
   throw new WireError(kind, "The daemon says no.", details);
 }
 
-test("importing a document makes a session of it: its id is on stdout, and a line for each rule that mended on stderr", async () => {
+test("importing a document makes a session of it: its id is on stdout, and a line for each repair on stderr", async () => {
   await using scene = await stage();
   const path = scene.write("past.json", JSON.stringify(document));
   const options = {
@@ -110,10 +110,10 @@ test("importing a document makes a session of it: its id is on stdout, and a lin
     stdout: `${sessionId}\n`,
     stderr: [
       "context: 5 messages, about 120 tokens",
-      "mended: 2 missing_result",
-      "mended: 1 bad_call_id",
-      "not as it was: 4 compacted",
-      "left out for the budget: 2 messages, about 40 tokens",
+      "repaired: 2 missing_result",
+      "repaired: 1 bad_call_id",
+      "changed: 4 compacted",
+      "excluded by the budget: 2 messages, about 40 tokens",
       "warning: above_threshold\n",
     ].join("\n"),
   });
@@ -174,11 +174,11 @@ test("a document is read to its end or to the greatest length, and nothing of wh
   });
   const wrong = scene.write("wrong.json", "SECRETSECRETSECRET");
   const refusal = await scene.run(["import", wrong]).catch((error: unknown) => error);
-  expect(refusal).toMatchObject({ kind: "no_document", message: `${wrong} is no JSON document.` });
+  expect(refusal).toMatchObject({ kind: "no_document", message: `${wrong} is not a valid JSON document.` });
   expect(scene.calls).toEqual([]);
 });
 
-test("inspecting tells what a document comes to, each thing mended on a line of its own", async () => {
+test("inspecting tells what a document comes to, each repair on a line of its own", async () => {
   await using scene = await stage();
   const path = scene.write("past.json", JSON.stringify(document));
   const { stdout, stderr } = await scene.run(["inspect", path], { model: "a/b" });
@@ -187,8 +187,8 @@ test("inspecting tells what a document comes to, each thing mended on a line of 
     "mode      session",
     "items     5 of 9 nodes; 1 tool call with its result",
     "tokens    about 120; as one text about 150",
-    "left out  nothing",
-    "mended    2 missing_result",
+    "excluded  nothing",
+    "repaired  2 missing_result",
     "changed   1 failed_answer, 2 edited",
     "warnings  none",
     `hash      ${hash}`,
@@ -212,7 +212,7 @@ test("an export goes to stdout as one line that a terminal can be shown, what is
   expect(stdout).toMatch(/^\{.*\}\n$/);
   expect(stdout).toContain("\\u009b");
   expect(JSON.parse(stdout)).toEqual(document);
-  expect(stderr).toBe("not as it was: 3 reasoning\n");
+  expect(stderr).toBe("changed: 3 reasoning\n");
   const flags = { includeSystem: true, includeReasoning: true, includeImages: false };
   expect(scene.calls.at(-1)).toEqual(["context/export", { sessionId, leafId: "e1", view: "full", ...flags }]);
   expect(JSON.parse((await scene.run(["export", "last"], {}, true)).stdout)).toEqual({ document, diagnostics });
@@ -278,18 +278,18 @@ test("a source that is no document, or not there, is named", async () => {
   const broken = scene.write("broken.json", "{");
   const stored = scene.write("stored.jsonl", '{"type":"session","version":3}\n{"type":"message"}\n');
   await expect(scene.run(["import", broken])).rejects.toMatchObject({ kind: "no_document" });
-  await expect(scene.run(["import", stored])).rejects.toThrow(/session file of pi's: see `context export`/);
+  await expect(scene.run(["import", stored])).rejects.toThrow(/session file of pi: see `context export`/);
   await expect(scene.run(["inspect", "./nothing.json"])).rejects.toMatchObject({ kind: "file_not_found" });
   await expect(scene.run(["export", "nobody"])).rejects.toMatchObject({ kind: "session_not_found" });
 });
 
 test.each([
-  [["export", "last"], { node: "n1" }, "--node is for inspect and import"],
-  [["export", "last"], { ephemeral: true }, "--ephemeral is for import"],
-  [["import", "last"], { output: "x" }, "--output is for export"],
-  [["inspect", "FILE"], { leaf: "e1" }, "--leaf is for the entries of a session"],
-  [["inspect", "last"], { view: "full" }, "--view is for export"],
-  [["import", "FILE"], { leaf: "e1" }, "--leaf is for the entries of a session"],
+  [["export", "last"], { node: "n1" }, "--node only works with inspect and import"],
+  [["export", "last"], { ephemeral: true }, "--ephemeral only works with import"],
+  [["import", "last"], { output: "x" }, "--output only works with export"],
+  [["inspect", "FILE"], { leaf: "e1" }, "--leaf only works with a session"],
+  [["inspect", "last"], { view: "full" }, "--view only works with export"],
+  [["import", "FILE"], { leaf: "e1" }, "--leaf only works with a session"],
   [["import", "FILE"], { "max-tokens": "many" }, "--max-tokens takes a number"],
   [["import", "FILE"], { "tool-results": "199" }, "--tool-results takes a number from 200"],
 ])("%j with %j is wrong usage, and makes nothing", async (words, options, message) => {

@@ -43,7 +43,7 @@ test("costs are shown by phase, model and what they were spent on, without bars 
   expect(await shown({})).toBe(
     [
       "$0.0400 for 40,000 tokens in 3 requests (40,000 in, 0 out, 0 read from the cache, 0 written to it)",
-      "Some of it had no price: it may have cost more.",
+      "Some usage has no known price, so the real cost may be higher.",
       "80 % of the budget of $0.0500; when it is spent, the next prompt is refused.",
       "",
       "PHASES",
@@ -55,8 +55,8 @@ test("costs are shown by phase, model and what they were spent on, without bars 
       "p/small  $0.0100   25 %  10,000 tokens",
       "",
       "SPENT ON",
-      "answers                                  $0.0400  100 %  40,000 tokens",
-      "summaries that were not used, in no sum  $0.0050    0 %  5,000 tokens",
+      "answers                             $0.0400  100 %  40,000 tokens",
+      "unused summaries (not in the sums)  $0.0050    0 %  5,000 tokens",
       "",
     ].join("\n"),
   );

@@ -48,20 +48,20 @@ describe("a command line", () => {
   });
 
   test.each([
-    [[], /Which command/],
-    [["frobnicate"], /no command "frobnicate".*start, stop/],
-    [["constructor"], /no command "constructor"/],
-    [["--state-dir", "/x", "ls"], /command comes first/],
-    [["help", "frobnicate"], /no command "frobnicate"/],
+    [[], /No command given/],
+    [["frobnicate"], /Unknown command "frobnicate".*start, stop/],
+    [["constructor"], /Unknown command "constructor"/],
+    [["--state-dir", "/x", "ls"], /command comes before its options/],
+    [["help", "frobnicate"], /Unknown command "frobnicate"/],
     [["ls", "--frob"], /ls has no option --frob/],
     [["ls", "-x"], /ls has no option -x/],
-    [["ls", "extra"], /does not know what to do with "extra"/],
+    [["ls", "extra"], /too many arguments: "extra"/],
     [["push"], /SESSION is missing/],
     [["prompt", "last"], /TEXT is missing/],
     [["start", "--port"], /--port/],
     [["start", "--foreground=yes"], /--foreground/],
-    [["push", "last", "x", "--as", "now"], /--as is one of steer, followUp, nextTurn, not "now"/],
-    [["new", "--thinking", "hard"], /--thinking is one of/],
+    [["push", "last", "x", "--as", "now"], /--as must be one of steer, followUp, nextTurn, not "now"/],
+    [["new", "--thinking", "hard"], /--thinking must be one of/],
   ])("%j is refused with a sentence", (args, sentence) => {
     expect(refusal(...args).message).toMatch(sentence);
   });

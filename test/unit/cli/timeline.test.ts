@@ -57,7 +57,7 @@ test("a timeline has the states with their times, and the attempts with their ev
     "",
     "TIME                      AFTER     STATE      WHAT",
     "2026-01-02T03:04:05.000Z  +0.000 s  accepted   stored by the daemon",
-    "2026-01-02T03:04:05.010Z  +0.010 s  inserted   stands in the transcript",
+    "2026-01-02T03:04:05.010Z  +0.010 s  inserted   is in the transcript",
     "2026-01-02T03:04:05.020Z  +0.020 s  prepared   in request r1, attempt 1",
     "2026-01-02T03:04:05.090Z  +0.090 s  prepared   in request r2, attempt 2",
     "2026-01-02T03:04:05.120Z  +0.120 s  delivered  accepted by the provider: evidence headers (HTTP 200), payload confirmed",
@@ -90,7 +90,7 @@ test("a parked delivery says why, and that the model may have seen it", () => {
     expect.arrayContaining([
       "  deliver as   steer, starts no run",
       "  expires      2026-01-02T03:05:05.000Z",
-      "  redelivered  the model may have seen it before",
+      "  redelivered  the model may have seen it already",
       "  reason       The run was aborted. (abort)",
     ]),
   );

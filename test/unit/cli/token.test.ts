@@ -65,7 +65,7 @@ test("the secret alone is on stdout, of the daemon's own token and of a new one"
     label: "team=a,draft",
     cwd: "/srv",
   });
-  expect(made).toEqual({ stdout: "secret-of-ci\n", stderr: "ci: observe; it is shown this once\n" });
+  expect(made).toEqual({ stdout: "secret-of-ci\n", stderr: "ci: observe; the secret is only shown this once\n" });
   expect((await scene.run(["rotate"])).stdout).toBe("another\n");
   expect(scene.calls).toEqual([
     [

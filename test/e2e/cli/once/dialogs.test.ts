@@ -14,7 +14,7 @@ test("questions of extensions are listed, shown and answered", async () => {
   writeFileSync(join(extensions, "asking.ts"), `export { default } from ${JSON.stringify(asking)};\n`);
   expect(errorName((await scene.run(["new", "--dialogs", "never", "--json"])).stderr)).toBe("usage");
   const { sessionId } = await scene.json<SessionInfo>(["new", "--dialogs", "wait"]);
-  expect((await scene.run(["dialogs"])).stderr).toBe("No extension waits for an answer.\n");
+  expect((await scene.run(["dialogs"])).stderr).toBe("No open dialogs.\n");
   const ask = (...questions: object[]) =>
     scene.start(["prompt", sessionId, `/ask ${JSON.stringify(questions)}`, "--json"]);
   const asked = ask(

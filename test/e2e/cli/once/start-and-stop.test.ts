@@ -57,11 +57,11 @@ describe("a second start", () => {
     const first = await scene.json<{ readonly pid: number; readonly url: string }>(["start"]);
     const again = await scene.run(["start"]);
     expect(again.code).toBe(0);
-    expect(again.stdout).toMatch(new RegExp(`^pi-rpcd .* runs already \\(process ${first.pid}\\)`));
+    expect(again.stdout).toMatch(new RegExp(`^pi-rpcd .* is already running \\(process ${first.pid}\\)`));
     expect(again.stderr).toBe("");
     const other = await scene.run(["start", "--port", "1", "--pi", process.execPath]);
     expect(other.code).toBe(0);
-    expect(other.stderr).toContain(`keeps its own: it listens at ${first.url} and uses ${scene.env["PI_RPCD_PI"]}`);
+    expect(other.stderr).toContain(`has other options: it listens at ${first.url} and uses ${scene.env["PI_RPCD_PI"]}`);
     expect(await scene.json(["start", "--port", new URL(first.url).port])).toEqual({ ...first, started: false });
   });
 

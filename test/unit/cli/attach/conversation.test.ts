@@ -110,7 +110,7 @@ test("a question's text is no answer before a key is pressed, and what a termina
     isAnswered = true;
   });
   expect(editor.text).toBe("ls[2J\n");
-  expect(lines).toEqual(["? Edit", "  (control characters are left out of the text)"]);
+  expect(lines).toEqual(["? Edit", "  (control characters were removed from the text)"]);
   await new Promise((resolve) => setImmediate(resolve));
   expect(isAnswered).toBe(false);
   type("\r");

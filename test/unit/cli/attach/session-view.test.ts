@@ -112,7 +112,7 @@ describe("what did not stream", () => {
 
   test("is said where it is gone, unless the end of the message will have it", () => {
     const gap = { from: 1, to: 9, reason: "daemon_restart" };
-    expect(shown([told("session/gap", gap)])).toBe(" … what happened here is missing (daemon_restart)\n");
+    expect(shown([told("session/gap", gap)])).toBe(" … a part is missing (daemon_restart)\n");
     expect(shown([told("session/gap", { ...gap, onlyDeltas: true })])).toBe("");
   });
 });
