@@ -6,17 +6,17 @@ import { join } from "node:path";
 export type ScriptedName = "scripted" | "scripted-responses" | "scripted-anthropic" | "scripted-google";
 
 export interface AgentDirOptions {
-  /** The provider that the models are at. */
+  /** The provider that serves the models. */
   readonly provider: ProviderAddress;
   /** Default: the models `model-1` and `model-2`. */
   readonly models?: readonly ScriptedModel[];
-  /** Further names for the providers: what pi does for some depends on how they are called. Default: none. */
+  /** More names for the providers: pi treats some names specially. Default: none. */
   readonly aliases?: Readonly<Record<string, ScriptedName>>;
-  /** Which provider pi takes unless told otherwise, with the first model. Default `scripted`. */
+  /** The provider that pi uses by default, with the first model. Default `scripted`. */
   readonly defaultProvider?: ScriptedName;
   /** Settings that replace the ones for tests, by their top-level name. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** Where the directory is made. Default: the system's directory for temporary files. */
+  /** The parent directory. Default: the system's directory for temporary files. */
   readonly parentDir?: string;
 }
 
@@ -37,13 +37,13 @@ export interface ScriptedModel {
 
 export interface AgentDir {
   readonly path: string;
-  /** What pi's environment needs; an HTTP proxy is not to be used for loopback. */
+  /** The environment that pi needs; an HTTP proxy must not be used for loopback. */
   readonly env: { readonly PI_CODING_AGENT_DIR: string; readonly PI_OFFLINE: "1"; readonly NO_PROXY: string };
   /** `provider/id` of the default model. */
   readonly model: string;
   /** `provider/id` of every model. */
   readonly models: readonly string[];
-  /** Removes the directory with all that pi wrote into it. Idempotent. */
+  /** Removes the directory with everything that pi wrote into it. Idempotent. */
   dispose(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -56,7 +56,7 @@ const apis: Readonly<Record<ScriptedName, { readonly api: string; readonly base:
     "scripted-google": { api: "google-generative-ai", base: "google" },
   };
 
-/** Makes a throw-away agent directory for pi, whose only models are at the scripted provider. */
+/** Creates a temporary agent directory for pi whose only models are those of the scripted provider. */
 export async function createAgentDir(options: AgentDirOptions): Promise<AgentDir> {
   const models = options.models ?? [{ id: "model-1" }, { id: "model-2" }];
   const defaultProvider = options.defaultProvider ?? "scripted";
@@ -75,7 +75,7 @@ export async function createAgentDir(options: AgentDirOptions): Promise<AgentDir
   };
 }
 
-/** Nothing is sent unasked, and retries do not make tests slow. */
+/** pi sends nothing unasked, and retries do not slow tests down. */
 const testSettings = {
   defaultThinkingLevel: "off",
   cacheWarming: "off",

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
-/** A request's body, or why there is none. `bytes` is what came. */
+/** A request's body, or why it is missing. `bytes` is the received length. */
 export type Body =
   | { readonly kind: "whole"; readonly text: string; readonly bytes: number; readonly sha256: string }
   | { readonly kind: "tooLarge"; readonly bytes: number }
   | { readonly kind: "cutOff"; readonly bytes: number };
 
-/** Reads a body. Beyond the limit the rest is read and dropped, so that the client can read the refusal. */
+/** Reads a body. The part over the limit is read and dropped, so that the client can read the refusal. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -3,7 +3,7 @@ import type { ApiName } from "./log.ts";
 import type { RequestMessage } from "./messages.ts";
 import type { ErrorReply, Piece, StopReason, ToolCall, Usage } from "./reply.ts";
 
-/** What a request asks for, read leniently: what is missing or misshapen is left out. */
+/** The content of a request, parsed leniently: missing or malformed parts are skipped. */
 export interface Asked {
   readonly model: string | undefined;
   readonly stream: boolean;
@@ -12,22 +12,22 @@ export interface Asked {
   readonly toolNames: readonly string[];
 }
 
-/** Why a real provider refuses a request, in its words. */
+/** The reason for which a real provider refuses a request, in its words. */
 export interface Violation {
   readonly message: string;
   readonly status: 400 | 401 | 404 | 413;
 }
 
 export interface StrictRules {
-  /** The models there are. Default: any. */
+  /** The known models. Default: any. */
   readonly models: readonly string[] | undefined;
   /** Whether Anthropic requests may have `system` messages inside the conversation, as its newest models allow. */
   readonly systemMessages: boolean;
-  /** Whether a conversation must begin with the user at OpenAI too, as some servers that speak its APIs ask. */
+  /** Whether an OpenAI conversation must also begin with the user, as some compatible servers require. */
   readonly userFirst: boolean;
 }
 
-/** A tool call that has its id. */
+/** A tool call with an id. */
 export type IdentifiedCall = ToolCall & { readonly id: string };
 export type AnswerPiece = Exclude<Piece, ToolCall> | IdentifiedCall;
 
@@ -38,11 +38,11 @@ export interface AnswerHead {
   readonly usage: Usage;
 }
 
-/** Writes one streamed answer; each call gives the text to send next. */
+/** Encodes one streamed answer; each call returns the text to send next. */
 export interface StreamEncoder {
   start(): string;
   piece(piece: AnswerPiece): string;
-  /** What precedes a broken end is not completed: an error event ends the stream as it stands. */
+  /** A broken stream is not completed before its error event. */
   error(error: ErrorReply): string;
   finish(stop: StopReason): string;
 }
@@ -67,13 +67,13 @@ export interface Dialect {
   whole(answer: WholeAnswer): unknown;
 }
 
-/** What the path says; only Google's does. */
+/** The path's parameters; only Google has them. */
 export interface Target {
   readonly model?: string;
   readonly stream?: boolean;
 }
 
-/** The text that statuses usually come with. */
+/** The usual texts of statuses. */
 export function statusMessage(status: number): string {
   return statusMessages[status] ?? `The script says ${status}`;
 }

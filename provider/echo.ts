@@ -5,7 +5,7 @@ import type { Responder } from "./script.ts";
 const maxEchoCharacters = 400;
 
 /**
- * Answers with what the last message says, word by word: `Echo: hello`, or `The tool said: …` behind a tool result.
+ * Answers with the text of the last message, word by word: `Echo: hello`, or `The tool said: …` after a tool result.
  * The same request always gets the same text. At most 400 characters are repeated. Between words it waits `wordDelayMs`
  * (default 0).
  */

@@ -4,7 +4,7 @@ import { orAborted, untilAborted } from "./abortable.ts";
 import type { Outcome, RecordedRequest } from "./log.ts";
 import type { Pause } from "./reply.ts";
 
-/** One response on its way, with its log entry. Whatever waits rejects when the connection or the provider ends. */
+/** One response in progress, with its log entry. Every wait rejects when the connection or the provider ends. */
 export class Exchange {
   readonly entry: RecordedRequest;
   readonly #response: ServerResponse;
@@ -29,7 +29,7 @@ export class Exchange {
     this.entry.recordHeaders(status);
   }
 
-  /** Resolves when the text was handed to the system. */
+  /** Resolves when the system has accepted the text. */
   async write(text: string): Promise<void> {
     if (text === "") return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();

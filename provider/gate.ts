@@ -3,7 +3,7 @@ import { orAborted } from "./abortable.ts";
 /**
  * Holds a reply at one point until a test opens it: `answer("Hel", hold(gate), "lo")`.
  *
- * One gate may stand in several replies: they all wait at it, and opening it lets all of them pass, now and later.
+ * One gate may be in several replies: they all wait at it, and opening it lets all of them continue, now and later.
  */
 export class Gate {
   readonly #opened = Promise.withResolvers<void>();
@@ -16,8 +16,8 @@ export class Gate {
   }
 
   /**
-   * Resolves when the provider first stands at the gate; what precedes it in the reply has then been handed to the
-   * system. Rejects when the provider is closed before, if the gate is in a step of its script. Never unhandled.
+   * Resolves when the provider first reaches the gate; the system has then accepted the preceding part of the reply.
+   * Rejects if the provider is closed first and the gate is in a step of its script. Never unhandled.
    */
   get reached(): Promise<void> {
     return this.#reached.promise;
@@ -27,23 +27,23 @@ export class Gate {
     return this.#isOpen;
   }
 
-  /** How many replies wait here now. */
+  /** How many replies are waiting here. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Lets everything pass. Idempotent. */
+  /** Lets all replies continue. Idempotent. */
   open(): void {
     this.#isOpen = true;
     this.#opened.resolve();
   }
 
-  /** Says that no reply will come here any more: `reached` rejects, unless it was. */
+  /** No reply will come here any more: `reached` rejects unless it has resolved. */
   abandon(reason: Error): void {
     this.#reached.reject(reason);
   }
 
-  /** Waits until the gate is open. Rejects with the signal's reason when that aborts first. */
+  /** Waits until the gate is open. Rejects with the signal's reason if the signal aborts first. */
   async pass(signal: AbortSignal): Promise<void> {
     this.#reached.resolve();
     this.#waiting += 1;

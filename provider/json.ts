@@ -4,7 +4,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The objects in a list; whatever else is in it is left out, and what is no list is an empty one. */
+/** The objects in a list; other values are skipped, and a value that is not a list counts as empty. */
 export function objectsOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
@@ -13,7 +13,7 @@ export function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The parsed text, or the text itself when it is no JSON. */
+/** Returns the parsed text, or the text itself if it is not valid JSON. */
 export function parsedOrText(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -22,7 +22,10 @@ export function parsedOrText(text: string): unknown {
   }
 }
 
-/** Whether every text in parsed JSON is Unicode, keys too: servers' parsers refuse a lone surrogate, JavaScript's does not. */
+/**
+ * Whether every text in parsed JSON, also each key, is valid Unicode: servers' parsers refuse a lone surrogate,
+ * JavaScript's does not.
+ */
 export function isWellFormed(value: unknown): boolean {
   const open = [value];
   while (open.length > 0) {

@@ -6,33 +6,33 @@ import type { Usage } from "./reply.ts";
 
 export type ApiName = "openai" | "openai-responses" | "anthropic" | "google";
 
-/** OpenAI Responses takes no lower limit for an answer, and pi raises lower ones to it. */
+/** OpenAI Responses does not accept a lower limit for an answer, and pi raises lower ones to it. */
 const leastTokens: Readonly<Partial<Record<ApiName, number>>> = { "openai-responses": 16 };
 
 /**
- * - `answered`: all of an answer with status 200 was handed to the system.
- * - `refused`: a whole response with an error status was.
- * - `reset`: the provider reset the connection. `broken`: it cut the answer short or sent an error event in it.
+ * - `answered`: the system has accepted the complete answer with status 200.
+ * - `refused`: the system has accepted the complete response with an error status.
+ * - `reset`: the provider reset the connection. `broken`: it truncated the answer or sent an error event in it.
  * - `closed_by_client`: the client closed the connection first, before or after the headers.
- * - `hung`: it had no whole response when the provider was closed.
+ * - `hung`: the response was incomplete when the provider was closed.
  */
 export type Outcome = "answered" | "refused" | "reset" | "broken" | "hung" | "closed_by_client";
 
-/** A model request as it came. */
+/** A model request as received. */
 export interface ReceivedRequest {
   /** Ordinal of the request, from 1, in the order in which their bodies were complete. */
   readonly n: number;
   readonly api: ApiName;
   /** Path and query; an API key in the query is redacted. */
   readonly path: string;
-  /** When the request's headers had come. */
+  /** When the request's headers arrived. */
   readonly receivedAt: number;
   /** Names in lower case; the values of credentials are `[redacted]`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The parsed body; empty when it was no JSON object, was too large or did not come whole. */
+  /** The parsed body; empty if it was not a JSON object, too large or incomplete. */
   readonly body: JsonObject;
   readonly bodyBytes: number;
-  /** Of the body's bytes, in hexadecimal digits, when it came whole. */
+  /** The hash of the body, in hexadecimal, if the body is complete. */
   readonly bodySha256: string | undefined;
   readonly model: string | undefined;
   readonly stream: boolean;
@@ -43,13 +43,15 @@ export interface ReceivedRequest {
   readonly toolNames: readonly string[];
 }
 
-/** One model request and what became of it. Times are milliseconds since the epoch. */
+/** One model request and its outcome. Times are milliseconds since the epoch. */
 export interface LogEntry extends ReceivedRequest {
   /** Why it was refused, in the words of a real provider (the response has the first), or what failed in the script. */
   readonly violations: readonly string[];
-  /** Asks for the fewest tokens there may be (one, over OpenAI Responses 16), as pi does to keep a prompt cache warm. */
+  /**
+   * Whether it asks for the minimum of tokens (one, for OpenAI Responses 16), as pi does to keep a prompt cache warm.
+   */
   readonly isWarming: boolean;
-  /** What an answer with status 200 says of tokens; undefined before it begins. */
+  /** The usage in an answer with status 200; undefined before it begins. */
   readonly usage: Usage | undefined;
   readonly status: number | undefined;
   readonly headersSentAt: number | undefined;
@@ -57,18 +59,18 @@ export interface LogEntry extends ReceivedRequest {
   readonly endedAt: number | undefined;
   /** Undefined until the request has ended. */
   readonly outcome: Outcome | undefined;
-  /** Resolves with true when status and headers were handed to the system, with false when it ended without. */
+  /** Resolves with true when the system has accepted status and headers, with false if the request ended without. */
   readonly headersSent: Promise<boolean>;
-  /** Resolves when the request has ended, with how. */
+  /** Resolves when the request has ended, with its outcome. */
   readonly ended: Promise<Outcome>;
 
-  /** Whether a text stands in the messages or tool results. */
+  /** Whether the messages or tool results contain a text. */
   hasText(text: string, scope?: TextScope): boolean;
-  /** How often it does. */
+  /** How often they contain it. */
   countText(text: string, scope?: TextScope): number;
 }
 
-/** The log entry and the pen for it. */
+/** The log entry and its writer. */
 export class RecordedRequest implements LogEntry {
   readonly n: number;
   readonly api: ApiName;
@@ -83,7 +85,7 @@ export class RecordedRequest implements LogEntry {
   readonly maxTokens: number | undefined;
   readonly messages: readonly RequestMessage[];
   readonly toolNames: readonly string[];
-  /** With what the request must be refused. */
+  /** The error with which the request must be refused. */
   readonly refusal: Violation | undefined;
   readonly #violations: string[];
   readonly #headersSent = Promise.withResolvers<boolean>();
@@ -163,13 +165,13 @@ export class RecordedRequest implements LogEntry {
     this.#headersSent.resolve(true);
   }
 
-  /** For what the script asked and the provider could not do. */
+  /** Records an error of the provider while it played the script. */
   recordFailure(error: unknown): void {
     this.recordViolation(`The provider failed: ${String(error)}`);
     this.recordEnd("broken");
   }
 
-  /** The first outcome stays. */
+  /** The first outcome counts. */
   recordEnd(outcome: Outcome): void {
     if (this.#end !== undefined) return;
     const at = Date.now();

@@ -4,20 +4,23 @@ export interface RequestToolCall {
   /** Empty when the API has no ids (older Google models). */
   readonly id: string;
   readonly name: string;
-  /** Parsed; the raw text when it was no JSON. */
+  /** Parsed; the raw text if it was not valid JSON. */
   readonly arguments: unknown;
 }
 
 export interface RequestToolResult {
-  /** The id of the call; the tool's name when the API has no ids. */
+  /** The id of the call; the tool's name if the API has no ids. */
   readonly callId: string;
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** One message of a model request, in one shape for all APIs. The grouping stays the request's own. */
+/** One message of a model request, in one shape for all APIs. The grouping is that of the request. */
 export interface RequestMessage {
-  /** `developer` reads as `system`, `model` as `assistant`. Only OpenAI's APIs have `tool`: elsewhere users carry results. */
+  /**
+   * `developer` is read as `system`, `model` as `assistant`. Only OpenAI's APIs have `tool`: elsewhere user messages
+   * contain results.
+   */
   readonly role: MessageRole;
   readonly texts: readonly string[];
   readonly thinking: readonly string[];
@@ -26,14 +29,14 @@ export interface RequestMessage {
   readonly imageCount: number;
 }
 
-/** Where to look. Default: in the messages of every role. */
+/** The roles to search. Default: all. */
 export interface TextScope {
   readonly roles?: readonly MessageRole[];
 }
 
 /**
- * How often a text stands in the messages: in their texts and in the texts of tool results, never in thinking or in the
- * arguments of tool calls. Occurrences do not overlap; an empty text occurs nowhere.
+ * How often the messages contain a text: in their texts and in the texts of tool results, never in thinking or in the
+ * arguments of tool calls. Occurrences do not overlap; an empty text does not occur.
  */
 export function countText(messages: readonly RequestMessage[], text: string, scope: TextScope = {}): number {
   if (text === "") return 0;
@@ -45,7 +48,7 @@ export function countText(messages: readonly RequestMessage[], text: string, sco
   return count;
 }
 
-/** What the last message says: its texts, else its tool results, joined by line breaks. */
+/** The text of the last message: its texts, else its tool results, joined by line breaks. */
 export function lastText(messages: readonly RequestMessage[]): {
   readonly text: string;
   readonly isToolResult: boolean;
@@ -56,7 +59,7 @@ export function lastText(messages: readonly RequestMessage[]): {
   return { text: last.toolResults.map((result) => result.text).join("\n"), isToolResult: last.toolResults.length > 0 };
 }
 
-/** The size of all that a model would read, in characters. */
+/** The size of the model's input, in characters. */
 export function countCharacters(messages: readonly RequestMessage[]): number {
   let count = 0;
   for (const message of messages) {

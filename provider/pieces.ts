@@ -1,6 +1,6 @@
 import type { AnswerPiece } from "./dialect.ts";
 
-/** The content of an answer that is not streamed: neighbouring deltas of one kind are one piece. */
+/** The content of an answer that is not streamed: adjacent deltas of one kind are one piece. */
 export function merged(pieces: readonly AnswerPiece[]): readonly AnswerPiece[] {
   const blocks: AnswerPiece[] = [];
   for (const piece of pieces) {

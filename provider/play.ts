@@ -7,13 +7,13 @@ import type { AnswerReply, Break, OverflowReply, Part, Piece, Reply, StatusReply
 export interface Scene {
   readonly exchange: Exchange;
   readonly dialect: Dialect;
-  /** For the ids of the answer; no other answer has it. */
+  /** The base of the ids in the answer, unique in this provider. */
   readonly answerId: string;
-  /** Counts tokens; without it they are a quarter of the characters. */
+  /** Counts tokens; without it, they are a quarter of the characters. */
   readonly cache: PromptCache | undefined;
 }
 
-/** Sends a reply. Rejects when the connection or the provider ends before; otherwise the entry has its outcome. */
+/** Sends a reply. Rejects if the connection or the provider ends first; otherwise the entry has its outcome. */
 export async function play(reply: Reply, scene: Scene): Promise<void> {
   for (const pause of reply.before ?? []) await scene.exchange.pause(pause);
   switch (reply.kind) {
@@ -65,7 +65,7 @@ async function playStream(reply: AnswerReply, scene: Scene): Promise<void> {
   await exchange.finish("answered");
 }
 
-/** Headers first, then the pauses, then the body in one piece; a break lets half of it through. */
+/** The headers first, then the pauses, then the body in one piece; a break sends half of it. */
 async function playWhole(reply: AnswerReply, scene: Scene): Promise<void> {
   const { exchange, dialect } = scene;
   const parts = identified(reply.parts, scene);

@@ -14,15 +14,15 @@ export interface Arrival {
   readonly receivedAt: number;
 }
 
-/** What requests must be like. */
+/** The requirements on requests. */
 export interface Admission {
-  /** Undefined: anything goes. */
+  /** Undefined: everything is allowed. */
   readonly rules: StrictRules | undefined;
   readonly apiKey: string | undefined;
   readonly maxBodyBytes: number;
 }
 
-/** Only escaped can a surrogate stand alone. */
+/** A lone surrogate is only possible as an escape. */
 const surrogateEscape = /\\u[dD][89a-fA-F]/;
 
 /** A request for the log, and why it must be refused. */

@@ -1,6 +1,6 @@
 import type { Gate } from "./gate.ts";
 
-/** Something to wait for, before the headers ({@link behind}) or between the parts of an answer. */
+/** A wait, before the headers ({@link behind}) or between the parts of an answer. */
 export type Pause =
   | { readonly kind: "hold"; readonly gate: Gate }
   | { readonly kind: "delay"; readonly delayMs: number };
@@ -14,17 +14,17 @@ export type Piece =
 export interface ToolCall {
   readonly kind: "toolCall";
   readonly name: string;
-  /** An object, or a string that is sent as it stands (for broken JSON; Google takes objects only and gets `{}`). */
+  /** An object, or a string that is sent unchanged (for invalid JSON; Google only takes objects and gets `{}`). */
   readonly arguments: unknown;
   /** Default: unique in this provider and across providers. */
   readonly id?: string;
 }
 
-/** How an answer ends early: each of these ends the reply, what follows it is never sent. */
+/** How an answer ends early: each of these ends the reply, and later parts are never sent. */
 export type Break =
-  /** The connection is reset (TCP RST) after what precedes was handed to the system. */
+  /** The connection is reset (TCP RST) after the system has accepted the preceding parts. */
   | { readonly kind: "reset" }
-  /** Nothing more comes until the client or the provider closes. */
+  /** Nothing more is sent until the client or the provider closes. */
   | { readonly kind: "hang" }
   /** The body ends properly, without the API's end marks. */
   | { readonly kind: "cut" }
@@ -35,7 +35,7 @@ export type Part = Pause | Piece | Break | { readonly kind: "raw"; readonly data
 
 export type StopReason = "stop" | "toolUse" | "length" | "refusal";
 
-/** Tokens as pi counts them: `input` is without what a cache gave or took, `output` includes `reasoning`. */
+/** Tokens as pi counts them: `input` excludes tokens read from or written to a cache, `output` includes `reasoning`. */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -54,13 +54,13 @@ export interface AnswerReply extends Waits {
   readonly parts: readonly Part[];
   /** Default: `toolUse` when the parts have a tool call, else `stop`. */
   readonly stop?: StopReason;
-  /** Default: what the provider's cache says; without one a quarter of the characters read and written. */
+  /** Default: the usage of the provider's cache; without one a quarter of the characters read and written. */
   readonly usage?: Partial<Usage>;
-  /** Beside the ones that every answer has. */
+  /** In addition to the default headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What goes into an error: the shape is the API's own. Defaults: the words that the status usually comes with. */
+/** The content of an error: the shape is the API's own. Defaults: the usual texts of the status. */
 export interface ErrorReply {
   readonly status: number;
   readonly message?: string;
@@ -73,11 +73,11 @@ export interface ErrorReply {
 export interface StatusReply extends Waits, ErrorReply {
   readonly kind: "status";
   readonly headers?: Readonly<Record<string, string>>;
-  /** Instead of the API's shape: a string is sent as it stands, anything else as JSON. */
+  /** Instead of the API's shape: a string is sent unchanged, anything else as JSON. */
   readonly body?: unknown;
 }
 
-/** A 400 in the words by which each API says that the context is too long. */
+/** A 400 with each API's words for a context that is too long. */
 export interface OverflowReply extends Waits {
   readonly kind: "overflow";
   readonly tokens: number;
@@ -123,7 +123,9 @@ export function reset(): { readonly kind: "reset" } {
   return { kind: "reset" };
 }
 
-/** As a reply: no header ever comes. As a part: the answer stops in the middle. To know when, hold a gate before it. */
+/**
+ * As a reply: no header is ever sent. As a part: the answer stops in the middle. To know when, hold a gate before it.
+ */
 export function hang(): { readonly kind: "hang" } {
   return { kind: "hang" };
 }
@@ -137,7 +139,7 @@ export function errorEvent(error: Partial<ErrorReply> = {}): Break {
   return { kind: "error", error: { status: 529, ...error } };
 }
 
-/** Text for the stream as it stands, for what no encoder would send. Answers that are not streamed leave it out. */
+/** Raw text for the stream that no encoder would send. Answers that are not streamed skip it. */
 export function raw(data: string): Part {
   return { kind: "raw", data };
 }
@@ -155,7 +157,7 @@ export function overflow(tokens = 213_462, limitTokens = 200_000): OverflowReply
   return { kind: "overflow", tokens, limitTokens };
 }
 
-/** The reply with pauses before its headers: `behind(hold(gate), status(529))`. Pauses it already has come later. */
+/** The reply with pauses before its headers: `behind(hold(gate), status(529))`. Its existing pauses come later. */
 export function behind<R extends Reply>(pause: Pause, reply: R): R {
   return { ...reply, before: [pause, ...(reply.before ?? [])] };
 }

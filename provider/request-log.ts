@@ -10,7 +10,7 @@ export interface WaitOptions {
 
 export interface LogLimits {
   readonly maxEntries: number;
-  /** Of request bodies, as they came. */
+  /** The maximum of bytes of request bodies. */
   readonly maxBytes: number;
 }
 
@@ -67,7 +67,7 @@ export class RequestLog {
     return entry;
   }
 
-  /** The first entry that matches, of those in the log or of those to come. */
+  /** The first entry that matches, in the log or later. */
   async waitFor(matches: (entry: LogEntry) => boolean, options: WaitOptions = {}): Promise<LogEntry> {
     const known = this.#entries.find(matches);
     if (known !== undefined) return known;
@@ -85,7 +85,7 @@ export class RequestLog {
     }
   }
 
-  /** Rejects everyone who still waits. What is in the log stays. */
+  /** Rejects all waits. The log is kept. */
   close(reason: Error): void {
     this.#closedBy = reason;
     for (const waiter of this.#waiters) waiter.reject(reason);

@@ -9,11 +9,11 @@ export interface Route {
   readonly target: Target;
 }
 
-/** What the 404 for any other path says. */
+/** The paths that the 404 for any other path names. */
 export const routesHelp =
   "POST …/chat/completions, POST …/responses, POST …/v1/messages, POST …/models/{id}:streamGenerateContent?alt=sse";
 
-/** Which API a request speaks, by the end of its path: any base path will do. */
+/** The API of a request, by the end of its path: every base path works. */
 export function routeOf(method: string | undefined, url: string): Route | undefined {
   if (method !== "POST") return undefined;
   const [path = "", query = ""] = url.split("?", 2);

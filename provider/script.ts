@@ -2,10 +2,13 @@ import type { Gate } from "./gate.ts";
 import type { LogEntry } from "./log.ts";
 import { answer, gatesOf, type Reply } from "./reply.ts";
 
-/** Makes the reply from the request. What it throws is answered by a 400 and stands in the entry's `violations`. */
+/**
+ * Creates the reply from the request. An error that it throws is answered by a 400 and listed in the entry's
+ * `violations`.
+ */
 export type Responder = (request: LogEntry) => Reply | string | Promise<Reply | string>;
 
-/** What a step gives: a string is an answer of one delta. */
+/** The reply of a step: a string is an answer of one delta. */
 export type Source = string | Reply | Responder;
 export type Matcher = (request: LogEntry) => boolean;
 export type Step = Source | Conditional;
@@ -16,12 +19,12 @@ export interface Conditional {
   readonly source: Source;
 }
 
-/** A step for the first request that matches; others pass it by and take a later one. */
+/** A step for the first request that matches; other requests take a later step. */
 export function when(matches: Matcher, source: Source): Step {
   return { kind: "when", matches, source };
 }
 
-/** Steps that are used up in order, and a responder for the requests that none of them takes. */
+/** Steps that are used up in order, and a responder for the other requests. */
 export class Script {
   readonly #steps: Step[];
   readonly #otherwise: Responder;
@@ -49,7 +52,7 @@ export class Script {
     return reply;
   }
 
-  /** Drops the steps that are left, and abandons their gates and those of all replies given. */
+  /** Drops the remaining steps, and abandons their gates and those of all earlier replies. */
   abandon(reason: Error): void {
     for (const step of this.#steps.splice(0)) {
       const source = isConditional(step) ? step.source : step;

@@ -18,52 +18,55 @@ import { type Responder, Script, type Step } from "./script.ts";
 export interface ProviderOptions {
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: any free one. */
+  /** Default 0: any free port. */
   readonly port?: number;
-  /** Replies for the next requests, one each, whatever the API. Default: none. */
+  /** Replies for the next requests, one each, for every API. Default: none. */
   readonly script?: readonly Step[];
   /** Replies to requests that no step of the script takes. Default: {@link echo}. */
   readonly otherwise?: Responder;
-  /** Refuse what real providers refuse, without using up a step. Default true. */
+  /** Refuses what real providers refuse, without using up a step. Default true. */
   readonly strict?: boolean;
-  /** The models there are; others get a 404 when strict. Default: any. */
+  /** The known models; requests for others get a 404 in strict mode. Default: any. */
   readonly models?: readonly string[];
   /** Whether strict Anthropic requests may have `system` messages in the conversation. Default false. */
   readonly systemMessages?: boolean;
-  /** Whether strict OpenAI conversations must begin with the user, as Anthropic's and Google's always do. Default false. */
+  /**
+   * Whether strict OpenAI conversations must begin with the user, as Anthropic's and Google's always must. Default
+   * false.
+   */
   readonly userFirst?: boolean;
-  /** The key that requests must carry; others get a 401 without using up a step. Default: none is asked for. */
+  /** The key that requests must have; other requests get a 401 without using up a step. Default: no key is required. */
   readonly apiKey?: string;
   /**
    * Requests for at most one token (cache warming) take a step of the `script`, or are answered `aside`, with one word.
    * pi also asks for one token when its context is full. Default `script`.
    */
   readonly warming?: "script" | "aside";
-  /** Counts tokens by a vocabulary and keeps the beginnings of prompts. Default: neither; see `usage` of an answer. */
+  /** Counts tokens with a vocabulary and caches prompt prefixes. Default: neither; see `usage` of an answer. */
   readonly cache?: PromptCacheOptions;
   /** Larger requests get a 413. Default 64 MiB. */
   readonly maxBodyBytes?: number;
-  /** The log keeps the newest. Default 10 000. */
+  /** The maximum of log entries; the newest are kept. Default 10 000. */
   readonly maxLogEntries?: number;
-  /** The log keeps the newest whose bodies fit. Default 256 MiB. */
+  /** The maximum of bytes of bodies in the log; the newest are kept. Default 256 MiB. */
   readonly maxLogBytes?: number;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** Starts a scripted provider. Rejects when it cannot listen there. */
+/** Starts a scripted provider. Rejects if it cannot listen there. */
 export async function startProvider(options: ProviderOptions = {}): Promise<ScriptedProvider> {
   const server = createServer();
-  // Idle connections stay: a server that closes one while the client reuses it looks like a fault.
+  // Idle connections are kept: closing one while the client reuses it would look like a fault.
   server.keepAliveTimeout = 0;
   server.listen(options.port ?? 0, options.host ?? "127.0.0.1");
   await once(server, "listening");
   return new ScriptedProvider(server, options);
 }
 
-/** A model provider that does what its script says, and remembers what it was asked. Made by {@link startProvider}. */
+/** A model provider that follows its script and records its requests. Created by {@link startProvider}. */
 export class ScriptedProvider {
-  /** `http://127.0.0.1:<port>`, and what clients of each API want as their base. */
+  /** `http://127.0.0.1:<port>`, and the base URLs that clients of each API need. */
   readonly url: string;
   readonly baseUrls: { readonly openai: string; readonly anthropic: string; readonly google: string };
   readonly apiKey: string | undefined;
@@ -111,12 +114,12 @@ export class ScriptedProvider {
     });
   }
 
-  /** The model requests in their order, live. Requests for other paths get a 404 and are not in it. */
+  /** The model requests in their order, live. Requests for other paths get a 404 and are not included. */
   get requests(): readonly LogEntry[] {
     return this.#log.entries;
   }
 
-  /** How many of the oldest requests the log's limits have dropped. */
+  /** How many of the oldest requests the log has dropped. */
   get droppedRequests(): number {
     return this.#log.droppedCount;
   }
@@ -132,15 +135,15 @@ export class ScriptedProvider {
   }
 
   /**
-   * The first request that matches (default: any), of those received or of those to come. Rejects after `timeoutMs`
-   * (20 000) with a list of what was received, when the signal aborts, and when the provider is closed.
+   * The first request that matches (default: any), among earlier and later ones. Rejects after `timeoutMs` (20 000)
+   * with a list of the received requests, when the signal aborts, and when the provider is closed.
    */
   waitForRequest(matches: (request: LogEntry) => boolean = () => true, options: WaitOptions = {}): Promise<LogEntry> {
     return this.#log.waitFor(matches, options);
   }
 
   /**
-   * Ends every connection and every waiting reply at once, and rejects whoever waits for a request or for a gate of the
+   * Ends every connection and every waiting reply at once, and rejects all waits for a request or for a gate of the
    * script. Resolves when the port is free. Idempotent. The log can still be read.
    */
   close(): Promise<void> {
@@ -209,7 +212,7 @@ export class ScriptedProvider {
   }
 }
 
-/** A write can fail before the response says that its connection is closed. */
+/** A write can fail before the response reports that its connection is closed. */
 function isDisconnect(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "EPIPE" || code === "ECONNRESET";

@@ -4,34 +4,37 @@ import type { Usage } from "../reply.ts";
 import { type ReadBlock, readingOf } from "./reading.ts";
 import { loadVocabulary, type Vocabulary, type VocabularyName } from "./vocabulary.ts";
 
-/** How the provider keeps the beginnings of prompts, as real services do. */
+/** How the provider caches prompt prefixes, as real services do. */
 export interface PromptCacheOptions {
-  /** When a request came, in milliseconds, on any clock that does not go back for a model. Default: the system's now. */
+  /**
+   * When a request arrived, in milliseconds, on any clock that does not go back for a model. Default: the system's
+   * clock.
+   */
   readonly now?: (request: LogEntry) => number;
-  /** How long a beginning is kept behind its last use, in milliseconds. Default 300 000. */
+  /** How long a prefix is cached after its last use, in milliseconds. Default 300 000. */
   readonly lifetimeMs?: number;
-  /** Shorter beginnings are not kept. Tokens. Default 1 024. */
+  /** Shorter prefixes are not cached. Tokens. Default 1 024. */
   readonly leastTokens?: number;
-  /** How many blocks before each mark are looked at for a beginning that is kept. Anthropic only. Default 20. */
+  /** How many blocks before each mark are searched for a cached prefix. Anthropic only. Default 20. */
   readonly lookbackBlocks?: number;
-  /** By which tokens are counted. Default `cl100k_base`. */
+  /** The vocabulary that counts tokens. Default `cl100k_base`. */
   readonly vocabulary?: VocabularyName;
 }
 
 const hourMs = 3_600_000;
-/** OpenAI's services and Google's find beginnings in steps of so many tokens. */
+/** OpenAI and Google match prefixes in steps of this many tokens. */
 const stepTokens = 128;
 const imageTokens = 1_200;
-/** Kept beginnings; behind them the ones that were used longest ago are given up. */
+/** The maximum of cached prefixes; beyond it the least recently used ones are dropped. */
 const maxKept = 200_000;
 
 interface Arrival {
-  /** Whose beginnings: of one model. */
+  /** The cached prefixes of one model. */
   readonly scope: string;
   readonly nowMs: number;
 }
 
-/** The tokens of a request that were read, and how many of its first are kept already or are now. */
+/** The tokens of a request that were read from the cache, and how many of its first tokens are cached now. */
 interface Reading {
   readonly tokens: number;
   readonly cacheReadTokens: number;
@@ -39,8 +42,8 @@ interface Reading {
 }
 
 /**
- * Counts tokens and keeps the beginnings of prompts. Anthropic keeps what lies before a `cache_control` mark and says
- * what it wrote; OpenAI and Google keep the longest common beginning by themselves, and say only what they read.
+ * Counts tokens and caches prompt prefixes. Anthropic caches what precedes a `cache_control` mark and reports what it
+ * wrote; OpenAI and Google cache the longest common prefix automatically, and only report what they read.
  */
 export class PromptCache {
   readonly #options: Required<PromptCacheOptions>;
@@ -58,7 +61,7 @@ export class PromptCache {
     };
   }
 
-  /** The usage of an answered request. What of it is kept can be read by the next. */
+  /** Returns the usage of an answered request. The next request can read its cached prefix. */
   async usageOf(request: LogEntry, written: string): Promise<Usage> {
     this.#vocabulary ??= loadVocabulary(this.#options.vocabulary);
     const vocabulary = await this.#vocabulary;

@@ -2,18 +2,20 @@ import { isObject, type JsonObject, objectsOf, stringOf } from "../json.ts";
 import type { LogEntry } from "../log.ts";
 import type { RequestMessage } from "../messages.ts";
 
-/** A piece of what a model reads. Requests that begin with the same pieces have a prefix in common. */
+/** A piece of the model's input. Requests that begin with the same pieces have a common prefix. */
 export interface ReadBlock {
   readonly text: string;
   readonly imageCount: number;
-  /** A cache mark is on it, and how long what lies before it is kept: as usual, or for an hour. Anthropic only. */
+  /** The piece has a cache mark: what precedes it is cached for the usual time, or for an hour. Anthropic only. */
   readonly mark?: "usual" | "hour";
 }
 
-/** Roles, ids and what sets messages off, in text of about as many tokens as services count for them. */
+/** Roles, ids and separators of messages, as text of about as many tokens as services count for them. */
 const border = (role: string): string => `<|${role}|>\n`;
 
-/** What a model reads of a request, in the order in which services keep it: the tools, the system prompt, the messages. */
+/**
+ * The model's input of a request, in the order in which services cache it: the tools, the system prompt, the messages.
+ */
 export function readingOf({ api, body, messages }: Pick<LogEntry, "api" | "body" | "messages">): readonly ReadBlock[] {
   if (api === "anthropic") return anthropicBlocks(body);
   const tools = objectsOf(body["tools"]).map((tool) => ({ text: JSON.stringify(tool), imageCount: 0 }));

@@ -1,8 +1,8 @@
-/** Which vocabulary tokens are counted by. */
+/** The vocabulary that counts tokens. */
 export type VocabularyName = "cl100k_base" | "o200k_base" | "r50k_base";
 
 export interface Vocabulary {
-  /** The tokens of a text. Names of special tokens in it are text like any other. */
+  /** Returns the tokens of a text. Names of special tokens are plain text. */
   encode(text: string): readonly number[];
 }
 
@@ -12,17 +12,17 @@ const loaders = {
   r50k_base: () => import("gpt-tokenizer/encoding/r50k_base"),
 } as const;
 
-/** Texts of a conversation come again in each request: so many of them are kept with their tokens. */
+/** The texts of a conversation recur in each request: this many are kept with their tokens. */
 const keptTexts = 2_000;
 
-/** Loads a vocabulary; nothing of it is in memory before. Takes about a tenth of a second. */
+/** Loads a vocabulary on first use, which takes about a tenth of a second. */
 export async function loadVocabulary(name: VocabularyName): Promise<Vocabulary> {
   const { encode } = await loaders[name]();
   const known = new Map<string, readonly number[]>();
   return {
     encode: (text) => {
       const found = known.get(text);
-      // Set again, so that the oldest in the map is the one that was asked for longest ago.
+      // Inserted again, so that the map's first entry is the least recently used one.
       if (found !== undefined) known.delete(text);
       const tokens = found ?? encode(text, { disallowedSpecial: new Set() });
       known.set(text, tokens);

@@ -73,7 +73,7 @@ function textsOf(blocks: readonly JsonObject[]): readonly string[] {
   return ofType(blocks, "text").map((block) => stringOf(block["text"]));
 }
 
-/** The request id is fixed: pi retries errors whose text has a number like 429 or 500 anywhere in it. */
+/** The request id is fixed because pi retries errors whose text has a number like 429 or 500 anywhere in it. */
 function errorBody({ status, message, type }: ErrorReply): JsonObject {
   const error = { type: type ?? errorTypes[status] ?? (status >= 500 ? "api_error" : "invalid_request_error") };
   return {

@@ -7,7 +7,10 @@ import { responsesViolations } from "../strict/openai-responses.ts";
 import { errorObject } from "./openai-errors.ts";
 import { includesEncrypted, itemOf, type OutputItem, responseObject, startedItem } from "./responses-items.ts";
 
-/** OpenAI Responses. Thinking goes as the summary of a reasoning item; ids of calls may have pi's form `call_id|item_id`. */
+/**
+ * OpenAI Responses. Thinking is sent as the summary of a reasoning item; ids of calls may have pi's form
+ * `call_id|item_id`.
+ */
 export const openaiResponses: Dialect = {
   api: "openai-responses",
   read,
@@ -39,7 +42,7 @@ function read(body: JsonObject): Asked {
   };
 }
 
-/** Neighbouring items of an assistant are one message: one answer of a model is several. */
+/** Adjacent items of an assistant are one message, because one answer of a model has several items. */
 function turnsOf(read: readonly RequestMessage[]): readonly RequestMessage[] {
   const turns: RequestMessage[] = [];
   for (const next of read) {
@@ -103,7 +106,7 @@ function imagesIn(content: unknown): number {
   return objectsOf(content).filter((part) => part["type"] === "input_image").length;
 }
 
-/** An item that is being sent, and where it stands. */
+/** An item that is being sent, and its position. */
 interface OpenItem {
   readonly kind: "text" | "thinking";
   readonly index: number;

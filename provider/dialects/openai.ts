@@ -13,7 +13,7 @@ import type { ErrorReply, StopReason, Usage } from "../reply.ts";
 import { openaiViolations } from "../strict/openai.ts";
 import { errorObject } from "./openai-errors.ts";
 
-/** OpenAI chat completions. Thinking goes as `reasoning_content`, as most compatible servers send it. */
+/** OpenAI chat completions. Thinking is sent as `reasoning_content`, as most compatible servers do. */
 export const openai: Dialect = {
   api: "openai",
   read,

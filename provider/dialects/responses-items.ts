@@ -7,9 +7,9 @@ export type OutputItem = JsonObject & { readonly id: string; readonly type: stri
 
 export interface ItemPlace {
   readonly head: AnswerHead;
-  /** Of the item in the output. */
+  /** The index of the item in the output. */
   readonly index: number;
-  /** Whether reasoning comes with its encrypted content, as a request may ask for. */
+  /** Whether reasoning has its encrypted content, which a request may ask for. */
   readonly withEncrypted: boolean;
 }
 
@@ -22,7 +22,10 @@ export function includesEncrypted(body: JsonObject): boolean {
   return Array.isArray(body["include"]) && body["include"].includes("reasoning.encrypted_content");
 }
 
-/** The whole item of one piece. A call's id `a|fc_b` gives both of its ids; else the item's is made from the answer's. */
+/**
+ * The complete item of one piece. A call's id `a|fc_b` contains both ids; otherwise the item's id derives from the
+ * answer's.
+ */
 export function itemOf(piece: AnswerPiece, { head, index, withEncrypted }: ItemPlace): OutputItem {
   switch (piece.kind) {
     case "text":
@@ -55,7 +58,7 @@ export function itemOf(piece: AnswerPiece, { head, index, withEncrypted }: ItemP
   }
 }
 
-/** The item as its first event shows it: without content. */
+/** The item in its first event: without content. */
 export function startedItem(item: OutputItem): OutputItem {
   switch (item.type) {
     case "message":
@@ -67,7 +70,7 @@ export function startedItem(item: OutputItem): OutputItem {
   }
 }
 
-/** The response itself: without usage while it is in progress. */
+/** The response itself, without usage while it is in progress. */
 export function responseObject(
   head: AnswerHead,
   output: readonly OutputItem[],

@@ -4,12 +4,12 @@ import { refuse, repeated } from "./rules.ts";
 
 export interface Turn {
   readonly role: string;
-  /** Where its first message stands. */
+  /** The position of its first message. */
   readonly at: string;
   readonly blocks: readonly JsonObject[];
 }
 
-/** Every `tool_use` is answered once, at the head of the next user turn, and every `tool_result` answers one. */
+/** Every `tool_use` has one answer at the beginning of the next user turn, and every `tool_result` answers one. */
 export function anthropicPairing(turns: readonly Turn[]): readonly Violation[] {
   const ids = turns.flatMap(usedIds);
   return [
@@ -54,7 +54,7 @@ function usedIds(turn: Turn): readonly string[] {
   return turn.blocks.filter((block) => block["type"] === "tool_use").map((block) => stringOf(block["id"]));
 }
 
-/** Results count only at the head of the turn: text before them hides them from the API. */
+/** Results only count at the beginning of the turn: text before them hides them from the API. */
 function headResults(turn: Turn): readonly string[] {
   const other = turn.blocks.findIndex((block) => block["type"] !== "tool_result");
   return resultIds(other === -1 ? turn.blocks : turn.blocks.slice(0, other));

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, objectsOf, stringOf } from "../json.ts";
 import { anthropicPairing, type Turn } from "./anthropic-pairing.ts";
 import { identifierPattern, isIdentifier, refuse, repeated, tooManyCacheMarks } from "./rules.ts";
 
-/** What Anthropic refuses in a messages request. */
+/** The requests that Anthropic's messages API refuses. */
 export function anthropicViolations(body: JsonObject, rules: StrictRules): readonly Violation[] {
   const messages = objectsOf(body["messages"]);
   const tools = objectsOf(body["tools"]);
@@ -110,7 +110,7 @@ function order(messages: readonly JsonObject[]): readonly Violation[] {
   ];
 }
 
-/** Neighbouring messages of one role are one turn, as the API reads them. */
+/** Adjacent messages of one role are one turn, as for the API. */
 function turnsOf(messages: readonly JsonObject[]): readonly Turn[] {
   const turns: { role: string; at: string; blocks: JsonObject[] }[] = [];
   for (const [index, message] of messages.entries()) {

@@ -2,7 +2,7 @@ import type { StrictRules, Target, Violation } from "../dialect.ts";
 import { isObject, type JsonObject, objectsOf, stringOf } from "../json.ts";
 import { isIdentifier, refuse } from "./rules.ts";
 
-/** What Google refuses in a generateContent request. */
+/** The requests that Google's generateContent refuses. */
 export function googleViolations(body: JsonObject, target: Target, rules: StrictRules): readonly Violation[] {
   const contents = objectsOf(body["contents"]);
   return [
@@ -54,7 +54,7 @@ interface Turn {
   readonly results: string[];
 }
 
-/** As many responses as calls, of the same names, in the turn right after; the last turn is the user's. */
+/** A turn of calls must be followed by a turn with as many responses of the same names; the last turn is the user's. */
 function pairing(contents: readonly JsonObject[]): readonly Violation[] {
   const turns = turnsOf(contents);
   const found: Violation[] = [];

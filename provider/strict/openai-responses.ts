@@ -7,7 +7,7 @@ const roles = ["assistant", "system", "developer", "user"];
 const maxIdCharacters = 64;
 const leastOutputTokens = 16;
 
-/** Which kinds of item there are, and what the id of each begins with. */
+/** The kinds of items, and the prefix of each kind's ids. */
 const idPrefixes: Readonly<Record<string, string>> = {
   message: "msg",
   reasoning: "rs",
@@ -22,8 +22,8 @@ const idPrefixes: Readonly<Record<string, string>> = {
 };
 
 /**
- * What OpenAI refuses in a request for a response, and what servers that speak this API refuse beside it: empty texts, and
- * where the rules say so a conversation that does not begin with the user.
+ * The requests that OpenAI's Responses API refuses, and those that compatible servers also refuse: empty texts and, if
+ * the rules say so, a conversation that does not begin with the user.
  */
 export function responsesViolations(body: JsonObject, rules: StrictRules): readonly Violation[] {
   const { input } = body;
@@ -145,7 +145,7 @@ function tooLong(value: string, at: string): Violation {
   return refuse(`Invalid '${at}': string too long. ${expected}, but got a string with length ${value.length} instead.`);
 }
 
-/** Ids are not repeated, and reasoning stands before what it led to. */
+/** Ids are not repeated, and reasoning precedes its result. */
 function order(items: readonly JsonObject[]): readonly Violation[] {
   const found: Violation[] = [];
   for (const id of repeated(items.flatMap(({ id }) => (typeof id === "string" ? [id] : [])))) {

@@ -6,8 +6,8 @@ const roles = ["system", "developer", "user", "assistant", "tool"];
 const maxCallIdCharacters = 40;
 
 /**
- * What OpenAI refuses in a chat completion request, and what servers that speak this API refuse beside it: empty texts of
- * users and assistants. An assistant may speak first unless the rules say otherwise: so it does where an extension has removed
+ * The requests that OpenAI's chat completions refuse, and those that compatible servers also refuse: empty texts of
+ * users and assistants. An assistant may speak first unless the rules forbid it, because an extension may have removed
  * the only prompt.
  */
 export function openaiViolations(body: JsonObject, rules: StrictRules): readonly Violation[] {
@@ -57,7 +57,7 @@ function shape(message: JsonObject, index: number): readonly Violation[] {
   return [...found, ...calls.flatMap((call, n) => toolCall(call, `${at}.tool_calls[${n}]`))];
 }
 
-/** Beside calls an empty string is no content, as null is. */
+/** With calls, an empty string counts as no content, as null does. */
 function emptyTexts(content: unknown, hasCalls: boolean, at: string): readonly Violation[] {
   const texts = typeof content === "string" ? (hasCalls ? [] : [content]) : partTexts(content);
   return texts.includes("") ? [refuse(`Invalid '${at}.content': text must not be empty.`)] : [];
@@ -105,7 +105,7 @@ function tooLong({ length }: string, parameter: string): Violation {
   );
 }
 
-/** Every call is answered once, by the tool messages directly behind it, and those answer nothing else. */
+/** Every call is answered once, by the tool messages directly after it, and those answer nothing else. */
 function pairing(messages: readonly JsonObject[]): readonly Violation[] {
   const found: Violation[] = [];
   let open: readonly string[] = [];

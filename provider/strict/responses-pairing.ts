@@ -2,7 +2,7 @@ import type { Violation } from "../dialect.ts";
 import { type JsonObject, stringOf } from "../json.ts";
 import { refuse } from "./rules.ts";
 
-/** Every call of a tool has an id of its own and one output somewhere behind it, and every output has its call. */
+/** Every tool call has a unique id and one later output, and every output has its call. */
 export function responsesPairing(items: readonly JsonObject[]): readonly Violation[] {
   const found: Violation[] = [];
   /** By id, whether the call is answered. */

@@ -1,7 +1,7 @@
 import type { StrictRules, Violation } from "../dialect.ts";
 import { isObject, type JsonObject, objectsOf } from "../json.ts";
 
-/** What all providers take for tool names and call ids. */
+/** The characters that all providers accept in tool names and call ids. */
 export const identifierPattern: RegExp = /^[a-zA-Z0-9_-]{1,64}$/;
 
 const maxCacheMarks = 4;
@@ -25,10 +25,10 @@ export function repeated(values: readonly string[]): readonly string[] {
   return [...new Set(values.filter((value, index) => values.indexOf(value) !== index))];
 }
 
-/** Messages have blocks, and tool results among these have blocks; deeper is data. */
+/** Messages have blocks, and tool results among these have blocks; deeper levels are data. */
 const contentLevels = 3;
 
-/** More cache marks than a request may have, counted over messages, blocks and tools. */
+/** Refuses a request with too many cache marks, counted over messages, blocks and tools. */
 export function tooManyCacheMarks(marked: readonly JsonObject[]): readonly Violation[] {
   const count = countCacheMarks(marked, contentLevels);
   if (count <= maxCacheMarks) return [];
