@@ -7,6 +7,7 @@ import type { Invocation } from "./command-spec.ts";
 import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { keepEnd, takeEnd } from "./former-end.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { readableLines } from "./log-line.ts";
 import { withoutScript } from "./npm.ts";
@@ -65,6 +66,7 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
   const { pid, version, url, socketPath, tlsUrl } = address;
   const log = background.kind === "started" ? background.log : defaultLogFile(stateDir);
   const started = background.kind === "started";
+  const former = started ? await takeEnd(stateDir, env) : undefined;
   if (output.json) {
     output.document({ started, pid, version, url, socketPath, tlsUrl, stateDir, log });
   } else {
@@ -78,6 +80,8 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
     output.print(`  ${output.paint("dim", "socket ")} ${socketPath}`);
     output.print(`  ${output.paint("dim", "log    ")} ${log}`);
   }
+  if (former !== undefined)
+    output.note("former_daemon_ended", `${new Date(former.at).toISOString()}: ${former.message}`);
   const invalid = certificateProblem(address);
   if (invalid !== undefined) output.note("certificate_invalid", invalid);
   const kept = keptOf(background, options);
@@ -161,8 +165,15 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${at}. Ctrl-C ends it.`);
     notifier.ready();
     await tellStarter({ kind: "listening", address });
-    await daemon.closed;
-    return exitCodes.done;
+    const end = await daemon.closed;
+    if (end === "stopped") return exitCodes.done;
+    const stateDir = stateDirectory(options["state-dir"], env);
+    const message = `The state directory ${stateDir} was removed or replaced by another while its daemon ran; that daemon has ended.`;
+    // Its log is lost as well.
+    if (logFile?.startsWith(`${stateDir}/`) === true) {
+      await keepEnd(stateDir, env, { at: Date.now(), message }).catch(() => {});
+    }
+    throw new CommandError("state_directory_lost", message);
   } catch (error) {
     await tellStarter({ kind: "failed", error: reportOf(error) });
     throw error;

@@ -88,13 +88,16 @@ export interface DaemonOptions {
   readonly calls?: Logger | undefined;
 }
 
+/** `stopped`: somebody has asked for it. */
+export type DaemonEnd = "stopped" | "state_directory_lost";
+
 /** A running daemon. */
 export interface Daemon {
   /** As it stands in `daemon.json`: the token changes when it is rotated. */
   readonly file: DaemonFile;
   readonly stateDir: string;
-  /** Resolves when everything has ended. */
-  readonly closed: Promise<void>;
+  /** Resolves with why when everything has ended. */
+  readonly closed: Promise<DaemonEnd>;
   /** Ends the children in order, then the connections, then the store. Always the same promise. */
   stop(): Promise<void>;
 }
@@ -312,9 +315,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     };
     announced.file = file;
     state.announce(file);
+    let end: DaemonEnd = "stopped";
     const watch = setInterval(() => {
       if (state.isHeld) return;
       clearInterval(watch);
+      end = "state_directory_lost";
       log.error({ stateDir: state.path }, "the state directory was removed or replaced by another; the daemon ends");
       void resources.release().catch(() => {});
     }, limits.lookAtStateDirectoryEveryMs).unref();
@@ -323,13 +328,15 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     void spill.sweep();
     const invalid = certificateProblem(file);
     if (invalid !== undefined) log.warn({ tlsUrl }, invalid);
+    const closed = resources.released.then(() => end);
+    closed.catch(() => {});
     log.info({ url, tlsUrl, socketPath: state.socketPath, stateDir: state.path, pi }, "listening");
     return {
       get file() {
         return announced.file ?? file;
       },
       stateDir: state.path,
-      closed: resources.released,
+      closed,
       stop: () => resources.release(),
     };
   } catch (error) {

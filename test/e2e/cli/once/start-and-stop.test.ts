@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -144,6 +144,18 @@ describe("a daemon in the foreground", () => {
     daemon.kill(signal);
     expect((await daemon.ended).code).toBe(0);
     expect(scene.daemonFile).toBeUndefined();
+  });
+
+  test("whose state directory is lost fails, and the next start says so where the log was lost with it", async () => {
+    await using scene = await Scene.open();
+    mkdirSync(scene.stateDir, { mode: 0o700 });
+    const daemon = scene.start(["start", "--foreground", "--log-file", join(scene.stateDir, "daemon.log"), "--json"]);
+    await daemon.said(/"started":true/);
+    renameSync(scene.stateDir, join(scene.root, "moved"));
+    const { code, stderr } = await daemon.ended;
+    expect([code, errorName(stderr)]).toEqual([1, "state_directory_lost"]);
+    const next = await scene.run(["start"]);
+    expect([next.code, next.stderr]).toEqual([0, expect.stringContaining(`${scene.stateDir} was removed or replaced`)]);
   });
 
   test("says where it listens, and never its token", async () => {
