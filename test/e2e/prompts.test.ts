@@ -116,7 +116,7 @@ test("on real pi, one queued prompt is taken back, and those of other clients ke
   await theirs.steer("steer 1", { images: [image] });
   const { promptId } = await session.steer("steer 2", { expectedRunId: runId as string });
   await theirs.steer("steer 3");
-  await theirs.followUp("follow-up");
+  await theirs.followUp("follow-up", { expectedRunId: runId as string });
   const textsOf = async () => {
     const { steering, followUp } = await client.call("session/getQueue", { sessionId: session.id });
     return [...steering, ...followUp].map(({ text }) => text);
@@ -127,7 +127,10 @@ test("on real pi, one queued prompt is taken back, and those of other clients ke
   expect(await textsOf()).toEqual(["steer 1", "steer 3", "follow-up"]);
   const wrong = { sessionId: session.id, expectedRunId: "another" };
   await expect(client.call("session/abort", wrong)).rejects.toMatchObject({ kind: "run_mismatch", data: { runId } });
-  await expect(client.call("session/steer", { ...wrong, text: "x" })).rejects.toMatchObject({ kind: "run_mismatch" });
+  for (const method of ["session/steer", "session/followUp"] as const) {
+    const refusal = { kind: "run_mismatch", data: { runId } };
+    await expect(client.call(method, { ...wrong, text: "x" })).rejects.toMatchObject(refusal);
+  }
   gate.open();
   await run;
   expect(await written(session)).toEqual(
@@ -135,6 +138,8 @@ test("on real pi, one queued prompt is taken back, and those of other clients ke
   );
   const refused = client.call("session/steer", { sessionId: session.id, text: "x", ifIdle: "refuse" });
   await expect(refused).rejects.toMatchObject({ kind: "session_idle" });
+  const tooLate = theirs.followUp("x", { expectedRunId: runId as string });
+  await expect(tooLate).rejects.toMatchObject({ kind: "run_mismatch" });
   const { prompts } = await client.call("prompt/list", { sessionId: session.id });
   const late = await client.call("prompt/cancel", { promptId: prompts[0]?.promptId as string });
   expect([late.cancelled, late.prompt.state]).toEqual([false, "inserted"]);

@@ -242,7 +242,8 @@ test("where no further child may be, the one that was used longest ago ends for 
 });
 
 test("where all children are needed a start waits for one, and is refused by name when none gets free", async () => {
-  await using core = await startCore(occupancy({ maxChildren: 1, placeTimeoutMs: 400 }));
+  const bounds = occupancy({ maxChildren: 1, placeTimeoutMs: 1 });
+  await using core = await startCore(bounds);
   core.behave("keep-running");
   const busy = await core.registry.create({ cwd: core.cwd });
   await prompt(busy);
@@ -250,6 +251,7 @@ test("where all children are needed a start waits for one, and is refused by nam
     kind: "overloaded",
     data: { retryAfterMs: expect.any(Number), maxChildren: 1 },
   });
+  Object.assign(bounds.limits.occupancy, { placeTimeoutMs: 120_000 });
   const [created] = await Promise.all([core.registry.create({ cwd: core.cwd }), busy.prompting.abort()]);
   expect([busy.state.kind, created.state.kind]).toEqual(["hibernated", "idle"]);
 });

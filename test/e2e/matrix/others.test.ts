@@ -327,11 +327,14 @@ test("a push during the preflight of a user's prompt does not cost the prompt", 
   const slow = {
     name: "slow-preflight",
     source: `
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, watch, writeFileSync } from "node:fs";
 export default function (pi) {
   pi.on("before_agent_start", async () => {
+    const { promise, resolve } = Promise.withResolvers();
+    const watcher = watch("..", () => existsSync("../go") && resolve());
     writeFileSync("../go.begun", "");
-    while (!existsSync("../go")) await new Promise((resolve) => setTimeout(resolve, 10));
+    await promise;
+    watcher.close();
   });
 }
 `,

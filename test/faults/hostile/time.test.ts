@@ -35,10 +35,7 @@ async function beside(happening: Promise<unknown>): Promise<void> {
   const over = happening.finally(() => {
     goesOn = false;
   });
-  while (goesOn) {
-    expect(await target.isUsable()).toBe(true);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  while (goesOn) expect(await target.isUsable()).toBe(true);
   await over;
   tell();
 }

@@ -161,5 +161,5 @@ describe("a session that is not as pi writes it", () => {
         expect(diagnostics.entries).toBe(count);
       }
     }
-  }, 20_000);
+  });
 });

@@ -81,12 +81,17 @@ describe.each<Transport>(["tcp", "unix"])("a session's events over %s", (transpo
     expect(source.retry).toBe(2_000);
     expect(source.events[0]).toMatchObject({ event: "subscribed", id: "e:1:1", json: { cursor: 1, epoch: "e:1" } });
     await using webSocket = await openWebSocket(room.edge, transport);
-    const messages: string[] = [];
-    webSocket.raw.on("message", (data) => messages.push(String(data)));
-    await webSocket.call("session/subscribe", { sessionId: "s-1" });
     const texts = ["plain", "größer \u2028 \u0000 \ud800", "x".repeat(10_000), "y".repeat(600_000)];
+    const messages: string[] = [];
+    const heard = Promise.withResolvers<void>();
+    webSocket.raw.on("message", (data) => {
+      // The first one is the answer to the call.
+      if (messages.push(String(data)) > texts.length) heard.resolve();
+    });
+    await webSocket.call("session/subscribe", { sessionId: "s-1" });
     for (const text of texts) room.say(said(text));
     await source.until(({ events }) => events.length === 5);
+    await heard.promise;
     expect(source.events.slice(1).map(({ id }) => id)).toEqual(["e:1:2", "e:1:3", "e:1:4", "e:1:5"]);
     expect(source.events.slice(1).map(({ data }) => data)).toEqual(messages.slice(1));
     expect(source.events.slice(1).map(({ json }) => json.params.event.text)).toEqual(texts);

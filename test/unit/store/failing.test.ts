@@ -62,12 +62,13 @@ describe("a store that fails", () => {
 
   test("refuses writes and still reads while it cannot be opened again, and says since when and why", async () => {
     await write("before");
-    connection.fail("open", 2);
+    connection.fail("open", Number.MAX_SAFE_INTEGER);
     connection.fail("COMMIT");
     expect(await kindOf(write("lost"))).toBe("store_failed");
     expect(database.health).toMatchObject({ state: "failing", why: expect.stringContaining("disk I/O error") });
     expect(await kindOf(write("refused"))).toBe("store_failed");
     expect(database.prepare("SELECT key FROM idempotency").all()).toEqual([{ key: "before" }]);
+    connection.fail("open", 0);
     await recovered.promise;
     expect(database.health).toEqual({ state: "open" });
     expect(await kindOf(write("after"))).toBe("stored");
@@ -75,13 +76,14 @@ describe("a store that fails", () => {
   });
 
   test("writes what has happened meanwhile when it is back, the newest of each key, and in every case before it ends", async () => {
-    connection.fail("open", 1);
+    connection.fail("open", Number.MAX_SAFE_INTEGER);
     connection.fail("COMMIT");
     const first = keep("a", "1");
     expect(await kindOf(first)).toBe("store_failed");
     expect(await kindOf(keep("a", "2"))).toBe("store_failed");
     expect(await kindOf(keep("b", "1"))).toBe("store_failed");
     expect(database.unwritten).toBe(2);
+    connection.fail("open", 0);
     await recovered.promise;
     expect(database.unwritten).toBe(0);
     expect(onDisk()).toEqual(["a,2", "b,1"]);
