@@ -46,8 +46,12 @@ export async function writeDocument(make: () => Promise<Exported>, where: Docume
 }
 
 async function writeFile(path: string, copying: Omit<Copying, "write">): Promise<Written> {
-  await using file = await open(path, "wx", 0o600);
-  return await copy(documentOf(copying.exported), { ...copying, write: (text) => file.appendFile(text) });
+  const file = await open(path, "wx", 0o600);
+  try {
+    return await copy(documentOf(copying.exported), { ...copying, write: (text) => file.appendFile(text) });
+  } finally {
+    await file.close();
+  }
 }
 
 /** Renames a file, unless the name exists, even if it was created just now. */

@@ -44,14 +44,30 @@ interface Following {
 }
 
 async function follow(session: SessionHandle, text: string, { invocation, promptOptions }: Following): Promise<number> {
-  const { output, signal } = invocation;
+  const { output } = invocation;
   const printer = new RunPrinter(output);
   const stream = session.events();
   await stream.ready;
   const floor = new Floor();
-  await using answering = answersByHand(session, { printer, floor, output });
-  await answering?.ready;
-  signal.throwIfAborted();
+  const answering = answersByHand(session, { printer, floor, output });
+  try {
+    await answering?.ready;
+    invocation.signal.throwIfAborted();
+    return await print(session, text, { invocation, promptOptions, printer, stream, floor });
+  } finally {
+    await answering?.[Symbol.asyncDispose]();
+  }
+}
+
+interface Printing extends Following {
+  readonly printer: RunPrinter;
+  readonly stream: ReturnType<SessionHandle["events"]>;
+  readonly floor: Floor;
+}
+
+async function print(session: SessionHandle, text: string, printing: Printing): Promise<number> {
+  const { invocation, promptOptions, printer, stream, floor } = printing;
+  const { output, signal } = invocation;
   const leaving = new AbortController();
   const run = session.runUntilSettled(text, { ...promptOptions, signal: leaving.signal });
   const onSignal = (): void => {

@@ -333,15 +333,19 @@ export class Registry {
     const session = this.#session({ ...stored, isBeginning: true });
     this.#creating.add(session);
     try {
-      using _reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
-      if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
-      else if (how !== "asleep") await how(session);
-      await requireWanted(session, wants);
-      await session.begun();
-      this.#refuseWhenEnding();
-      this.#sessions.set(sessionId, session);
-      this.watch.note(stored, "created");
-      return session;
+      const reserved = this.children.compaction.reserve(sessionId, stored.options.optimisation);
+      try {
+        if (how === "awake") await (signal === undefined ? session.awake() : unlessAborted(session.awake(), signal));
+        else if (how !== "asleep") await how(session);
+        await requireWanted(session, wants);
+        await session.begun();
+        this.#refuseWhenEnding();
+        this.#sessions.set(sessionId, session);
+        this.watch.note(stored, "created");
+        return session;
+      } finally {
+        reserved[Symbol.dispose]();
+      }
     } catch (error) {
       await session.close();
       if (content !== undefined) await removeIfUnused(file, sumOf(content));
