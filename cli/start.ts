@@ -7,7 +7,6 @@ import type { Invocation } from "./command-spec.ts";
 import { endDaemon } from "./end-daemon.ts";
 import { CommandError, reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { keepEnd, takeEnd } from "./former-end.ts";
 import { defaultLogFile } from "./log-file.ts";
 import { readableLines } from "./log-line.ts";
 import { withoutScript } from "./npm.ts";
@@ -66,7 +65,8 @@ async function inBackground({ options, output, env, signal }: Start): Promise<nu
   const { pid, version, url, socketPath, tlsUrl } = address;
   const log = background.kind === "started" ? background.log : defaultLogFile(stateDir);
   const started = background.kind === "started";
-  const former = started ? await takeEnd(stateDir, env) : undefined;
+  const { takeEnd } = await import("../server/former-end.ts");
+  const former = started ? takeEnd(stateDir, env) : undefined;
   if (output.json) {
     output.document({ started, pid, version, url, socketPath, tlsUrl, stateDir, log });
   } else {
@@ -169,10 +169,9 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     if (end === "stopped") return exitCodes.done;
     const stateDir = stateDirectory(options["state-dir"], env);
     const message = `The state directory ${stateDir} was removed or replaced by another while its daemon ran; that daemon has ended.`;
+    const { keepEnd } = await import("../server/former-end.ts");
     // Its log is lost as well.
-    if (logFile?.startsWith(`${stateDir}/`) === true) {
-      await keepEnd(stateDir, env, { at: Date.now(), message }).catch(() => {});
-    }
+    if (logFile?.startsWith(`${stateDir}/`) === true) keepEnd(stateDir, env, { at: Date.now(), message });
     throw new CommandError("state_directory_lost", message);
   } catch (error) {
     await tellStarter({ kind: "failed", error: reportOf(error) });

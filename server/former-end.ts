@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { codeCaches } from "./pi/code-caches.ts";
 
 /** Why the daemon of a state directory has ended, where its log was lost with that directory. */
 export interface FormerEnd {
@@ -9,15 +10,20 @@ export interface FormerEnd {
   readonly message: string;
 }
 
-/** Keeps the end for the next start on this state directory, in the user's cache. */
-export async function keepEnd(stateDir: string, env: NodeJS.ProcessEnv, end: FormerEnd): Promise<void> {
-  const file = await fileOf(stateDir, env);
-  if (file !== undefined) writeFileSync(file, JSON.stringify(end), { mode: 0o600 });
+/** Keeps the end for the next start on this state directory, in a private directory of the user's cache. Never throws. */
+export function keepEnd(stateDir: string, env: NodeJS.ProcessEnv, end: FormerEnd): void {
+  const file = fileOf(stateDir, env);
+  if (file === undefined) return;
+  try {
+    writeFileSync(file, JSON.stringify(end), { mode: 0o600 });
+  } catch {
+    // The daemon's stderr and exit code still tell.
+  }
 }
 
 /** Returns the end that was kept, once. */
-export async function takeEnd(stateDir: string, env: NodeJS.ProcessEnv): Promise<FormerEnd | undefined> {
-  const file = await fileOf(stateDir, env);
+export function takeEnd(stateDir: string, env: NodeJS.ProcessEnv): FormerEnd | undefined {
+  const file = fileOf(stateDir, env);
   if (file === undefined) return undefined;
   try {
     const { at, message } = JSON.parse(readFileSync(file, "utf8")) as Partial<FormerEnd>;
@@ -29,9 +35,8 @@ export async function takeEnd(stateDir: string, env: NodeJS.ProcessEnv): Promise
   }
 }
 
-async function fileOf(stateDir: string, env: NodeJS.ProcessEnv): Promise<string | undefined> {
-  const { codeCaches } = await import("../server/pi/code-caches.ts");
-  const { directory } = codeCaches(env);
+function fileOf(stateDir: string, env: NodeJS.ProcessEnv): string | undefined {
   const name = createHash("sha256").update(stateDir).digest("hex").slice(0, 32);
+  const { directory } = codeCaches(env);
   return directory && join(directory, `ended-${name}.json`);
 }
