@@ -61,7 +61,7 @@ export async function demo(invocation: Demo): Promise<number> {
     const left = leftBehind(pids);
     if (left !== undefined) throw new CommandError("left_behind", `${left} still runs after the shutdown.`);
     const kept = options.keep === true ? `; kept: ${workspace.root}` : ", no process and no file was left";
-    story.end(`${output.paint("green", "All held.")} ${(story.elapsedMs / 1_000).toFixed(1)} s${kept}.`, {
+    story.end(`${output.paint("green", "All checks passed.")} ${(story.elapsedMs / 1_000).toFixed(1)} s${kept}.`, {
       ok: true,
       ...(options.keep === true && { kept: workspace.root }),
     });

@@ -24,7 +24,7 @@ test("token create, list, rotate and revoke do at a real daemon what they say, w
   const made = await run(stage, ["create", "ci"], { capabilities: "observe,prompt", label: "team=ci", cwd });
   const secret = made.stdout.trim();
   expect(secret).toMatch(/^[\w-]{43}$/);
-  expect(made.stderr).toBe("ci: observe, prompt; it is shown this once\n");
+  expect(made.stderr).toBe("ci: observe, prompt; the secret is only shown this once\n");
   const { sessionId, labels } = await stage.call(secret, "session/create", { cwd });
   expect(labels).toEqual({ team: "ci" });
   mkdirSync(join(stage.root, "other"));
@@ -82,7 +82,7 @@ test("what a daemon refuses about tokens is said by its name", async () => {
   });
   await expect(run(stage, ["create", "other"], { capabilities: "root" })).rejects.toMatchObject({
     name: "UsageError",
-    message: 'There is no capability "root". There are: observe, prompt, bash, payload, admin.',
+    message: 'Unknown capability "root". The capabilities are: observe, prompt, bash, payload, admin.',
   });
   await expect(run(stage, ["rotate", "nobody"])).rejects.toMatchObject({ kind: "token_not_found" });
   await expect(run(stage, ["revoke", "nobody"])).rejects.toMatchObject({ kind: "token_not_found" });

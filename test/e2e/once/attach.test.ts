@@ -35,7 +35,7 @@ test("attach shows a session live, to who comes late too, goes on over a new dae
 
   // A new daemon: what was told is known, what follows comes, and nothing twice.
   await scene.run(["stop"]);
-  await early.said(/the daemon has gone/);
+  await early.said(/the daemon is gone/);
   expect((await scene.run(["prompt", "last", "again"])).stdout).toBe("Echo: again\n");
   await early.said(/the daemon is available again\n(?:.*\n)*❯ again\nEcho: again\n ── settled/);
   await raw.said(/"run\/ended"/);

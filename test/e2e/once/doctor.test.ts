@@ -61,7 +61,7 @@ describe("doctor", () => {
     const beside = await scene.run(["doctor", "--quick"]);
     expect(beside.code).toBe(0);
     expect(beside.stdout).toMatch(/^✔ daemon +pi-rpcd \S+ runs \(process \d+\) with pi /m);
-    expect(beside.stdout).toMatch(/^✔ socket +\/.*daemon\.sock, yours alone$/m);
+    expect(beside.stdout).toMatch(/^✔ socket +\/.*daemon\.sock, private$/m);
     expect(beside.stdout).toMatch(/^- round trip +--quick\nNo problems found\.\n$/m);
     expect(beside.stderr).toBe("");
   });
@@ -123,7 +123,7 @@ describe("doctor", () => {
     expect(gone.findings.find(({ name }) => name === "pi")?.found).toContain(join(scene.root, "gone", "cli.js"));
     const { findings } = await configured(JSON.stringify({ pi: piUnderTest().cli }), { PI_RPCD_PI: "" });
     const found = findings.find(({ name }) => name === "pi")?.found;
-    expect(found).toContain(`${piUnderTest().version} (by the configuration) `);
+    expect(found).toContain(`${piUnderTest().version} (from the configuration) `);
   });
 
   test("names an extension that does not load, and a pi that does not start, in its own words", async () => {

@@ -76,7 +76,7 @@ test("a document becomes a session's past by the lines of README.md, and comes o
   const made = await scene.run(["context", "import", "long.json", "--max-tokens", "none"]);
   expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(/^[0-9a-f-]{36}\n$/)]);
   expect(made.stderr.split("\n")).toEqual(
-    expect.arrayContaining(["repaired: 1 orphan_result", "mended: 1 missing_result"]),
+    expect.arrayContaining(["repaired: 1 orphan_result", "repaired: 1 missing_result"]),
   );
   const strict = await scene.run(["context", "import", "long.json", "--no-repair", "--json"]);
   expect([strict.code, errorName(strict.stderr)]).toEqual([1, "context_invalid"]);

@@ -28,7 +28,7 @@ test("deliveries are listed, shown as a timeline, taken back, and sent again", a
   });
 
   expect((await scene.run(["delivery", "cancel", "d2"])).stdout).toBe(
-    "d2 is cancelled: it is not in the transcript and will not be.\n",
+    "d2 is cancelled: it will not be in the transcript.\n",
   );
   const late = await scene.run(["delivery", "cancel", "d1"]);
   expect([late.code, late.stdout]).toEqual([4, "Too late: d1 is parked.\n"]);

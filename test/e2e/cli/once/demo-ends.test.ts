@@ -42,7 +42,7 @@ test("a demo that fails says what went wrong and what to do", async () => {
   await using scene = await Scene.open();
   const { code, stdout, stderr } = await scene.run(["demo", "--pi", "no-such-pi.js"], { env: { TMPDIR: scene.root } });
   expect(code).toBe(1);
-  expect(stdout).not.toContain("All held");
+  expect(stdout).not.toContain("All checks passed");
   expect(stderr).toMatch(/pi-rpcd: The demo failed after .*no-such-pi\.js.*--keep.*\(pi_not_found\)\n$/);
   expect(demoDirectories(scene)).toEqual([]);
 });

@@ -36,7 +36,7 @@ test("the demo shows every state of the receipt and exits with 0", async () => {
   expect(shown).toEqual(shown.toSorted((a, b) => a - b));
   expect(shown[0]).toBeGreaterThan(0);
   expect(stdout.match(/✔/g)).toHaveLength(5);
-  expect(stdout).toMatch(/All held\. \d+\.\d s, no process and no file is left\.\n$/);
+  expect(stdout).toMatch(/All checks passed\. \d+\.\d s, no process and no file was left\.\n$/);
   expect(demoDirectories(scene)).toEqual([]);
 });
 

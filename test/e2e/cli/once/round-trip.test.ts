@@ -144,7 +144,7 @@ describe("from start to stop", () => {
     expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]+\n$/) });
     // On a busy machine one line about a slow start may follow.
     expect(created.stderr).toMatch(
-      /^pi-rpcd: no daemon was running, so one was started \(process \d+, log .*daemon\.log\)\n(pi-rpcd: pi is still starting after 3 s\. [^\n]+\n)?$/,
+      /^pi-rpcd: no daemon was running; started one \(process \d+, log .*daemon\.log\)\n(pi-rpcd: pi is still starting after 3 s\. [^\n]+\n)?$/,
     );
     expect(await scene.json(["ls"])).toMatchObject({ sessions: [{ sessionId: created.stdout.trim(), cwd: folder }] });
   });
@@ -206,7 +206,7 @@ describe("push --wait", () => {
     const { code, stdout, stderr } = await scene.run(["push", "last", "news", "--wait", "delivered"]);
     expect(code).toBe(4);
     expect(stdout).toMatch(/parked +.*\(run_failed\)\n$/);
-    expect(stderr).toMatch(/is not "delivered": it is parked.*\(delivery\)\n$/);
+    expect(stderr).toMatch(/did not reach "delivered": it is parked.*\(delivery\)\n$/);
     turn.done();
   });
 

@@ -11,7 +11,7 @@ test("a push whose state is waited for outlives its daemon", async () => {
   const push = scene.start(["push", sessionId, "--as", "nextTurn", "--id", "p1", "--wait", "answered", "not lost"]);
   await push.said(/ held /);
   await scene.run(["stop"]);
-  await push.said(/the daemon has gone/);
+  await push.said(/the daemon is gone/);
   await scene.run(["start"]);
   expect((await scene.run(["prompt", sessionId, "hello"])).code).toBe(0);
   const { code, stdout } = await push.ended;
@@ -31,9 +31,9 @@ test("a watch shows each state of each delivery, over the end of one daemon and 
   gate.open();
   await watch.said(/w1 {2}answered/);
   await scene.run(["stop"]);
-  await watch.said(/has gone/);
+  await watch.said(/is gone/);
   await scene.run(["start"]);
-  await watch.said(/there again/);
+  await watch.said(/available again/);
   await scene.run(["push", sessionId, "--id", "w2", "after the restart"]);
   await watch.said(/w2 {2}answered/);
   await later.said(/"w2"/);
