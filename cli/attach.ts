@@ -84,7 +84,7 @@ class Seat {
     try {
       for await (const notification of session.notifications({ ...place, signal: stop })) {
         view.show(notification);
-        conversation?.look();
+        conversation?.refresh();
       }
       this.note("the session was closed");
     } catch (error) {
@@ -125,7 +125,7 @@ class Seat {
       signal: leaving.signal,
     });
     responder.ready.catch(() => {});
-    conversation.look();
+    conversation.refresh();
     return conversation;
   }
 

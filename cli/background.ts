@@ -2,11 +2,11 @@ import { on } from "node:events";
 import { watch } from "node:fs";
 import { resolve } from "node:path";
 import { DaemonProcess } from "./daemon-process.ts";
+import { type DaemonState, daemonState } from "./daemon-state.ts";
 import { CommandError } from "./errors.ts";
 import { defaultLogFile, LogFile, lastLines } from "./log-file.ts";
 import { withoutScript } from "./npm.ts";
 import { wakeService } from "./service/wake.ts";
-import { type Standing, standing } from "./standing.ts";
 import type { DaemonAddress } from "./start-report.ts";
 import { oneLine, shorten } from "./text.ts";
 
@@ -28,7 +28,7 @@ export interface BackgroundOptions {
 
 export type Background =
   | { readonly kind: "started"; readonly address: DaemonAddress; readonly log: string }
-  | { readonly kind: "wasRunning"; readonly running: Extract<Standing, { kind: "running" }> };
+  | { readonly kind: "wasRunning"; readonly running: Extract<DaemonState, { kind: "running" }> };
 
 /** Starting includes asking pi for its version and migrating the store. */
 const startTimeoutMs = 90_000;
@@ -40,7 +40,7 @@ const otherTimeoutMs = 20_000;
  * file.
  */
 export async function ensureDaemon(options: BackgroundOptions): Promise<Background> {
-  const found = await standing(options.stateDir, options.signal);
+  const found = await daemonState(options.stateDir, options.signal);
   if (found.kind === "running") return { kind: "wasRunning", running: found };
   // systemd starts the daemon at a connection, and would hold the socket against another daemon.
   if (options.logFile === undefined && (await wakeService(options))) {
@@ -130,16 +130,16 @@ function failure({ error, log, file }: Failure): unknown {
 async function otherDaemon({
   stateDir,
   signal,
-}: BackgroundOptions): Promise<Extract<Standing, { kind: "running" }> | undefined> {
+}: BackgroundOptions): Promise<Extract<DaemonState, { kind: "running" }> | undefined> {
   const deadline = AbortSignal.timeout(otherTimeoutMs);
   // The watch starts before the first check, so that no later write is missed.
   const watcher = watch(stateDir);
   const changes = on(watcher, "change", { signal: AbortSignal.any([signal, deadline]) });
   try {
-    const now = await standing(stateDir, signal);
+    const now = await daemonState(stateDir, signal);
     if (now.kind === "running") return now;
     for await (const _ of changes) {
-      const found = await standing(stateDir, signal);
+      const found = await daemonState(stateDir, signal);
       if (found.kind === "running") return found;
     }
   } catch (error) {

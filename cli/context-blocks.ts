@@ -13,18 +13,18 @@ export function blockLines(
 ): readonly string[] {
   const why = off === undefined ? [] : [oneLine(`Pruning is inactive now: ${off}`)];
   const who = mode === "manual" ? " The model waits for the user." : "";
-  const standing = blocks.filter(({ state }) => state === "active" || state === "inactive");
-  if (standing.length === 0) return [`Pruning is on; there are no blocks.${who}`, ...why];
-  const rows = standing.slice(-shownBlocks).map((block) => {
+  const current = blocks.filter(({ state }) => state === "active" || state === "inactive");
+  if (current.length === 0) return [`Pruning is on; there are no blocks.${who}`, ...why];
+  const rows = current.slice(-shownBlocks).map((block) => {
     const { id, startId, endId, tokensBefore, tokensAfter, state, isShortened, topic } = block;
     const range = startId === undefined || endId === undefined ? "" : `${startId}–${endId}`;
     const size = `${count(tokensBefore).padStart(9)} → ${count(tokensAfter)}`;
     const how = state === "inactive" ? "opened" : isShortened ? "shortened" : "";
     return ["", id, range, size, oneLine(topic), how];
   });
-  const taken = blocks.length - standing.length;
+  const taken = blocks.length - current.length;
   const others = taken === 0 ? "" : `, and ${taken} inside other blocks or a compaction`;
-  const head = `Blocks: ${standing.length}${others}.${who} The newest, with tokens before and after:`;
+  const head = `Blocks: ${current.length}${others}.${who} The newest, with tokens before and after:`;
   return [painter.paint("bold", head), ...table(rows, painter.columns), ...why];
 }
 

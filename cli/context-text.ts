@@ -60,8 +60,8 @@ export function exportLines({ notes }: Result<"context/export">["diagnostics"]):
 const unseen: ReadonlySet<string> = new Set(["not_for_model", "other_branch", "carrier", "delivery_mark", "system"]);
 
 function notesOf(notes: Readonly<Record<string, number>>, without?: ReadonlySet<string>): readonly string[] {
-  const told = Object.entries(notes).filter(([kind]) => without?.has(kind) !== true);
-  return told.map(([kind, count]) => oneLine(`${count} ${kind}`));
+  const reported = Object.entries(notes).filter(([kind]) => without?.has(kind) !== true);
+  return reported.map(([kind, count]) => oneLine(`${count} ${kind}`));
 }
 
 function droppedText({ messages, tokens }: Dropped): string | undefined {

@@ -83,7 +83,7 @@ export class DaemonProcess {
       this.#child.once("exit", (code, signal) => resolve({ code, signal }));
       this.#child.once("error", () => resolve({ code: null, signal: null }));
     });
-    this.listening = this.#hear();
+    this.listening = this.#awaitReport();
     this.listening.catch(() => {});
   }
 
@@ -102,7 +102,7 @@ export class DaemonProcess {
     this.#child.unref();
   }
 
-  #hear(): Promise<DaemonAddress> {
+  #awaitReport(): Promise<DaemonAddress> {
     return new Promise((resolve, reject) => {
       this.#child.on("message", (message) => {
         const report = startReport(message);

@@ -3,6 +3,7 @@ import { stateDirectory } from "../client/discovery.ts";
 import type { PiInfo } from "../protocol/daemon.ts";
 import { type LocateOptions, locatePi } from "../server/pi/locate.ts";
 import type { Invocation } from "./command-spec.ts";
+import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { checkConfiguration } from "./doctor/configuration.ts";
 import { bad, type Finding, good, odd, skipped } from "./doctor/finding.ts";
 import { checkRoundTrip } from "./doctor/round-trip.ts";
@@ -10,7 +11,6 @@ import { checkFreeSocket, checkSocket, checkStateDirectory, checkToken } from ".
 import { reportOf } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Output, Style } from "./output.ts";
-import { type Standing, standing, whyNotRunning } from "./standing.ts";
 import { oneLine } from "./text.ts";
 import { packageVersion } from "./version.ts";
 import { skewOf } from "./version-skew.ts";
@@ -87,9 +87,9 @@ function node(): Finding {
 
 async function daemon(stateDir: string, signal: AbortSignal): Promise<readonly Finding[]> {
   const name = "daemon";
-  let found: Standing;
+  let found: DaemonState;
   try {
-    found = await standing(stateDir, signal);
+    found = await daemonState(stateDir, signal);
   } catch (error) {
     signal.throwIfAborted();
     const { message } = reportOf(error);

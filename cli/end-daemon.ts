@@ -4,17 +4,17 @@ import { setTimeout as pause } from "node:timers/promises";
 import { hasOpenFilesIn } from "../client/discovery.ts";
 import { ProtocolMismatchError } from "../client/local-errors.ts";
 import { DAEMON_FILE_NAME } from "../protocol/daemon-file.ts";
+import { type DaemonState, daemonState } from "./daemon-state.ts";
 import { CommandError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { runs } from "./process-facts.ts";
-import { type Standing, standing } from "./standing.ts";
 
 /** Node does not report the end of a process that is not its child, so the process is polled. */
 const lookEveryMs = 25;
 
 export type Ended =
   | { readonly kind: "ended"; readonly pid: number }
-  | { readonly kind: "none"; readonly found: Exclude<Standing, { kind: "running" }> };
+  | { readonly kind: "none"; readonly found: Exclude<DaemonState, { kind: "running" }> };
 
 /**
  * Ends the daemon of a state directory gracefully, and resolves when its process has ended. Throws `foreign_process` if
@@ -43,9 +43,12 @@ export async function endDaemon(stateDir: string, timeoutMs: number, signal: Abo
   return { kind: "ended", pid: found };
 }
 
-async function pidOf(stateDir: string, signal: AbortSignal): Promise<number | Exclude<Standing, { kind: "running" }>> {
+async function pidOf(
+  stateDir: string,
+  signal: AbortSignal,
+): Promise<number | Exclude<DaemonState, { kind: "running" }>> {
   try {
-    const found = await standing(stateDir, signal);
+    const found = await daemonState(stateDir, signal);
     return found.kind === "running" ? found.file.pid : found;
   } catch (error) {
     // A daemon of another version cannot be asked for its process, but its open files prove it.

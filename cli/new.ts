@@ -3,7 +3,7 @@ import type { DialogPolicy, Params } from "../client/index.ts";
 import type { Invocation } from "./command-spec.ts";
 import { UsageError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { tellingIfSlow } from "./slow-start.ts";
+import { noteIfSlow } from "./slow-start.ts";
 import { oneLine } from "./text.ts";
 import { labels, list, seconds } from "./values.ts";
 import { withClient } from "./with-client.ts";
@@ -13,7 +13,7 @@ export async function newSession(invocation: Invocation<"new">): Promise<number>
   const { options, output, signal } = invocation;
   const params = paramsOf(options);
   return withClient(invocation, async (client) => {
-    const session = await tellingIfSlow(client.createSession(params, { signal }), output);
+    const session = await noteIfSlow(client.createSession(params, { signal }), output);
     if (output.json) {
       output.document(session.info);
       return exitCodes.done;

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
+import { daemonState } from "./daemon-state.ts";
 import type { Output } from "./output.ts";
-import { standing } from "./standing.ts";
 import { olderDaemon } from "./version-skew.ts";
 
 export interface RestartOffer {
@@ -11,7 +11,7 @@ export interface RestartOffer {
 
 /** Asks, on a terminal, whether to restart a daemon that is older than this command line. */
 export async function wantsRestart({ stateDir, output, signal }: RestartOffer): Promise<boolean> {
-  const found = await standing(stateDir, signal).catch(() => undefined);
+  const found = await daemonState(stateDir, signal).catch(() => undefined);
   const older = found?.kind === "running" ? olderDaemon(found.info) : undefined;
   if (older === undefined || found?.kind !== "running") return false;
   output.note("daemon_older", older);

@@ -2,7 +2,7 @@ import { isAbsolute, resolve } from "node:path";
 import type { Client } from "../client/index.ts";
 import type { Invocation } from "./command-spec.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { tellingIfSlow } from "./slow-start.ts";
+import { noteIfSlow } from "./slow-start.ts";
 import { duration, oneLine, table } from "./text.ts";
 import { withClient } from "./with-client.ts";
 
@@ -14,7 +14,7 @@ export async function open(invocation: Invocation<"open">): Promise<number> {
     if (stored === undefined) return await list(client);
     // Ids contain no slash.
     const where = stored.includes("/") || isAbsolute(stored) ? { file: resolve(stored) } : { sessionId: stored };
-    const session = await tellingIfSlow(client.openSession(where, { signal }), output);
+    const session = await noteIfSlow(client.openSession(where, { signal }), output);
     if (output.json) output.document(session.info);
     else output.print(session.id);
     return exitCodes.done;

@@ -11,7 +11,6 @@ import { RunFailedError, RunInterruptedError } from "../client/local-errors.ts";
 import type { Invocation } from "./command-spec.ts";
 import { InterruptedError } from "./errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { Floor } from "./floor.ts";
 import { messageText } from "./message-text.ts";
 import type { Output } from "./output.ts";
 import { askerOn } from "./prompt-dialogs.ts";
@@ -48,12 +47,12 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
   const printer = new RunPrinter(output);
   const stream = session.events();
   await stream.ready;
-  const floor = new Floor();
-  const answering = answersByHand(session, { printer, floor, output });
+  const lock = new OutputLock();
+  const answering = answersByHand(session, { printer, lock, output });
   try {
     await answering?.ready;
     invocation.signal.throwIfAborted();
-    return await print(session, text, { invocation, promptOptions, printer, stream, floor });
+    return await print(session, text, { invocation, promptOptions, printer, stream, lock });
   } finally {
     await answering?.[Symbol.asyncDispose]();
   }
@@ -62,11 +61,11 @@ async function follow(session: SessionHandle, text: string, { invocation, prompt
 interface Printing extends Following {
   readonly printer: RunPrinter;
   readonly stream: ReturnType<SessionHandle["events"]>;
-  readonly floor: Floor;
+  readonly lock: OutputLock;
 }
 
 async function print(session: SessionHandle, text: string, printing: Printing): Promise<number> {
-  const { invocation, promptOptions, printer, stream, floor } = printing;
+  const { invocation, promptOptions, printer, stream, lock } = printing;
   const { output, signal } = invocation;
   const leaving = new AbortController();
   const run = session.runUntilSettled(text, { ...promptOptions, signal: leaving.signal });
@@ -88,7 +87,7 @@ async function print(session: SessionHandle, text: string, printing: Printing): 
     );
     const settled = await printUntilSettled(stream, run, async (envelope) => {
       // A dialog that is still open after the run belongs to another run.
-      if (floor.free !== undefined) await Promise.race([floor.free, over]);
+      if (lock.free !== undefined) await Promise.race([lock.free, over]);
       if (output.json) output.document(envelope);
       else printer.show(envelope.event);
     });
@@ -100,14 +99,33 @@ async function print(session: SessionHandle, text: string, printing: Printing): 
   }
 }
 
-interface Desk {
+/** Lets the events of the run wait while a dialog is on the terminal. */
+class OutputLock {
+  #released: PromiseWithResolvers<void> | undefined;
+
+  /** Resolves when it is free; undefined if it is free now. */
+  get free(): Promise<void> | undefined {
+    return this.#released?.promise;
+  }
+
+  acquire(): void {
+    this.#released ??= Promise.withResolvers();
+  }
+
+  release(): void {
+    this.#released?.resolve();
+    this.#released = undefined;
+  }
+}
+
+interface Terminal {
   readonly printer: RunPrinter;
-  readonly floor: Floor;
+  readonly lock: OutputLock;
   readonly output: Output;
 }
 
 /** On a terminal the user answers the dialogs of extensions; a script leaves them to other clients. */
-function answersByHand(session: SessionHandle, { printer, floor, output }: Desk): DialogResponder | undefined {
+function answersByHand(session: SessionHandle, { printer, lock, output }: Terminal): DialogResponder | undefined {
   const { stdin, stderr } = process;
   if (output.json || stdin.isTTY !== true || stderr.isTTY !== true) return undefined;
   const ask = askerOn({
@@ -117,10 +135,10 @@ function answersByHand(session: SessionHandle, { printer, floor, output }: Desk)
     before: async () => {
       // Everything before the dialog is in the stream's buffer and is printed before the next tick.
       await nextTick();
-      floor.take();
+      lock.acquire();
       printer.endLine();
     },
-    after: () => floor.give(),
+    after: () => lock.release(),
     onInterrupt: () => process.kill(process.pid, "SIGINT"),
   });
   return session.onDialog(ask);

@@ -13,7 +13,7 @@ export type StartReport =
   | { readonly kind: "failed"; readonly error: ErrorReport };
 
 /** Reports to the parent process, if there is one, and resolves when the report was sent. */
-export async function tellStarter(report: StartReport): Promise<void> {
+export async function reportToStarter(report: StartReport): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   if (process.send === undefined || !process.connected) return;
   // The parent process may have ended; the error is ignored.

@@ -12,7 +12,7 @@ import { readableLines } from "./log-line.ts";
 import { withoutScript } from "./npm.ts";
 import { wantsRestart } from "./offer-restart.ts";
 import { ServiceNotifier, withoutService } from "./service/notify.ts";
-import { tellStarter } from "./start-report.ts";
+import { reportToStarter } from "./start-report.ts";
 import { origins, port } from "./values.ts";
 
 type Start = Invocation<"start">;
@@ -164,7 +164,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     if (output.json) output.document({ started: true, ...address, stateDir: daemon.stateDir, log: logFile ?? null });
     else output.print(`pi-rpcd ${version} (process ${pid}) listens at ${at}. Ctrl-C ends it.`);
     notifier.ready();
-    await tellStarter({ kind: "listening", address });
+    await reportToStarter({ kind: "listening", address });
     const end = await daemon.closed;
     if (end === "stopped") return exitCodes.done;
     const stateDir = stateDirectory(options["state-dir"], env);
@@ -174,7 +174,7 @@ async function inForeground({ options, output, env, signal }: Start): Promise<nu
     if (logFile?.startsWith(`${stateDir}/`) === true) keepEnd(stateDir, env, { at: Date.now(), message });
     throw new CommandError("state_directory_lost", message);
   } catch (error) {
-    await tellStarter({ kind: "failed", error: reportOf(error) });
+    await reportToStarter({ kind: "failed", error: reportOf(error) });
     throw error;
   }
 }

@@ -1,16 +1,16 @@
 import { stateDirectory } from "../client/discovery.ts";
 import { certificateProblem } from "../protocol/daemon-file.ts";
 import type { Invocation } from "./command-spec.ts";
+import { type DaemonState, daemonState, whyNotRunning } from "./daemon-state.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Output } from "./output.ts";
-import { type Standing, standing, whyNotRunning } from "./standing.ts";
 import { duration, mebibytes } from "./text.ts";
 import { olderDaemon } from "./version-skew.ts";
 
 /** Shows whether the daemon runs, and its facts. */
 export async function status({ options, output, env, signal }: Invocation<"status">): Promise<number> {
   const stateDir = stateDirectory(options["state-dir"], env);
-  const found = await standing(stateDir, signal);
+  const found = await daemonState(stateDir, signal);
   if (found.kind !== "running") {
     const message = whyNotRunning(found, stateDir);
     if (output.json) output.document({ running: false, stateDir, reason: found.kind, message });
@@ -27,7 +27,7 @@ export async function status({ options, output, env, signal }: Invocation<"statu
   return exitCodes.done;
 }
 
-function describe({ info, file }: Extract<Standing, { kind: "running" }>, output: Output): readonly string[] {
+function describe({ info, file }: Extract<DaemonState, { kind: "running" }>, output: Output): readonly string[] {
   const sources = {
     option: "from --pi",
     environment: "from PI_RPCD_PI",

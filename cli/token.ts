@@ -24,7 +24,10 @@ export async function token(invocation: Token): Promise<number> {
   const where = { stateDir, signal };
   switch (action) {
     case "create":
-      tell(await callDaemon("token/create", { name: named(name, action), ...rights(options) }, where), invocation);
+      printSecret(
+        await callDaemon("token/create", { name: required(name, action), ...limitsOf(options) }, where),
+        invocation,
+      );
       return exitCodes.done;
     case "list": {
       const { tokens } = await callDaemon("token/list", {}, where);
@@ -33,10 +36,10 @@ export async function token(invocation: Token): Promise<number> {
       return exitCodes.done;
     }
     case "rotate":
-      tell(await callDaemon("token/rotate", { name: name ?? main }, where), invocation);
+      printSecret(await callDaemon("token/rotate", { name: name ?? main }, where), invocation);
       return exitCodes.done;
     case "revoke": {
-      const revoked = named(name, action);
+      const revoked = required(name, action);
       await callDaemon("token/revoke", { name: revoked }, where);
       if (output.json) output.document({ revoked });
       else output.print(`${revoked} is revoked; its connections are closed.`);
@@ -51,7 +54,7 @@ export async function token(invocation: Token): Promise<number> {
   }
 }
 
-function named(name: string | undefined, action: string): string {
+function required(name: string | undefined, action: string): string {
   if (name !== undefined) return name;
   throw new UsageError(`NAME is missing: name the token to ${action}.`, "token");
 }
@@ -64,7 +67,7 @@ function checkOptions({ options, arguments: [, name] }: Token, action: string): 
   }
 }
 
-function rights({ capabilities = "observe", label, cwd }: Token["options"]): Omit<Params<"token/create">, "name"> {
+function limitsOf({ capabilities = "observe", label, cwd }: Token["options"]): Omit<Params<"token/create">, "name"> {
   return {
     capabilities: list(capabilities, { option: "capabilities", command: "token" }).map(capability),
     ...(label !== undefined && { labels: labels(label, { option: "label", command: "token" }) }),
@@ -81,7 +84,7 @@ function capability(word: string): Capability {
 }
 
 /** Only the secret goes to stdout: `TOKEN=$(pi-rpcd token create ci)`. */
-function tell(made: Result<"token/create">, { output }: Token): void {
+function printSecret(made: Result<"token/create">, { output }: Token): void {
   if (output.json) {
     output.document(made);
     return;

@@ -20,15 +20,15 @@ export interface ClientUse {
  * to stderr, or to `note`.
  */
 export async function ensured({ options, output, env, signal, note }: ClientUse): Promise<string> {
-  const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
+  const report = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
   const stateDir = stateDirectory(options["state-dir"], env);
   if (options["no-start"] === true) return stateDir;
   const background = await ensureDaemon({ stateDir, env, signal });
   const skew = background.kind === "wasRunning" ? olderDaemon(background.running.info) : undefined;
-  if (skew !== undefined) tell("daemon_older", skew);
+  if (skew !== undefined) report("daemon_older", skew);
   if (background.kind === "started") {
     const { pid } = background.address;
-    tell("daemon_started", `no daemon was running; started one (process ${pid}, log ${background.log})`);
+    report("daemon_started", `no daemon was running; started one (process ${pid}, log ${background.log})`);
   }
   return stateDir;
 }
@@ -36,7 +36,7 @@ export async function ensured({ options, output, env, signal, note }: ClientUse)
 /** Runs `use` with a client of the daemon; starts a daemon if none runs, unless an option forbids it. */
 export async function withClient<T>(clientUse: ClientUse, use: (client: Client) => Promise<T>): Promise<T> {
   const { output, env, signal, reconnect, note } = clientUse;
-  const tell = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
+  const report = (name: string, text: string): void => (note === undefined ? output.note(name, text) : note(text));
   const stateDir = await ensured(clientUse);
   const client = await connect({
     stateDir,
@@ -46,7 +46,7 @@ export async function withClient<T>(clientUse: ClientUse, use: (client: Client) 
     validateResults: resultChecks(env),
   });
   client.onConnection((event) => {
-    if (event.kind === "lost" && event.attempt === 1) tell("connection_lost", "the daemon is gone; waiting for it");
+    if (event.kind === "lost" && event.attempt === 1) report("connection_lost", "the daemon is gone; waiting for it");
     if (event.kind === "connected" && note !== undefined) note("the daemon is available again");
   });
   try {

@@ -48,7 +48,7 @@ export class Conversation {
   }
 
   /** The session's state has changed, and with it perhaps the meaning of the line. */
-  look(): void {
+  refresh(): void {
     const { editor, view, ifRunning } = this.#options;
     const [question] = this.#questions;
     const idle = view.isRunning ? `${ifRunning === "steer" ? "steer" : "follow up"}> ` : "> ";
@@ -83,7 +83,7 @@ export class Conversation {
       editor.set(this.#draft);
       this.#draft = undefined;
     }
-    this.look();
+    this.refresh();
     canvas.redraw();
   }
 

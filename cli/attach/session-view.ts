@@ -152,8 +152,8 @@ export class SessionView {
         if (typeof message === "object" && message !== null) this.message(message);
         break;
       case "rpcd_entry": {
-        const told = (event["entry"] as { readonly message?: PiMessage } | undefined)?.message;
-        if (typeof told === "object" && told !== null) this.message(told);
+        const entryMessage = (event["entry"] as { readonly message?: PiMessage } | undefined)?.message;
+        if (typeof entryMessage === "object" && entryMessage !== null) this.message(entryMessage);
         break;
       }
       case "auto_retry_start":

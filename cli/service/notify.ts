@@ -14,7 +14,7 @@ export class ServiceNotifier {
   readonly #env: NodeJS.ProcessEnv;
   readonly #isAsked: boolean;
   readonly #onFailure: (error: Error) => void;
-  #beat: NodeJS.Timeout | undefined;
+  #watchdog: NodeJS.Timeout | undefined;
 
   constructor(env: NodeJS.ProcessEnv, onFailure: (error: Error) => void) {
     this.#env = env;
@@ -24,19 +24,19 @@ export class ServiceNotifier {
 
   /** Reports that the service is ready, and starts the watchdog, twice as often as systemd requires. */
   ready(): void {
-    this.#tell("--ready", `--pid=${process.pid}`);
+    this.#notify("--ready", `--pid=${process.pid}`);
     const microseconds = Number(this.#env["WATCHDOG_USEC"]);
     if (!this.#isAsked || !Number.isFinite(microseconds) || microseconds <= 0) return;
     // The watchdog runs on the event loop that serves clients.
-    this.#beat = setInterval(() => this.#tell("WATCHDOG=1"), Math.max(100, microseconds / 2_000)).unref();
+    this.#watchdog = setInterval(() => this.#notify("WATCHDOG=1"), Math.max(100, microseconds / 2_000)).unref();
   }
 
   stopping(): void {
-    clearInterval(this.#beat);
-    this.#tell("STOPPING=1");
+    clearInterval(this.#watchdog);
+    this.#notify("STOPPING=1");
   }
 
-  #tell(...words: readonly string[]): void {
+  #notify(...words: readonly string[]): void {
     if (!this.#isAsked) return;
     execFile("systemd-notify", words, { env: this.#env, timeout: timeoutMs }, (error) => {
       if (error !== null) this.#onFailure(error);

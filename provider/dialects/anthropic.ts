@@ -170,9 +170,9 @@ class AnthropicEncoder implements StreamEncoder {
 
   #close(): string {
     if (this.#open === undefined) return "";
-    const signed = this.#open === "thinking" ? this.#delta({ type: "signature_delta", signature }) : "";
+    const signatureDelta = this.#open === "thinking" ? this.#delta({ type: "signature_delta", signature }) : "";
     this.#open = undefined;
-    return signed + sse("content_block_stop", { index: this.#index });
+    return signatureDelta + sse("content_block_stop", { index: this.#index });
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { tellingIfSlow } from "../../../cli/slow-start.ts";
+import { noteIfSlow } from "../../../cli/slow-start.ts";
 import { memoryOutput } from "./memory-output.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -12,7 +12,7 @@ test.each([
 ])("a start of pi that takes 3 s is told once on stderr: %j", async (how, told) => {
   const { output, stdout, stderr } = memoryOutput(how);
   const { promise, resolve } = Promise.withResolvers<string>();
-  const result = tellingIfSlow(promise, output);
+  const result = noteIfSlow(promise, output);
   vi.advanceTimersByTime(2_999);
   expect(stderr()).toBe("");
   vi.advanceTimersByTime(60_000);
@@ -23,7 +23,7 @@ test.each([
 
 test("one that ends before tells nothing, whether pi is there or has failed", async () => {
   const { output, stderr } = memoryOutput();
-  await tellingIfSlow(Promise.resolve(), output);
-  await expect(tellingIfSlow(Promise.reject(new Error("no")), output)).rejects.toThrow("no");
+  await noteIfSlow(Promise.resolve(), output);
+  await expect(noteIfSlow(Promise.reject(new Error("no")), output)).rejects.toThrow("no");
   expect([stderr(), vi.getTimerCount()]).toEqual(["", 0]);
 });

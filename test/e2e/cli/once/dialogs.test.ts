@@ -28,7 +28,7 @@ test("questions of extensions are listed, shown and answered", async () => {
   await vi.waitFor(async () => {
     ({ dialogs } = await scene.json<{ dialogs: Dialog[] }>(["dialogs", sessionId]));
     expect(dialogs).toHaveLength(3);
-  });
+  }, 60_000);
   const [select, confirm, editor] = dialogs.map(({ dialogId }) => dialogId) as [string, string, string];
   const table = await scene.run(["dialogs"]);
   expect(table.stdout).toMatch(/^DIALOG +SESSION +KIND +AGE +ENDS IN +TITLE\n/);

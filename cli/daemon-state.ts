@@ -9,7 +9,7 @@ import { CommandError } from "./errors.ts";
  * The state of a state directory. `absent`: there is no trace of a daemon. `stale`: the daemon of `daemon.json` has
  * ended. `unusable`: `daemon.json` is not valid.
  */
-export type Standing =
+export type DaemonState =
   | { readonly kind: "running"; readonly file: DaemonFile; readonly info: DaemonInfo }
   | { readonly kind: "absent" }
   | { readonly kind: "stale"; readonly file: DaemonFile }
@@ -21,7 +21,7 @@ const answerTimeoutMs = 10_000;
  * Asks the daemon itself, because a file and a process id prove nothing. Throws `daemon_silent` if something listens
  * but does not answer, and the errors of {@link callDaemon}.
  */
-export async function standing(stateDir: string, signal?: AbortSignal): Promise<Standing> {
+export async function daemonState(stateDir: string, signal?: AbortSignal): Promise<DaemonState> {
   let file: DaemonFile;
   try {
     file = await readDaemonFile(stateDir);
@@ -45,11 +45,11 @@ export async function standing(stateDir: string, signal?: AbortSignal): Promise<
   }
   const now = await readDaemonFile(stateDir).catch(() => undefined);
   if (now === undefined || now.pid === file.pid) return { kind: "stale", file };
-  return standing(stateDir, signal);
+  return daemonState(stateDir, signal);
 }
 
 /** Explains a state, for people. */
-export function whyNotRunning(found: Standing, stateDir: string): string {
+export function whyNotRunning(found: DaemonState, stateDir: string): string {
   switch (found.kind) {
     case "running":
       return `A daemon runs on ${stateDir}.`;
