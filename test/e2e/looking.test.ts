@@ -1,4 +1,4 @@
-import { rmSync, utimesSync } from "node:fs";
+import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { SessionHandle, WireError } from "../../client/index.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
@@ -177,7 +177,14 @@ test("no question starts a pi, whatever has become of the last one", async () =>
     ["pruning_disabled", "disabled"],
     ["pruning_disabled", "disabled"],
   ]);
-  rmSync((await later.get()).file);
+  // A file that the daemon cannot read in pi's place, and one that is gone.
+  const { file } = await later.get();
+  writeFileSync(file, readFileSync(file, "utf8").replace('"version":3', '"version":2'));
+  const lastKnown: readonly string[] = ["session/getState", "session/getStats"];
+  expect(await refusals(stage, sessionId, fromFile)).toEqual(
+    fromFile.map((method) => (lastKnown.includes(method) ? "answered" : ["session_asleep", "file_older_form"])),
+  );
+  rmSync(file);
   expect(await refusals(stage, sessionId, fromFile)).toEqual(fromFile.map(() => ["session_file_unusable", "missing"]));
   expect(await stateOf(later)).toEqual(["hibernated", 3]);
 });
