@@ -1,5 +1,5 @@
 import { stateDirectory } from "../client/discovery.ts";
-import type { Delivery, DeliveryState } from "../protocol/delivery.ts";
+import { type Delivery, DeliveryState } from "../protocol/delivery.ts";
 import type { Invocation } from "./command-spec.ts";
 import { callDaemon } from "./daemon-call.ts";
 import { watchDeliveries } from "./delivery-watch.ts";
@@ -77,20 +77,7 @@ async function sessionOf({ arguments: [word], signal }: Deliveries, stateDir: st
   return chooseSession(sessions, word);
 }
 
-const allStates: ReadonlySet<string> = new Set<DeliveryState>([
-  "accepted",
-  "held",
-  "inserted",
-  "prepared",
-  "delivered",
-  "answered",
-  "parked",
-  "dropped",
-  "cancelled",
-  "expired",
-  "failed",
-  "unknown",
-]);
+const allStates: ReadonlySet<string> = new Set(DeliveryState.enum);
 
 function statesOf(text: string | undefined): { readonly states?: DeliveryState[] } {
   if (text === undefined) return {};

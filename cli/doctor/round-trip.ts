@@ -1,4 +1,5 @@
 import { connect, type SessionHandle } from "../../client/index.ts";
+import { orAborted } from "../../provider/abortable.ts";
 import { createAgentDir } from "../../provider/agent-dir.ts";
 import { answer } from "../../provider/reply.ts";
 import { startProvider } from "../../provider/server.ts";
@@ -57,7 +58,7 @@ export async function checkRoundTrip(options: RoundTripOptions): Promise<readonl
     });
     cleanup.add(() => daemon.end());
     options.progress("starting pi with the extension");
-    await unlessAborted(daemon.process.listening, signal);
+    await orAborted(daemon.process.listening, signal);
     const client = await connect({ stateDir: workspace.stateDir, signal });
     cleanup.add(() => client.close());
     const session = await client.createSession({ cwd: workspace.cwd }, { signal });
@@ -99,12 +100,4 @@ function problem(error: unknown, log: string): string {
   const said = typeof stderrTail === "string" && stderrTail.trim() !== "" ? ` pi said: ${stderrTail}` : "";
   const logged = name === "daemon_ended" ? ` The log ends with: ${lastLines(log, 3).join(" ")}` : "";
   return shorten(oneLine(`${message} (${name})${said}${logged}`), 600);
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", onAbort));
 }
