@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { defaultContextLimits } from "../protocol/context/limits.ts";
+import { defaultContextLimits } from "../protocol/context-limits.ts";
 import { perform } from "../server/session/context/work.ts";
 
 // Does one thing with a document, as the daemon's thread does it, and writes what it took to stdout as JSON. Arguments:

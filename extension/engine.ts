@@ -1,7 +1,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { StructuredContext } from "../context/parts/structured/structured-context.ts";
 import type { CarryReply, ContextReply, HeldPush, HoldReply, PingReply, ReleaseReply } from "../protocol/link.ts";
 import { BoundaryHooks, BoundaryWriter } from "./boundary.ts";
-import { StructuredContext } from "./context/structured/structured-context.ts";
 import { findUnanswered, whyLeftOut } from "./delivery/branch.ts";
 import { HandOver } from "./delivery/hand-over.ts";
 import { Observer } from "./delivery/observer.ts";

@@ -6,7 +6,7 @@ import type { Places } from "./engine-port.ts";
  */
 export function inspecting(places: Places): void {
   places.answer("optimisation/inspect", async (_params, ctx) => {
-    const { bareInspection } = await import("./context/optimisation/inspection.ts");
+    const { bareInspection } = await import("../context/parts/optimisation/inspection.ts");
     return bareInspection(places, ctx);
   });
   places.answer("tools", () => ({ tools: places.pi.getAllTools().map(({ name }) => name) }));

@@ -1,9 +1,9 @@
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+import type { AuditMemory } from "../context/parts/cache/auditor.ts";
+import type { PendingCuts } from "../context/parts/recall/pending-cuts.ts";
+import type { HeldContext } from "../context/parts/structured/held-context.ts";
+import type { GivenIds } from "../context/pruning/ids-registry.ts";
 import type { HelperConfig, PartsConfig } from "../protocol/link.ts";
-import type { AuditMemory } from "./context/cache/auditor.ts";
-import type { GivenIds } from "./context/pruning/ids-registry.ts";
-import type { PendingCuts } from "./context/recall/pending-cuts.ts";
-import type { HeldContext } from "./context/structured/held-context.ts";
 import type { MarkedEntry } from "./delivery/branch.ts";
 import type { HeldItem } from "./delivery/held.ts";
 import type { Tracked } from "./delivery/tracker.ts";

@@ -51,7 +51,7 @@ function contextPartsOf(engine: Engine): () => Promise<void> | undefined {
   let loading: Promise<void> | undefined;
   return () => {
     if (engine.memory.parts === undefined) return undefined;
-    loading ??= import("./context/parts.ts")
+    loading ??= import("../context/parts/parts.ts")
       .then(({ contextParts }) => engine.add(contextParts))
       .catch((thrown: unknown) => engine.report("parts", thrown));
     return loading;

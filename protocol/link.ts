@@ -7,10 +7,11 @@
  *
  * This module is loaded inside every pi: it imports nothing at run time.
  */
+
 import type { Content } from "./content.ts";
-import type { HelperContext } from "./context/built.ts";
 import type { DeliverAs, Evidence, PayloadCheck } from "./delivery.ts";
 import type { DialogMethod } from "./dialog.ts";
+import type { HelperContext } from "./link-context.ts";
 import type { OptimisationConfig } from "./optimisation/config.ts";
 import type { NoticeData, NoticeName } from "./optimisation/notices.ts";
 import type { PendingItem } from "./pending.ts";

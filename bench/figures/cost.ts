@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FoldOfSession } from "../../extension/cost/fold-of-session.ts";
-import { COST_MARK_TYPE, markData } from "../../protocol/cost/marks.ts";
+import { FoldOfSession } from "../../context/cost/fold-of-session.ts";
+import { COST_MARK_TYPE, markData } from "../../context/cost/marks.ts";
 import { FileFold } from "../../server/session/cost/file-fold.ts";
 import { Random } from "../../test/soak/random.ts";
 import type { Figure, Row } from "../lib/figure.ts";

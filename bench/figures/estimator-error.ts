@@ -1,6 +1,6 @@
 import { countTokens as cl100k } from "gpt-tokenizer/encoding/cl100k_base";
 import { countTokens as r50k } from "gpt-tokenizer/encoding/r50k_base";
-import { Counter } from "../../extension/context/estimator/counts.ts";
+import { Counter } from "../../context/parts/estimator/counts.ts";
 import { runTrace, share, type TraceRun } from "../../test/helpers/estimator-runs.ts";
 import { type Tokenizer, tokenTrace, traceClasses } from "../../test/helpers/token-traces.ts";
 import type { Figure, Row } from "../lib/figure.ts";

@@ -1,8 +1,8 @@
 import { encode } from "gpt-tokenizer";
-import { type ContextFile, renderContextFiles } from "../../extension/context/prompt/project-context.ts";
-import { shortenContextFiles } from "../../extension/context/prompt/shorten.ts";
-import { digestOf, pointerTo, type SkillText, skillText } from "../../extension/context/prompt/skill-text.ts";
-import { estimateText } from "../../protocol/context/estimate.ts";
+import { estimateText } from "../../context/document/estimate.ts";
+import { type ContextFile, renderContextFiles } from "../../context/parts/prompt/project-context.ts";
+import { shortenContextFiles } from "../../context/parts/prompt/shorten.ts";
+import { digestOf, pointerTo, type SkillText, skillText } from "../../context/parts/prompt/skill-text.ts";
 import { defaultOptimisation, SKILL_TOOL } from "../../protocol/optimisation/config.ts";
 import { Random } from "../../test/soak/random.ts";
 import type { Figure, Row } from "../lib/figure.ts";

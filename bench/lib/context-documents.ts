@@ -1,4 +1,4 @@
-import { CONTEXT_FORMAT, CONTEXT_VERSION } from "../../protocol/context/document.ts";
+import { CONTEXT_FORMAT, CONTEXT_VERSION } from "../../context/document/document.ts";
 
 // Documents that are the same in each run: what agents and their tools say to each other, at two sizes.
 

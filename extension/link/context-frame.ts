@@ -1,4 +1,4 @@
-import type { BuiltMessage, HelperContext } from "../../protocol/context/built.ts";
+import type { BuiltMessage, HelperContext } from "../../protocol/link-context.ts";
 import { isObject } from "../pi-types.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

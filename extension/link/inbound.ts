@@ -1,5 +1,4 @@
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { HelperContext } from "../../protocol/context/built.ts";
 import type {
   CarryReply,
   ContextReply,
@@ -10,6 +9,7 @@ import type {
   PingReply,
   ReleaseReply,
 } from "../../protocol/link.ts";
+import type { HelperContext } from "../../protocol/link-context.ts";
 import { isDeliveryId } from "../delivery/marker.ts";
 import type { DialogNews } from "../dialog-news.ts";
 import { messageOf } from "../pi-types.ts";

@@ -18,7 +18,9 @@ const layers: Readonly<Record<string, Layer>> = {
   protocol: { files: ["protocol/"], imports: [] },
   provider: { files: ["provider/"], imports: [] },
   client: { files: ["client/"], imports: ["protocol"] },
-  extension: { files: ["extension/"], imports: ["protocol"] },
+  extension: { files: ["extension/"], imports: ["protocol", "context"] },
+  "context/document": { files: ["context/document/"], imports: ["protocol"] },
+  context: { files: ["context/"], imports: ["protocol", "context/document", "extension"] },
   "cli/start": {
     files: ["cli/start.ts", "cli/config.ts"],
     imports: ["cli", "client", "protocol", "server", "server/config"],
@@ -29,7 +31,7 @@ const layers: Readonly<Record<string, Layer>> = {
     imports: ["cli", "client", "protocol", "provider", "server/config", "server/pi"],
   },
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
-  cli: { files: ["cli/"], imports: ["client", "protocol", "cli/start", "cli/demo", "cli/doctor"] },
+  cli: { files: ["cli/"], imports: ["client", "context/document", "protocol", "cli/start", "cli/demo", "cli/doctor"] },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": { files: ["server/config.ts", "server/log.ts", "server/configuration/"], imports: base },
   "server/store": { files: ["server/store/"], imports: [...base, "server/config"] },
@@ -38,7 +40,16 @@ const layers: Readonly<Record<string, Layer>> = {
   "server/frames": { files: ["server/frames/"], imports: base },
   "server/session": {
     files: ["server/session/"],
-    imports: [...base, "server/config", "server/frames", "server/pi", "server/delivery", "server/store"],
+    imports: [
+      ...base,
+      "context",
+      "context/document",
+      "server/config",
+      "server/frames",
+      "server/pi",
+      "server/delivery",
+      "server/store",
+    ],
   },
   "server/rpc": {
     files: ["server/rpc/"],
@@ -80,8 +91,8 @@ interface Reach {
 /** What a file must not load, however indirectly. Types and dynamic imports do not count. */
 const reaches: readonly Reach[] = [
   { from: "client/browser.ts", never: ["node:", "ws"], reason: "it runs in browsers" },
-  { from: "client/browser.ts", never: ["protocol/context/"], reason: "clients have no use for it" },
-  { from: "client/index.ts", never: ["protocol/context/"], reason: "clients have no use for it" },
+  { from: "client/browser.ts", never: ["context/"], reason: "clients have no use for it" },
+  { from: "client/index.ts", never: ["context/"], reason: "clients have no use for it" },
   { from: "cli/main.ts", never: ["server/"], reason: "every command would pay for loading the daemon" },
 ];
 

@@ -1,4 +1,4 @@
-import { type ContextLimits, defaultContextLimits } from "../../protocol/context/limits.ts";
+import { type ContextLimits, defaultContextLimits } from "../../protocol/context-limits.ts";
 import type { Values } from "./settings.ts";
 
 type Given = Pick<Values, Extract<keyof Values, `context.${string}`>>;

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { Static, TSchema } from "typebox";
-import { defaultContextLimits, hardContextLimits } from "../../protocol/context/limits.ts";
+import { defaultContextLimits, hardContextLimits } from "../../protocol/context-limits.ts";
 import { Type } from "../../protocol/json-schema.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { PruningOptions } from "../../protocol/pruning/options.ts";

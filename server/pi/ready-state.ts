@@ -1,4 +1,4 @@
-import { hasAnyPrice } from "../../protocol/cost/prices.ts";
+import { hasAnyPrice } from "../../protocol/prices.ts";
 import type { ModelRef } from "../../protocol/session.ts";
 import { isRecordObject } from "./records.ts";
 

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { ContextDocument } from "../../protocol/context/document.ts";
-import { normalise } from "../../protocol/context/normalise.ts";
+import type { ContextDocument } from "../../context/document/document.ts";
+import { normalise } from "../../context/document/normalise.ts";
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { ScriptedName } from "../../provider/agent-dir.ts";
 import { Gate } from "../../provider/gate.ts";

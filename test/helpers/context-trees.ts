@@ -1,4 +1,4 @@
-import type { ContextItem, ContextTarget } from "../../protocol/context/document.ts";
+import type { ContextItem, ContextTarget } from "../../context/document/document.ts";
 import { Random } from "../soak/random.ts";
 
 // Documents made at random: conversations as trees, with every flaw that trees from elsewhere have. The same seed always

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { defaultContextLimits } from "../../protocol/context/limits.ts";
+import { defaultContextLimits } from "../../protocol/context-limits.ts";
 import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import type { PruningOptions } from "../../protocol/pruning/options.ts";
 import type { Profile } from "../../protocol/session-options.ts";

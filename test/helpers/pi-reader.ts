@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { ContextTarget } from "../../protocol/context/document.ts";
+import type { ContextTarget } from "../../context/document/document.ts";
 
 /** A message as pi hands it to a model's adapter. */
 export interface SeenMessage {

@@ -1,4 +1,5 @@
-import type { ContextTarget, Meta } from "../../protocol/context/document.ts";
+import type { ContextTarget } from "../../context/document/document.ts";
+import type { Meta } from "../../protocol/link-context.ts";
 
 /** The model that the sessions of tests were made with. */
 export const sessionModel = { api: "openai-completions", provider: "scripted", model: "echo" } as const;

@@ -1,5 +1,5 @@
-import type { PreparedContext } from "../../protocol/context/built.ts";
-import type { ContextItem } from "../../protocol/context/document.ts";
+import type { PreparedContext } from "../../context/document/built.ts";
+import type { ContextItem } from "../../context/document/document.ts";
 import type { ApiName, LogEntry } from "../../provider/log.ts";
 
 // What a request says and what a prepared context says, in one shape. It is written from what the services are, and knows

@@ -1,4 +1,4 @@
-import type { ContextItem, ContextTarget } from "../../protocol/context/document.ts";
+import type { ContextItem, ContextTarget } from "../../context/document/document.ts";
 
 // What the services refuse with HTTP 400, written from their documents. It knows nothing of how a context is mended.
 

@@ -1,8 +1,8 @@
-import type { ContextDocument, ContextTarget, Repair } from "../../protocol/context/document.ts";
-import { type ExportOptions, exportContext } from "../../protocol/context/export.ts";
-import { defaultContextLimits } from "../../protocol/context/limits.ts";
-import { prepareContext } from "../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../protocol/context/session-entries.ts";
+import type { ContextDocument, ContextTarget, Repair } from "../../context/document/document.ts";
+import { type ExportOptions, exportContext } from "../../context/document/export.ts";
+import { prepareContext } from "../../context/document/prepare.ts";
+import { sessionEntries } from "../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../protocol/context-limits.ts";
 import { WireError } from "../../protocol/errors.ts";
 
 type Entries = readonly Readonly<Record<string, unknown>>[];

@@ -1,11 +1,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { PreparedContext } from "../../protocol/context/built.ts";
-import type { ContextTarget } from "../../protocol/context/document.ts";
-import { defaultContextLimits } from "../../protocol/context/limits.ts";
-import { prepareContext } from "../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../protocol/context/session-entries.ts";
+import type { PreparedContext } from "../../context/document/built.ts";
+import type { ContextTarget } from "../../context/document/document.ts";
+import { prepareContext } from "../../context/document/prepare.ts";
+import { sessionEntries } from "../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../protocol/context-limits.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { LogEntry } from "../../provider/log.ts";
 import { answer } from "../../provider/reply.ts";

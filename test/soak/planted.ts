@@ -11,7 +11,7 @@ export interface PlantedBug {
   readonly replacement: string;
 }
 
-const shipped = ["cli", "client", "extension", "protocol", "provider", "server", "package.json"];
+const shipped = ["cli", "client", "context", "extension", "protocol", "provider", "server", "package.json"];
 
 /** The mistakes that the soak has to be able to find. */
 export const plantedBugs = {

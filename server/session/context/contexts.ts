@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import type { ContextLimits } from "../../../protocol/context/limits.ts";
-import type { ContextOptions } from "../../../protocol/context/options.ts";
+import type { ContextOptions } from "../../../context/document/options.ts";
+import type { ContextLimits } from "../../../protocol/context-limits.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { type ErrorName, WireError } from "../../../protocol/errors.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";

@@ -1,6 +1,7 @@
-import type { HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
-import type { ContextRoot } from "../../../protocol/context/context-root.ts";
-import { heldEntries, heldRoot, leftAt } from "../../../protocol/context/held-entries.ts";
+import type { PreparedContext } from "../../../context/document/built.ts";
+import type { ContextRoot } from "../../../context/document/context-root.ts";
+import { heldEntries, heldRoot, leftAt } from "../../../context/document/held-entries.ts";
+import type { HelperContext } from "../../../protocol/link-context.ts";
 import { isRecordObject } from "../../pi/records.ts";
 
 // What is kept of an ephemeral session's context: a line for its helper, and one with what no message has a field for.

@@ -1,4 +1,4 @@
-import type { ContextSource } from "../../../protocol/context/document.ts";
+import type { ContextSource } from "../../../context/document/document.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { EntriesReply } from "../../../protocol/link.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ContextTarget } from "../../../protocol/context/document.ts";
-import { type BudgetFacts, contextBudget, defaultReserveTokens } from "../../../protocol/context/options.ts";
+import type { ContextTarget } from "../../../context/document/document.ts";
+import { type BudgetFacts, contextBudget, defaultReserveTokens } from "../../../context/document/options.ts";
 import type { ContextOption } from "../../../protocol/context-option.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { PiModel } from "../../../protocol/pi-data.ts";

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import type { BuiltMessage, ContextCounts, HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
-import type { ContextSource, ContextTarget, Repair } from "../../../protocol/context/document.ts";
-import { type ExportDiagnostics, exportContext } from "../../../protocol/context/export.ts";
-import type { ExportNote, NoteCounts } from "../../../protocol/context/export-notes.ts";
-import type { ContextLimits } from "../../../protocol/context/limits.ts";
-import type { ContextOptions } from "../../../protocol/context/options.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { type SessionHeaderFacts, sessionEntries } from "../../../protocol/context/session-entries.ts";
+import type { ContextCounts, PreparedContext } from "../../../context/document/built.ts";
+import type { ContextSource, ContextTarget, Repair } from "../../../context/document/document.ts";
+import { type ExportDiagnostics, exportContext } from "../../../context/document/export.ts";
+import type { ExportNote, NoteCounts } from "../../../context/document/export-notes.ts";
+import type { ContextOptions } from "../../../context/document/options.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { type SessionHeaderFacts, sessionEntries } from "../../../context/document/session-entries.ts";
+import type { ContextLimits } from "../../../protocol/context-limits.ts";
 import { WireError } from "../../../protocol/errors.ts";
+import type { BuiltMessage, HelperContext } from "../../../protocol/link-context.ts";
 import { helperLines, type WithHeld, withHeld } from "./helper-lines.ts";
 import { refuseParts } from "./json-parts.ts";
 

@@ -1,8 +1,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
-import { CostFold } from "../../../protocol/cost/fold.ts";
-import { COST_MARK_TYPE } from "../../../protocol/cost/marks.ts";
+import { CostFold } from "../../../context/cost/fold.ts";
+import { COST_MARK_TYPE } from "../../../context/cost/marks.ts";
 import { JsonlSplitter } from "../../../protocol/jsonl.ts";
 import { unusable } from "../../pi/lease.ts";
 

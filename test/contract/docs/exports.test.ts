@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { exportNotes } from "../../../protocol/context/export-notes.ts";
-import { STATE_EVENT_PREFIX } from "../../../protocol/context/native-entry.ts";
-import { nativeEventTypes } from "../../../protocol/context/native-event.ts";
+import { exportNotes } from "../../../context/document/export-notes.ts";
+import { STATE_EVENT_PREFIX } from "../../../context/document/native-entry.ts";
+import { nativeEventTypes } from "../../../context/document/native-event.ts";
 import { found, read, spansOf } from "./documents.ts";
 
 const [section = ""] = found(read("PROTOCOL.md"), /^### Exports\n(.*?)^## /gms);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { COST_CHANNEL } from "../../../context/cost/channel.ts";
+import { sources } from "../../../context/cost/tally.ts";
+import { repairCodes } from "../../../context/document/document.ts";
+import { exportNotes } from "../../../context/document/export-notes.ts";
 import { AsleepReason } from "../../../protocol/cached.ts";
-import { repairCodes } from "../../../protocol/context/document.ts";
-import { exportNotes } from "../../../protocol/context/export-notes.ts";
 import { ControlChange, ControlPolicy } from "../../../protocol/control.ts";
-import { COST_CHANNEL } from "../../../protocol/cost/channel.ts";
-import { sources } from "../../../protocol/cost/tally.ts";
 import { ForeignWriteAction, OnForeignWrite, SessionFileReason } from "../../../protocol/custody.ts";
 import { Attempt, Delivery, DeliveryState, Evidence, PayloadCheck, Reason } from "../../../protocol/delivery.ts";
 import { DialogResolution } from "../../../protocol/dialog.ts";
@@ -163,7 +163,7 @@ describe("the numbers in the documents", () => {
   test.each(documents)("every quantity in the prose of %s is one of the code's", (document) => {
     const [, hours = ""] = /keepMs = (\d+) \* 60 \* 60 \* 1_000/.exec(read("server/store/idempotency.ts")) ?? [];
     const delays = retryDelaysMs.map((delay) => `${delay / 1_000} s`);
-    const [, page = ""] = /maxBytes = (\d+) \* 1_024/.exec(read("extension/context/recall/tool.ts")) ?? [];
+    const [, page = ""] = /maxBytes = (\d+) \* 1_024/.exec(read("context/parts/recall/tool.ts")) ?? [];
     const costs = `${maxFileBytes / 1_024 ** 3} GiB`;
     const prompts = `${maxPromptBytes / 1_024} KiB`;
     const limits = protocolLimits.map(({ value }) => value);

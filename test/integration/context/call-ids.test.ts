@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { ContextTarget, Repair } from "../../../protocol/context/document.ts";
-import { exportContext } from "../../../protocol/context/export.ts";
-import { finishContext } from "../../../protocol/context/finish.ts";
-import { repairItems } from "../../../protocol/context/repair.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import type { ContextTarget, Repair } from "../../../context/document/document.ts";
+import { exportContext } from "../../../context/document/export.ts";
+import { finishContext } from "../../../context/document/finish.ts";
+import { repairItems } from "../../../context/document/repair.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import type { Pi } from "../extension/driver.ts";
 import { sharePi } from "../extension/shared-pi.ts";

@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CONTEXT_FORMAT, type ContextTarget } from "../../../protocol/context/document.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { CONTEXT_FORMAT, type ContextTarget } from "../../../context/document/document.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { sharePi } from "../extension/shared-pi.ts";
 
 // Messages that are said to be of the model that they are given to, and have what its service cannot have given.

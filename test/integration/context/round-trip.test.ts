@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { exportContext } from "../../../protocol/context/export.ts";
+import { exportContext } from "../../../context/document/export.ts";
 import { Gate } from "../../../provider/gate.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { answer, call, hold } from "../../../provider/reply.ts";

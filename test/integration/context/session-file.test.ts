@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { PreparedContext } from "../../../protocol/context/built.ts";
-import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
-import { finishContext } from "../../../protocol/context/finish.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import type { PreparedContext } from "../../../context/document/built.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
+import { finishContext } from "../../../context/document/finish.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
 import type { ScriptedName } from "../../../provider/agent-dir.ts";
 import type { RequestMessage } from "../../../provider/messages.ts";
 import type { Pi } from "../extension/driver.ts";

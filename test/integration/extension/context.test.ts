@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { HelperContext, PreparedContext } from "../../../protocol/context/built.ts";
-import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
-import { finishContext } from "../../../protocol/context/finish.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import type { PreparedContext } from "../../../context/document/built.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
+import { finishContext } from "../../../context/document/finish.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import type { HelperContext } from "../../../protocol/link-context.ts";
 import type { LogEntry } from "../../../provider/log.ts";
 import { answer, call } from "../../../provider/reply.ts";
 import { startProvider } from "../../../provider/server.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { CompactionDetails } from "../../../extension/context/compaction/history.ts";
+import type { CompactionDetails } from "../../../context/parts/compaction/history.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { Gate } from "../../../provider/gate.ts";

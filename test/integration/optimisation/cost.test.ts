@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Checkpoint } from "../../../protocol/cost/fold.ts";
-import { CostFold } from "../../../protocol/cost/fold.ts";
+import type { Checkpoint } from "../../../context/cost/fold.ts";
+import { CostFold } from "../../../context/cost/fold.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { Gate } from "../../../provider/gate.ts";
 import { answer, behind, call, errorEvent, hold, type Reply, reset, status } from "../../../provider/reply.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { estimateText } from "../../../protocol/context/estimate.ts";
+import { estimateText } from "../../../context/document/estimate.ts";
 import type { PartsConfig } from "../../../protocol/link.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { estimateText } from "../../../protocol/context/estimate.ts";
+import { estimateText } from "../../../context/document/estimate.ts";
 import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
 import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
 import { Gate } from "../../../provider/gate.ts";

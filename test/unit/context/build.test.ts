@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { buildMessages } from "../../../protocol/context/build.ts";
-import type { BuiltMessage } from "../../../protocol/context/built.ts";
-import type { ContextItem, ContextTarget, Meta } from "../../../protocol/context/document.ts";
+import { buildMessages } from "../../../context/document/build.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
 import { CARRIER_TYPE } from "../../../protocol/link.ts";
+import type { BuiltMessage, Meta } from "../../../protocol/link-context.ts";
 import { text } from "./items.ts";
 
 const target: ContextTarget = { api: "anthropic-messages", provider: "anthropic", id: "m", takesImages: true };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { buildMessages } from "../../../protocol/context/build.ts";
-import { messageFault } from "../../../protocol/context/built-check.ts";
-import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
+import { buildMessages } from "../../../context/document/build.ts";
+import { messageFault } from "../../../context/document/built-check.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
 import { dice, someItems, text } from "./items.ts";
 
 const target: ContextTarget = { api: "a", provider: "p", id: "m", takesImages: true };

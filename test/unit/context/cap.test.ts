@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { capContent, capToolResults, textLength } from "../../../protocol/context/cap.ts";
-import type { ContextItem } from "../../../protocol/context/document.ts";
+import { capContent, capToolResults, textLength } from "../../../context/document/cap.ts";
+import type { ContextItem } from "../../../context/document/document.ts";
 import { dice, someText, text } from "./items.ts";
 
 function result(toolName: string, content: ContextItem["content"]): ContextItem {

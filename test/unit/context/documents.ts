@@ -1,7 +1,7 @@
-import type { ContextItem, ContextTarget, Repair, RepairCode } from "../../../protocol/context/document.ts";
-import { repairNote } from "../../../protocol/context/faults.ts";
-import { repairItems } from "../../../protocol/context/repair.ts";
-import { contextForStructured, type SelectOptions } from "../../../protocol/context/select.ts";
+import type { ContextItem, ContextTarget, Repair, RepairCode } from "../../../context/document/document.ts";
+import { repairNote } from "../../../context/document/faults.ts";
+import { repairItems } from "../../../context/document/repair.ts";
+import { contextForStructured, type SelectOptions } from "../../../context/document/select.ts";
 import { WireError } from "../../../protocol/errors.ts";
 
 // Documents for the tests of reading, selecting and repairing.

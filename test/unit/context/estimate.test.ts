@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { buildMessages } from "../../../protocol/context/build.ts";
-import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
-import { estimateMessage, estimateText, estimateTokens, flattenedTokens } from "../../../protocol/context/estimate.ts";
+import { buildMessages } from "../../../context/document/build.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
+import { estimateMessage, estimateText, estimateTokens, flattenedTokens } from "../../../context/document/estimate.ts";
 import { dice, someItems, text } from "./items.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { ContextItem, ContextNode } from "../../../protocol/context/document.ts";
-import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
-import { projectItems } from "../../../protocol/context/projection.ts";
-import { contextForStructured } from "../../../protocol/context/select.ts";
+import type { ContextItem, ContextNode } from "../../../context/document/document.ts";
+import { type ExportOptions, exportContext } from "../../../context/document/export.ts";
+import { projectItems } from "../../../context/document/projection.ts";
+import { contextForStructured } from "../../../context/document/select.ts";
 import { CARRIER_TYPE } from "../../../protocol/link.ts";
 import { call, PiSession, text, thinking } from "../../helpers/pi-session.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { exportContext } from "../../../protocol/context/export.ts";
+import { exportContext } from "../../../context/document/export.ts";
 import { call, PiSession, text } from "../../helpers/pi-session.ts";
 
 const views = ["projected", "full"] as const;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ContextItem } from "../../../protocol/context/document.ts";
-import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
+import type { ContextItem } from "../../../context/document/document.ts";
+import { type ExportOptions, exportContext } from "../../../context/document/export.ts";
 import { CARRIER_TYPE, DELIVERY_MARK } from "../../../protocol/link.ts";
 import { call, PiSession, sessionModel, text, thinking, usage } from "../../helpers/pi-session.ts";
 

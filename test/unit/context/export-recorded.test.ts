@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { exportContext } from "../../../protocol/context/export.ts";
+import { exportContext } from "../../../context/document/export.ts";
 import { installedPi, readerOfPi } from "../../helpers/pi-reader.ts";
 import { throughDocument } from "../../helpers/through-document.ts";
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { buildMessages } from "../../../protocol/context/build.ts";
-import type { BuiltMessage } from "../../../protocol/context/built.ts";
-import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
-import { estimateMessage, estimateTokens } from "../../../protocol/context/estimate.ts";
-import { fitContext, fitMessages, TRIMMED_EVENT_TYPE } from "../../../protocol/context/fit.ts";
+import { buildMessages } from "../../../context/document/build.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
+import { estimateMessage, estimateTokens } from "../../../context/document/estimate.ts";
+import { fitContext, fitMessages, TRIMMED_EVENT_TYPE } from "../../../context/document/fit.ts";
 import { WireError } from "../../../protocol/errors.ts";
+import type { BuiltMessage } from "../../../protocol/link-context.ts";
 import { type Dice, dice, someItems, text } from "./items.ts";
 
 const target: ContextTarget = { api: "a", provider: "p", id: "m", takesImages: true };

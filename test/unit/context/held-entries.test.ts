@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { BuiltMessage } from "../../../protocol/context/built.ts";
-import type { ContextItem } from "../../../protocol/context/document.ts";
-import { estimateMessage } from "../../../protocol/context/estimate.ts";
-import { exportContext } from "../../../protocol/context/export.ts";
-import { heldEntries, heldRoot, leftAt } from "../../../protocol/context/held-entries.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
+import type { ContextItem } from "../../../context/document/document.ts";
+import { estimateMessage } from "../../../context/document/estimate.ts";
+import { exportContext } from "../../../context/document/export.ts";
+import { heldEntries, heldRoot, leftAt } from "../../../context/document/held-entries.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
+import type { BuiltMessage } from "../../../protocol/link-context.ts";
 import { PiSession, sessionTarget } from "../../helpers/pi-session.ts";
 
 const turns = Array.from({ length: 16 }, (_, i): Record<string, unknown>[] => [

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { defaultContextLimits, hardContextLimits } from "../../../protocol/context/limits.ts";
-import { readDocument } from "../../../protocol/context/read-document.ts";
-import { repairItems } from "../../../protocol/context/repair.ts";
-import { contextForStructured } from "../../../protocol/context/select.ts";
+import { readDocument } from "../../../context/document/read-document.ts";
+import { repairItems } from "../../../context/document/repair.ts";
+import { contextForStructured } from "../../../context/document/select.ts";
+import { defaultContextLimits, hardContextLimits } from "../../../protocol/context-limits.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { makeTree } from "../../helpers/context-trees.ts";
 import { refusals } from "../../helpers/service-rules.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { messageFault } from "../../../protocol/context/built-check.ts";
-import type { ContextTarget } from "../../../protocol/context/document.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { messageFault } from "../../../context/document/built-check.ts";
+import type { ContextTarget } from "../../../context/document/document.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { CARRIER_TYPE, DELIVERY_MARK } from "../../../protocol/link.ts";
 import { type Dice, dice } from "./items.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { type ExportOptions, exportContext } from "../../../protocol/context/export.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { type ExportOptions, exportContext } from "../../../context/document/export.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { sessionTarget } from "../../helpers/pi-session.ts";
 
 // The system items of a document, once a session was made of it. pi has its own prompt beside them.

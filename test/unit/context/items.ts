@@ -1,4 +1,4 @@
-import type { ContextItem } from "../../../protocol/context/document.ts";
+import type { ContextItem } from "../../../context/document/document.ts";
 import { Random } from "../../soak/random.ts";
 
 /** Numbers that follow from a seed, from 0 to below `limit`. */

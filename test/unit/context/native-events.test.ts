@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { exportContext } from "../../../protocol/context/export.ts";
-import { heldEntries, heldRoot } from "../../../protocol/context/held-entries.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { normalise } from "../../../protocol/context/normalise.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { exportContext } from "../../../context/document/export.ts";
+import { heldEntries, heldRoot } from "../../../context/document/held-entries.ts";
+import { normalise } from "../../../context/document/normalise.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { sessionTarget } from "../../helpers/pi-session.ts";
 import { list, type Raw } from "./documents.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { exportContext } from "../../../protocol/context/export.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
+import { exportContext } from "../../../context/document/export.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { perform } from "../../../server/session/context/work.ts";
 import { call, PiSession, sessionTarget, text } from "../../helpers/pi-session.ts";
 import { list, type Raw } from "./documents.ts";

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { BuiltMessage, PreparedContext } from "../../../protocol/context/built.ts";
-import type { ContextTarget } from "../../../protocol/context/document.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import type { PrepareOptions } from "../../../protocol/context/options.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { readDocument } from "../../../protocol/context/read-document.ts";
+import type { PreparedContext } from "../../../context/document/built.ts";
+import type { ContextTarget } from "../../../context/document/document.ts";
+import type { PrepareOptions } from "../../../context/document/options.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { readDocument } from "../../../context/document/read-document.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
+import type { BuiltMessage } from "../../../protocol/link-context.ts";
 
 const target: ContextTarget = { api: "anthropic-messages", provider: "anthropic", id: "m", takesImages: true };
 

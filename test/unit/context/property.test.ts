@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { ContextItem, RepairCode } from "../../../protocol/context/document.ts";
-import { repairCodes } from "../../../protocol/context/document.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { readDocument } from "../../../protocol/context/read-document.ts";
-import { repairItems } from "../../../protocol/context/repair.ts";
-import { contextForStructured } from "../../../protocol/context/select.ts";
+import type { ContextItem, RepairCode } from "../../../context/document/document.ts";
+import { repairCodes } from "../../../context/document/document.ts";
+import { readDocument } from "../../../context/document/read-document.ts";
+import { repairItems } from "../../../context/document/repair.ts";
+import { contextForStructured } from "../../../context/document/select.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { type MadeTree, makeTree, swapped } from "../../helpers/context-trees.ts";
 import { refusals } from "../../helpers/service-rules.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type ContextLimits, defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { readDocument } from "../../../protocol/context/read-document.ts";
-import { contextForStructured } from "../../../protocol/context/select.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { readDocument } from "../../../context/document/read-document.ts";
+import { contextForStructured } from "../../../context/document/select.ts";
+import { type ContextLimits, defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { answer, call, calling, chain, list, png, type Raw, refusal, result, target, tree, user } from "./documents.ts";
 
 function read(value: unknown, limits: Partial<ContextLimits> = {}) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ContextItem, RepairCode } from "../../../protocol/context/document.ts";
+import type { ContextItem, RepairCode } from "../../../context/document/document.ts";
 import {
   answer,
   call,
@@ -123,7 +123,7 @@ describe.each(rules)("%s", (code, document, golden) => {
 });
 
 test("every rule of the table has its case, but for what adapts a sound context to its model", async () => {
-  const { repairCodes } = await import("../../../protocol/context/document.ts");
+  const { repairCodes } = await import("../../../context/document/document.ts");
   const adaptations = ["lone_surrogate", "image_left_out"];
   expect(repairCodes.filter((code) => !rules.some(([one]) => one === code))).toEqual(adaptations);
 });

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { ContextItem } from "../../../protocol/context/document.ts";
-import { exportContext } from "../../../protocol/context/export.ts";
-import { heldEntries, heldRoot } from "../../../protocol/context/held-entries.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { normalise } from "../../../protocol/context/normalise.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import type { ContextItem } from "../../../context/document/document.ts";
+import { exportContext } from "../../../context/document/export.ts";
+import { heldEntries, heldRoot } from "../../../context/document/held-entries.ts";
+import { normalise } from "../../../context/document/normalise.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import { makeTree } from "../../helpers/context-trees.ts";
 import { sessionTarget } from "../../helpers/pi-session.ts";

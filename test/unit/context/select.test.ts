@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { contextForStructured } from "../../../protocol/context/select.ts";
+import { contextForStructured } from "../../../context/document/select.ts";
 import { answer, call, calling, chain, list, outline, type Raw, refusal, result, tree, user } from "./documents.ts";
 
 const reviewed = tree(

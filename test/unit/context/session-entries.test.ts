@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { type ContextRoot, readContextRoot } from "../../../protocol/context/context-root.ts";
-import type { ContextItem, ContextTarget } from "../../../protocol/context/document.ts";
-import { contextHash, finishContext } from "../../../protocol/context/finish.ts";
-import { type SessionEntry, sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { type ContextRoot, readContextRoot } from "../../../context/document/context-root.ts";
+import type { ContextItem, ContextTarget } from "../../../context/document/document.ts";
+import { contextHash, finishContext } from "../../../context/document/finish.ts";
+import { type SessionEntry, sessionEntries } from "../../../context/document/session-entries.ts";
 import { dice, someItems, text } from "./items.ts";
 
 const target: ContextTarget = { api: "a", provider: "p", id: "m", takesImages: true };

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { exportContext } from "../../../protocol/context/export.ts";
-import { defaultContextLimits } from "../../../protocol/context/limits.ts";
-import { normalise } from "../../../protocol/context/normalise.ts";
-import { prepareContext } from "../../../protocol/context/prepare.ts";
-import { sessionEntries } from "../../../protocol/context/session-entries.ts";
+import { exportContext } from "../../../context/document/export.ts";
+import { normalise } from "../../../context/document/normalise.ts";
+import { prepareContext } from "../../../context/document/prepare.ts";
+import { sessionEntries } from "../../../context/document/session-entries.ts";
+import { defaultContextLimits } from "../../../protocol/context-limits.ts";
 import { list, result, user } from "./documents.ts";
 
 const target = { api: "openai-responses", provider: "openai", id: "gpt", takesImages: true };

@@ -1,7 +1,7 @@
 import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { summarise } from "../../../context/parts/compaction/summary.ts";
 import { type Boundary, BoundaryWriter } from "../../../extension/boundary.ts";
-import { summarise } from "../../../extension/context/compaction/summary.ts";
 import { unlessAborted } from "../../../extension/unless-aborted.ts";
 import { session, user } from "./session.ts";
 

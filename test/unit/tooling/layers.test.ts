@@ -113,11 +113,11 @@ test.each(["client/browser.ts", "client/index.ts"])(
     const findings = check({
       [entry]: 'import { a } from "../protocol/index.ts";\n',
       "protocol/index.ts":
-        'import type { T } from "./context/document.ts";\nexport { read } from "./context/read.ts";\n',
+        'import type { T } from "../context/document/document.ts";\nexport { read } from "../context/document/read.ts";\n',
     });
     expect(findings).toEqual([
-      `protocol/index.ts:2 ${entry} must not load protocol/context/read.ts: clients have no use for it ` +
-        `(${entry} → protocol/index.ts → protocol/context/read.ts)`,
+      `protocol/index.ts:2 ${entry} must not load context/document/read.ts: clients have no use for it ` +
+        `(${entry} → protocol/index.ts → context/document/read.ts)`,
     ]);
   },
 );

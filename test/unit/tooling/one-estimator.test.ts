@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "..", "..", "..");
-const estimator = "extension/context/estimator/";
+const estimator = "context/parts/estimator/";
 
 /** What counts tokens otherwise: pi's own counts, the simple form for contexts, tables of tokens, quarters of lengths. */
 const otherCounts = [
@@ -22,8 +22,10 @@ function otherCountsIn(file: string, source: string): readonly string[] {
   });
 }
 
-test("every decision inside pi goes by the one estimator: nothing else in the extension counts tokens", () => {
-  const files = globSync("extension/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
+test("every decision inside pi goes by the one estimator: nothing else in the helper counts tokens", () => {
+  const files = globSync("{extension,context/{cost,parts,pruning}}/**/*.ts", { cwd: root }).map((file) =>
+    file.replaceAll("\\", "/"),
+  );
   expect(files.some((file) => file.startsWith(estimator))).toBe(true);
   expect(files.flatMap((file) => otherCountsIn(file, readFileSync(join(root, file), "utf8")))).toEqual([]);
 });
@@ -31,6 +33,6 @@ test("every decision inside pi goes by the one estimator: nothing else in the ex
 test("another count is found", () => {
   const source =
     "const a = estimateTokens(m);\nconst b = ctx.getContextUsage();\nconst c = text.length / 4;\n// text.length / 4\n";
-  expect(otherCountsIn("extension/context/x.ts", source)).toHaveLength(3);
+  expect(otherCountsIn("context/parts/x.ts", source)).toHaveLength(3);
   expect(otherCountsIn(`${estimator}x.ts`, source)).toEqual([]);
 });

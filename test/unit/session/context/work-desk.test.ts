@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { defaultContextLimits } from "../../../../protocol/context/limits.ts";
+import { defaultContextLimits } from "../../../../protocol/context-limits.ts";
 import { type ExportWork, type PrepareWork, perform } from "../../../../server/session/context/work.ts";
 import { WorkDesk, type WorkDeskLimits } from "../../../../server/session/context/work-desk.ts";
 

@@ -1,0 +1,101 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { AskRefused } from "../../extension/engine-port.ts";
+import { messageOf } from "../../extension/pi-types.ts";
+import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { CostDesk } from "./desk.ts";
+import type { CostFold } from "./fold.ts";
+import type { CostOrders } from "./orders.ts";
+import { phaseFacts } from "./report.ts";
+
+const usage =
+  "/cost, /cost start LABEL [$USD [warn|stop]], /cost end [LABEL], /cost checkpoint LABEL, /cost budget USD|none [warn|stop]";
+
+/**
+ * The command `/cost`. Where another extension has one of that name ours gives way: with two, pi knows neither by the name
+ * alone, and would send the text to the model.
+ */
+export function addCostCommand(bench: Workbench, orders: CostOrders, desk: CostDesk): void {
+  let isThere = false;
+  bench.onSession(() => {
+    if (isThere || bench.pi.getCommands().some(({ name }) => /^cost(?::\d+)?$/.test(name))) return;
+    isThere = true;
+    bench.pi.registerCommand("cost", {
+      description: "What the session costs, its phases and its budget.",
+      handler: async (text: string, ctx: ExtensionContext) => {
+        try {
+          ctx.ui.notify(obey(text.trim(), { orders, desk, bench, ctx }), "info");
+        } catch (thrown) {
+          const words = thrown instanceof AskRefused ? thrown.message : `It failed: ${messageOf(thrown)}`;
+          ctx.ui.notify(words, "error");
+        }
+      },
+    });
+  }, "cost");
+}
+
+interface Room {
+  readonly orders: CostOrders;
+  readonly desk: CostDesk;
+  readonly bench: Workbench;
+  readonly ctx: ExtensionContext;
+}
+
+/** Does what the words say, and gives the answer for people. */
+function obey(text: string, { orders, desk, bench, ctx }: Room): string {
+  const [, verb = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(text) ?? [];
+  if (verb === "") return overview(desk.look(ctx), bench);
+  if (!bench.config().cost.enabled) throw new AskRefused("invalid_params", "The part cost is off in this session.");
+  switch (verb) {
+    case "start": {
+      const [, label = rest, budget, onBudget] = /^(.*?)\s+\$(\d+(?:\.\d+)?)(?:\s+(warn|stop))?$/s.exec(rest) ?? [];
+      const { phase } = orders.startPhase({ label, budgetUsd: budget && usdOf(budget), onBudget }, ctx);
+      return `Phase ${phase.path.join(" › ")} has begun.`;
+    }
+    case "end": {
+      const { phase } = orders.endPhase(rest === "" ? {} : { label: rest }, ctx);
+      return `Phase ${phase.path.join(" › ")} has cost ${usd(phase.usage.cost.total)}.`;
+    }
+    case "checkpoint": {
+      const { event } = orders.checkpoint({ label: rest }, ctx);
+      return `${event.label}: ${usd(event.deltaTokens.cost.total)} since the last one, ${usd(event.cumulativeCost)} in all.`;
+    }
+    case "budget": {
+      const [, word, onBudget] = /^(none|\$?\d+(?:\.\d+)?)(?:\s+(warn|stop))?$/.exec(rest) ?? [];
+      if (word === undefined) break;
+      const budgetUsd = word === "none" ? undefined : usdOf(word.replace("$", ""));
+      const { budget } = orders.setBudget({ budgetUsd, onBudget }, ctx);
+      return budget === null
+        ? "The session has no budget."
+        : `The session may cost ${usd(budget.usd)}; ${usd(budget.spentUsd)} is spent.`;
+    }
+    default:
+  }
+  throw new AskRefused("invalid_params", `Say: ${usage}`);
+}
+
+function usdOf(text: string): number {
+  const value = Number(text);
+  if (value > 0 && value <= 1_000_000) return value;
+  throw new AskRefused("invalid_params", "A budget is more than 0 and at most 1000000 USD.");
+}
+
+function overview(fold: CostFold, bench: Workbench): string {
+  const { whole, openPhases } = fold;
+  const rules = bench.config().cost;
+  const { totalTokens, cost } = whole.total;
+  const lines = [`${usd(cost.total)}${whole.isEstimated ? " or more" : ""} for ${totalTokens} tokens.`];
+  for (const [source, { cost: spent }] of Object.entries(whole.bySource()))
+    lines.push(`${source}: ${usd(spent.total)}`);
+  for (const phase of openPhases) {
+    const { path, usage: spent } = phaseFacts(phase, rules, Date.now());
+    lines.push(`Phase ${path.join(" › ")}: ${usd(spent.cost.total)}`);
+  }
+  for (const { phase, usd: budget, spentUsd } of fold.budgets(rules)) {
+    lines.push(`Budget of ${phase === undefined ? "the session" : phase.label}: ${usd(spentUsd)} of ${usd(budget)}`);
+  }
+  return lines.join("\n");
+}
+
+function usd(value: number): string {
+  return `$${value.toFixed(value < 1 ? 4 : 2)}`;
+}

@@ -1,0 +1,132 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
+import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { BudgetState } from "./budgets.ts";
+import { COST_CHANNEL } from "./channel.ts";
+import type { Checkpoint, CostFold } from "./fold.ts";
+import { FoldOfSession } from "./fold-of-session.ts";
+import { COST_MARK_TYPE, type CostMark, markData } from "./marks.ts";
+import { hasPrices, unpriced } from "./prices.ts";
+
+type CostConfig = OptimisationConfig["cost"];
+
+/** Sees what was spent, writes marks, and tells. */
+export class CostDesk {
+  readonly #bench: Workbench;
+  readonly #session = new FoldOfSession();
+  /** What was last held against the model's prices. */
+  #checked: CostConfig | undefined;
+  #newest: Checkpoint | undefined;
+  /** What was told and is not known of in the session's file, so that nothing but this says that it was told. */
+  readonly #unkept = new Set<string>();
+
+  constructor(bench: Workbench) {
+    this.#bench = bench;
+  }
+
+  get rules(): CostConfig {
+    return this.#bench.config().cost;
+  }
+
+  sessionStarted(ctx: ExtensionContext): void {
+    this.#session.forget();
+    this.#unkept.clear();
+    this.look(ctx);
+    this.checkPrices(ctx);
+  }
+
+  /** Tells what is new: checkpoints, and budgets that are reached. */
+  look(ctx: ExtensionContext): CostFold {
+    const fold = this.#read(ctx);
+    if (!this.rules.enabled) return fold;
+    // It may have been configured meanwhile.
+    if (this.rules !== this.#checked) this.checkPrices(ctx);
+    for (const budget of fold.budgets(this.rules)) this.#tell(budget, ctx);
+    return fold;
+  }
+
+  /** A turn has ended, or a run. */
+  ended(what: "turn" | "run", ctx: ExtensionContext): void {
+    const { enabled, autoCheckpoint } = this.rules;
+    if (!enabled) return;
+    const fold = this.look(ctx);
+    if (autoCheckpoint === what && !fold.sinceCheckpoint.isEmpty) this.mark({ kind: "checkpoint", label: what }, ctx);
+  }
+
+  /** Writes an entry, and gives the checkpoint that it makes. */
+  mark(mark: CostMark, ctx: ExtensionContext): Checkpoint | undefined {
+    this.#read(ctx);
+    this.#bench.pi.appendEntry(COST_MARK_TYPE, markData(mark));
+    const before = this.#newest;
+    this.look(ctx);
+    return this.#newest === before ? undefined : this.#newest;
+  }
+
+  /** A budget in USD cannot be kept where nothing has a price. */
+  checkPrices(ctx: ExtensionContext): void {
+    this.#checked = this.rules;
+    if (!this.rules.enabled) return;
+    const budgets = this.#session.read(ctx).fold.budgets(this.rules);
+    if (budgets.length === 0 || hasPrices(ctx)) this.#bench.restored("cost");
+    else this.#bench.degraded("cost", `price_unknown: ${unpriced(ctx)}`);
+  }
+
+  figures(ctx: ExtensionContext) {
+    const fold = this.#read(ctx);
+    return {
+      savedTokens: 0,
+      savedUsd: 0,
+      spentTokens: 0,
+      spentUsd: 0,
+      figures: {
+        totalUsd: fold.whole.total.cost.total,
+        requests: fold.whole.requests,
+        checkpoints: fold.checkpointCount,
+        openPhases: fold.openPhases.length,
+      },
+    };
+  }
+
+  #read(ctx: ExtensionContext): CostFold {
+    const { fold, checkpoints } = this.#session.read(ctx);
+    for (const checkpoint of checkpoints) {
+      this.#newest = checkpoint;
+      if (this.rules.enabled) this.#checkpointed(checkpoint);
+    }
+    return fold;
+  }
+
+  #checkpointed(checkpoint: Checkpoint): void {
+    const { pi, notify, fault } = this.#bench;
+    notify("cost/checkpointed", checkpoint);
+    try {
+      pi.events.emit(COST_CHANNEL, checkpoint.event);
+    } catch (thrown) {
+      fault("cost_checkpoint", thrown, "cost");
+    }
+  }
+
+  #tell(budget: BudgetState, ctx: ExtensionContext): void {
+    const { phase, usd, onBudget, spentUsd, level } = budget;
+    if (level === undefined || isTold(budget)) return;
+    const key = JSON.stringify([phase?.path, phase?.startedAt, usd, level]);
+    if (this.#unkept.has(key)) return;
+    const of = phase === undefined ? {} : { label: phase.label };
+    // Written first: what is told twice is told once too often.
+    this.#bench.pi.appendEntry(COST_MARK_TYPE, markData({ kind: "reached", ...of, usd, level }));
+    const after = this.#read(ctx).budgets(this.rules);
+    if (after.some((one) => one.phase === phase && !isTold(one))) this.#unkept.add(key);
+    this.#bench.notify("cost/budgetReached", {
+      scope: phase === undefined ? "session" : "phase",
+      ...of,
+      budgetUsd: usd,
+      spentUsd,
+      level,
+      action: onBudget,
+    });
+  }
+}
+
+function isTold({ level, told }: BudgetState): boolean {
+  return told === level || told === "spent";
+}

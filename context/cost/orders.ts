@@ -1,0 +1,89 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { AskRefused } from "../../extension/engine-port.ts";
+import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { CostDesk } from "./desk.ts";
+import type { Checkpoint } from "./fold.ts";
+import { isLabel, type OnBudget } from "./marks.ts";
+import { hasPrices, unpriced } from "./prices.ts";
+import { phaseToEnd, phaseTooMany } from "./refusals.ts";
+import { type BudgetFacts, budgetFacts, type PhaseFacts, phaseFacts } from "./report.ts";
+import { isFields } from "./usage.ts";
+
+/** What clients and the command `/cost` can have done. Each writes one entry. */
+export class CostOrders {
+  readonly #bench: Workbench;
+  readonly #desk: CostDesk;
+
+  constructor(bench: Workbench, desk: CostDesk) {
+    this.#bench = bench;
+    this.#desk = desk;
+  }
+
+  checkpoint(params: unknown, ctx: ExtensionContext): Checkpoint {
+    const checkpoint = this.#desk.mark({ kind: "checkpoint", label: labelOf(params) }, ctx);
+    return must(checkpoint);
+  }
+
+  startPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
+    const label = labelOf(params);
+    const { budgetUsd, rule } = budgetOf(params);
+    const tooMany = phaseTooMany(this.#desk.look(ctx));
+    if (tooMany !== undefined) throw new AskRefused(tooMany.refused, tooMany.message);
+    if (budgetUsd !== undefined) requirePrices(ctx);
+    const budget = budgetUsd === undefined ? undefined : { usd: budgetUsd, ...rule };
+    this.#desk.mark({ kind: "phaseStart", label, ...(budget === undefined ? {} : { budget }) }, ctx);
+    const phase = must(this.#desk.look(ctx).openPhases.at(-1));
+    return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
+  }
+
+  endPhase(params: unknown, ctx: ExtensionContext): { readonly phase: PhaseFacts } {
+    const wanted = isFields(params) && params["label"] !== undefined ? labelOf(params) : undefined;
+    const phase = phaseToEnd(this.#desk.look(ctx), wanted);
+    if ("refused" in phase) throw new AskRefused(phase.refused, phase.message);
+    this.#desk.mark({ kind: "phaseEnd", label: phase.label }, ctx);
+    return { phase: phaseFacts(phase, this.#bench.config().cost, Date.now()) };
+  }
+
+  setBudget(params: unknown, ctx: ExtensionContext): { readonly budget: BudgetFacts | null } {
+    const { budgetUsd, rule } = budgetOf(params);
+    if (budgetUsd !== undefined) requirePrices(ctx);
+    this.#desk.mark({ kind: "budget", usd: budgetUsd ?? null, ...rule }, ctx);
+    this.#desk.checkPrices(ctx);
+    const budget = this.#desk
+      .look(ctx)
+      .budgets(this.#bench.config().cost)
+      .find(({ phase }) => phase === undefined);
+    return { budget: budget === undefined ? null : budgetFacts(budget) };
+  }
+}
+
+function requirePrices(ctx: ExtensionContext): void {
+  if (!hasPrices(ctx)) throw new AskRefused("price_unknown", unpriced(ctx));
+}
+
+/** The daemon has looked at the params; the command has not. */
+function labelOf(params: unknown): string {
+  const label = isFields(params) ? params["label"] : undefined;
+  if (isLabel(label)) return label.toWellFormed();
+  throw new AskRefused("invalid_params", "A label has 1 to 120 characters, and is not blank.");
+}
+
+interface WantedBudget {
+  readonly budgetUsd: number | undefined;
+  /** Empty: as configured. */
+  readonly rule: { readonly onBudget?: OnBudget };
+}
+
+function budgetOf(params: unknown): WantedBudget {
+  if (!isFields(params)) return { budgetUsd: undefined, rule: {} };
+  const { budgetUsd, onBudget } = params;
+  return {
+    budgetUsd: typeof budgetUsd === "number" ? budgetUsd : undefined,
+    rule: onBudget === "warn" || onBudget === "stop" ? { onBudget } : {},
+  };
+}
+
+function must<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("The entry was not taken by the session.");
+  return value;
+}

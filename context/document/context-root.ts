@@ -1,0 +1,192 @@
+import type { BuiltMessage, Meta } from "../../protocol/link-context.ts";
+import { CONTEXT_EVENT_TYPE, type ContextItem, type ContextSource } from "./document.ts";
+import { isObject } from "./measure.ts";
+import { type NativeEvent, nativeEventOf } from "./native-event.ts";
+
+/** What the root entry of a session file says about a context that the file was written from. */
+export interface ContextRoot {
+  readonly version: 1;
+  /** Of the messages and instructions, as they were given. */
+  readonly hash: string;
+  readonly source?: ContextSource;
+  /** The node of the document up to which the conversation goes. */
+  readonly nodeId?: string;
+  /** For the prompt's section of prior instructions. */
+  readonly instructions?: string;
+  /** The `system` items, which are no entries. */
+  readonly system?: readonly SystemExtra[];
+  /** By the id of an entry. */
+  readonly entries: Readonly<Record<string, EntryExtra>>;
+}
+
+export interface SystemExtra {
+  /** The id of the entry that it stands before; `null`: behind all. */
+  readonly before: string | null;
+  readonly item: ContextItem;
+}
+
+/** How the item that an entry was made of differs from the item that an export makes of the entry. */
+export interface EntryExtra {
+  /** Go before what the entry itself says; those of `meta` beside those that follow from the entry. */
+  readonly fields?: ItemFields;
+  /** What the entry says and the item did not have. */
+  readonly absent?: readonly (keyof ContextItem)[];
+}
+
+export type ItemFields = Partial<Omit<ContextItem, "role" | "content" | "toolCalls" | "blocks">>;
+
+/** Fields of an item that may be in {@link EntryExtra.fields}, and what they are. */
+const fieldChecks: { readonly [Field in keyof Required<ItemFields>]: (value: unknown) => boolean } = {
+  nodeId: isString,
+  timestamp: (value) => typeof value === "number" && Number.isFinite(value),
+  toolCallId: isString,
+  toolName: isString,
+  isError: (value) => typeof value === "boolean",
+  eventType: isString,
+  meta: isObject,
+  model: (value) => isObject(value) && isString(value["api"]) && isString(value["provider"]) && isString(value["id"]),
+  stopReason: isString,
+  usage: isObject,
+  details: (value) => value !== undefined,
+};
+
+const fieldNames = Object.keys(fieldChecks) as readonly (keyof ItemFields)[];
+
+/** What an export says of an entry without having been told, for each role of a message. */
+const optionalOfRole: Readonly<Record<BuiltMessage["role"], readonly (keyof ContextItem)[]>> = {
+  user: [],
+  assistant: ["model", "usage", "stopReason", "blocks"],
+  toolResult: ["toolName", "isError"],
+  custom: ["eventType", "meta"],
+  compactionSummary: [],
+  branchSummary: [],
+  bashExecution: [],
+};
+
+/** An export calls a node after its entry. */
+const nodeName: keyof ContextItem = "nodeId";
+
+/**
+ * What is lost of an item in the entry that its message becomes; undefined: nothing. `isOwnEntry`: a summary becomes an
+ * entry of its kind, which has all of its fields, and not a message among others.
+ */
+export function entryExtra(item: ContextItem, message: BuiltMessage, isOwnEntry: boolean): EntryExtra | undefined {
+  const fields = Object.fromEntries(
+    fieldNames.flatMap((name) => {
+      const value = name === "meta" ? lostMeta(item, isOwnEntry) : item[name];
+      return value === undefined || isKept(name, item, message) ? [] : [[name, value]];
+    }),
+  ) as ItemFields;
+  const absent = [...optionalOfRole[message.role], nodeName].filter((name) => item[name] === undefined);
+  if (absent.length === 0 && Object.keys(fields).length === 0) return undefined;
+  return { ...(Object.keys(fields).length === 0 ? {} : { fields }), ...(absent.length === 0 ? {} : { absent }) };
+}
+
+/** `meta` without what the entry restores. */
+function lostMeta(item: ContextItem, isOwnEntry: boolean): Meta | undefined {
+  const native = nativeEventOf(item);
+  if (item.meta === undefined || native === undefined) return item.meta;
+  const { native: given, ...rest } = item.meta;
+  if (!isSame(given as Meta, restoredNative(native, isOwnEntry))) return item.meta;
+  return Object.keys(rest).length === 0 ? undefined : rest;
+}
+
+/** What an export makes of the entry. */
+function restoredNative(native: NativeEvent, isOwnEntry: boolean): Meta {
+  const isSummary = native.type === "compaction" || native.type === "branch_summary";
+  if (isSummary && !isOwnEntry) {
+    const { details: _, fromHook: __, ...restored } = native;
+    return restored;
+  }
+  if (native.type !== "bashExecution" || native.excludeFromContext === true) return native;
+  const { excludeFromContext: _, ...restored } = native;
+  return restored;
+}
+
+/** Whether two objects have the same values, and not only equal ones. */
+function isSame(one: Meta, other: Meta): boolean {
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]));
+}
+
+function isKept(name: keyof ItemFields, item: ContextItem, message: BuiltMessage): boolean {
+  switch (message.role) {
+    case "assistant":
+      return (
+        name === "timestamp" || name === "model" || (name === "stopReason" && item.stopReason === message.stopReason)
+      );
+    case "toolResult":
+      return (
+        name === "timestamp" || name === "toolCallId" || name === "toolName" || name === "isError" || name === "details"
+      );
+    case "custom":
+      if (name === "meta") return message.customType === CONTEXT_EVENT_TYPE;
+      return name === "eventType" || (name === "timestamp" && isWholeTime(item.timestamp));
+    case "compactionSummary":
+    case "branchSummary":
+      // Their time stands in the entry alone, and may have been moved.
+      return name === "eventType";
+    case "bashExecution":
+      return name === "eventType" || name === "timestamp";
+    default:
+      return name === "timestamp";
+  }
+}
+
+/** Whether the time comes back from a date's text as it was. */
+function isWholeTime(timestamp: number): boolean {
+  return Number.isInteger(timestamp) && Math.abs(timestamp) <= 8.64e15;
+}
+
+/**
+ * Reads the `data` of a root entry, which anybody may have written. Undefined where it is none; what of it is not as it
+ * must be is left out.
+ */
+export function readContextRoot(data: unknown): ContextRoot | undefined {
+  if (!isObject(data) || data["version"] !== 1) return undefined;
+  const { hash, source, nodeId, instructions, system, entries } = data;
+  if (!isString(hash) || !/^[0-9a-f]{64}$/.test(hash)) return undefined;
+  const read = isObject(entries) ? Object.entries(entries) : [];
+  return {
+    version: 1,
+    hash,
+    ...(isObject(source) && isString(source["kind"]) ? { source: source as ContextSource } : {}),
+    ...(isString(nodeId) ? { nodeId } : {}),
+    ...(isString(instructions) && instructions !== "" ? { instructions } : {}),
+    ...(Array.isArray(system) ? { system: system.flatMap(readSystem) } : {}),
+    entries: Object.fromEntries(read.flatMap(([id, extra]) => (isObject(extra) ? [[id, readExtra(extra)]] : []))),
+  };
+}
+
+function readExtra({ fields, absent }: Meta): EntryExtra {
+  return {
+    ...(isObject(fields) ? { fields: readFields(fields) } : {}),
+    ...(Array.isArray(absent) ? { absent: absent.filter((name) => absentNames.has(name)) } : {}),
+  };
+}
+
+const absentNames: ReadonlySet<unknown> = new Set([...Object.values(optionalOfRole).flat(), nodeName]);
+
+function readFields(fields: Meta): ItemFields {
+  const sound = fieldNames.filter((name) => Object.hasOwn(fields, name) && fieldChecks[name](fields[name]));
+  return Object.fromEntries(sound.map((name) => [name, fields[name]])) as ItemFields;
+}
+
+function readSystem(value: unknown): readonly SystemExtra[] {
+  if (!isObject(value) || !isObject(value["item"])) return [];
+  const { before, item } = value as { readonly before: unknown; readonly item: Meta };
+  if (before !== null && !isString(before)) return [];
+  const { content } = item;
+  if (!Array.isArray(content)) return [];
+  const texts = content.flatMap((part) =>
+    isObject(part) && part["type"] === "text" && isString(part["text"])
+      ? [{ type: "text" as const, text: part["text"] }]
+      : [],
+  );
+  const fields = readFields(item);
+  return [{ before, item: { timestamp: 0, ...fields, role: "system", content: texts } }];
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === "string";
+}

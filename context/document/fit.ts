@@ -1,0 +1,205 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { BuiltMessage } from "../../protocol/link-context.ts";
+import { buildEvent } from "./build.ts";
+import { CONTEXT_EVENT_TYPE, type ContextItem } from "./document.ts";
+import { estimateMessage, estimateTokens } from "./estimate.ts";
+import { grouped } from "./faults.ts";
+import { type Counted, capResults, type Entry, total } from "./fit-entries.ts";
+import { isObject } from "./measure.ts";
+
+export interface FitOptions {
+  /** In tokens; `null`: everything fits. */
+  readonly budget: number | null;
+  /** Default `trim`. With `keep` nothing is left out, whatever the budget. */
+  readonly onOverflow?: "trim" | "error" | "keep";
+  /** Tokens of the budget that are taken by what is not in the list. Default 0. */
+  readonly reserved?: number;
+}
+
+/** What was left out: messages, and their tokens. What a former notice among them had counted is counted on. */
+export interface Dropped {
+  readonly messages: number;
+  readonly tokens: number;
+}
+
+/** `eventType` of the notice that stands for what was left out; its `meta` is {@link Dropped}. */
+export const TRIMMED_EVENT_TYPE = "context.trimmed";
+
+/**
+ * The items that fit into the budget, and their tokens: whole user spans, newest first, and a notice in place of what was left out. If the
+ * newest span alone is too large, its tools' results are cut, oldest first. Throws `context_over_budget` when that is not
+ * enough, and with `error`. Items of the role `system` always stay.
+ */
+export function fitContext(
+  items: readonly ContextItem[],
+  options: FitOptions,
+): { readonly items: readonly ContextItem[]; readonly tokens: number; readonly dropped: Dropped } {
+  const { list, ...rest } = fitList(items, itemKit, options);
+  return { items: list, ...rest };
+}
+
+/** The same for messages that are built already. Deterministic: the notice's time is that of what it stands for. */
+export function fitMessages(
+  messages: readonly BuiltMessage[],
+  options: FitOptions,
+): { readonly messages: readonly BuiltMessage[]; readonly tokens: number; readonly dropped: Dropped } {
+  const { list, ...rest } = fitList(messages, messageKit, options);
+  return { messages: list, ...rest };
+}
+
+/** The notice that stands for all of these. */
+export function noticeOf(messages: readonly BuiltMessage[]): BuiltMessage {
+  const all = messages.map((value) => ({ value, kind: messageKit.kind(value), tokens: estimateMessage(value) }));
+  return noticeFor(sum(all, messageKit), messages[0]?.timestamp ?? 0, messageKit);
+}
+
+interface Kit<T> {
+  readonly tokens: (entry: T) => number;
+  readonly kind: (entry: T) => Entry["kind"];
+  /** Ids of the calls that an assistant makes. */
+  readonly calls: (entry: T) => readonly string[];
+  readonly answers: (entry: T) => string | undefined;
+  readonly noticed: (entry: T) => Dropped | undefined;
+  readonly notice: (item: ContextItem) => T;
+}
+
+const itemKit: Kit<ContextItem> = {
+  tokens: estimateTokens,
+  kind: ({ role }) => role,
+  calls: ({ toolCalls = [] }) => toolCalls.map(({ id }) => id),
+  answers: ({ toolCallId }) => toolCallId,
+  noticed: (item) => (item.role === "event" ? droppedOf(item.eventType, item.meta) : undefined),
+  notice: (item) => item,
+};
+
+const messageKit: Kit<BuiltMessage> = {
+  tokens: estimateMessage,
+  kind: ({ role }) => (role === "user" || role === "assistant" || role === "toolResult" ? role : "event"),
+  calls: (message) =>
+    message.role === "assistant"
+      ? message.content.flatMap(({ type, id }) => (type === "toolCall" ? [String(id)] : []))
+      : [],
+  answers: (message) => (message.role === "toolResult" ? message.toolCallId : undefined),
+  noticed: (message) => {
+    if (message.role !== "custom" || message.customType !== CONTEXT_EVENT_TYPE) return undefined;
+    return isObject(message.details) ? droppedOf(message.details["eventType"], message.details["meta"]) : undefined;
+  },
+  notice: buildEvent,
+};
+
+function fitList<T extends Entry["value"]>(
+  list: readonly T[],
+  kit: Kit<T>,
+  { budget, onOverflow = "trim", reserved = 0 }: FitOptions,
+): { readonly list: readonly T[]; readonly tokens: number; readonly dropped: Dropped } {
+  const counted = list.map((value): Counted<T> => ({ value, kind: kit.kind(value), tokens: kit.tokens(value) }));
+  const needed = reserved + total(counted);
+  if (budget === null || needed <= budget || onOverflow === "keep") {
+    return { list, tokens: needed - reserved, dropped: nothing };
+  }
+  if (onOverflow === "error") throw overBudget(needed, budget, 'Use onOverflow "trim" or raise maxTokens.');
+
+  const rest = counted.filter(({ kind }) => kind !== "system");
+  const room = budget - (needed - total(rest));
+  const starts = spanStarts(rest, kit);
+  const largestNotice = kit.tokens(noticeFor({ messages: needed, tokens: needed }, 0, kit));
+
+  let start = rest.length;
+  let taken = largestNotice;
+  for (const begin of starts.toReversed()) {
+    taken += total(rest, begin, start);
+    if (taken > room) break;
+    start = begin;
+  }
+  let kept: readonly Counted<T>[] = rest.slice(start);
+  if (start === rest.length) {
+    start = starts.at(-1) ?? 0;
+    const newest = rest.slice(start);
+    const left = room - (start === 0 ? 0 : largestNotice) - total(newest);
+    const capped = capResults(newest, -left, kit.tokens);
+    if (capped === undefined) throw overBudget(needed, budget, "Its newest turn alone does not fit: raise maxTokens.");
+    kept = capped;
+  }
+  const dropped = sum(rest.slice(0, start), kit);
+  const first = rest[0];
+  const notice = start === 0 || first === undefined ? [] : [noticeFor(dropped, first.value.timestamp, kit)];
+  const fitted = assemble(counted, { start, kept, notice });
+  const noticed = notice[0] === undefined ? 0 : kit.tokens(notice[0]);
+  return { list: fitted, tokens: needed - reserved - total(rest) + noticed + total(kept), dropped };
+}
+
+const nothing: Dropped = { messages: 0, tokens: 0 };
+
+/** Items of the role `system` in their places, the notice where the kept ones begin, and these as they are now. */
+function assemble<T>(
+  counted: readonly Counted<T>[],
+  {
+    start,
+    kept,
+    notice,
+  }: { readonly start: number; readonly kept: readonly Counted<T>[]; readonly notice: readonly T[] },
+): readonly T[] {
+  const list: T[] = [];
+  let index = 0;
+  for (const { kind, value } of counted) {
+    if (kind === "system") {
+      list.push(value);
+      continue;
+    }
+    if (index === start) list.push(...notice);
+    if (index >= start) list.push(kept[index - start]?.value ?? value);
+    index += 1;
+  }
+  return list;
+}
+
+/**
+ * Where a user's message begins a span; the first entry does in any case. Where nobody but events has spoken, these do:
+ * they, too, are messages to the model. None begins between a call and its result.
+ */
+function spanStarts<T>(rest: readonly Counted<T>[], kit: Kit<T>): readonly number[] {
+  const opener = rest.some(({ kind }) => kind === "user") ? "user" : "event";
+  const starts: number[] = [];
+  let open = new Set<string>();
+  for (const [index, { kind, value }] of rest.entries()) {
+    if (kind === "assistant") open = new Set(kit.calls(value));
+    else if (kind === "toolResult") open.delete(kit.answers(value) ?? "");
+    if (index === 0 || (kind === opener && open.size === 0)) starts.push(index);
+  }
+  return starts;
+}
+
+function sum<T>(entries: readonly Counted<T>[], kit: Kit<T>): Dropped {
+  let messages = 0;
+  let tokens = 0;
+  for (const { value, tokens: own } of entries) {
+    const noticed = kit.noticed(value) ?? { messages: 1, tokens: own };
+    messages += noticed.messages;
+    tokens += noticed.tokens;
+  }
+  return { messages, tokens };
+}
+
+function noticeFor<T>({ messages, tokens }: Dropped, timestamp: number, kit: Kit<T>): T {
+  const what = messages === 1 ? "1 earlier message" : `${messages} earlier messages`;
+  const text = `${what} (about ${tokens} tokens) of this conversation ${messages === 1 ? "was" : "were"} left out.`;
+  return kit.notice({
+    role: "event",
+    eventType: TRIMMED_EVENT_TYPE,
+    content: [{ type: "text", text }],
+    meta: { messages, tokens },
+    timestamp,
+  });
+}
+
+function droppedOf(eventType: unknown, meta: unknown): Dropped | undefined {
+  if (eventType !== TRIMMED_EVENT_TYPE || !isObject(meta)) return undefined;
+  const { messages, tokens } = meta;
+  const isSound = Number.isSafeInteger(messages) && Number.isSafeInteger(tokens);
+  return isSound ? { messages: messages as number, tokens: tokens as number } : undefined;
+}
+
+function overBudget(tokens: number, budget: number, help: string): WireError {
+  const message = `The context needs about ${grouped(tokens)} tokens; the budget is ${grouped(budget)}. ${help}`;
+  return new WireError("context_over_budget", message, { tokens, budget });
+}

@@ -1,0 +1,146 @@
+import type { ImagePart, Meta, TextPart } from "../../protocol/link-context.ts";
+import type { ContextCall, ContextPart } from "./document.ts";
+import type { NoteExport } from "./export-notes.ts";
+import { grouped } from "./faults.ts";
+import { isObject, type Loose } from "./measure.ts";
+import { keptObject, MAX_BLOCK_DEPTH } from "./native-values.ts";
+import { decodedBytes } from "./read-parts.ts";
+import { type UnsignedCalls, unsignedBlock } from "./signed-items.ts";
+
+/** What of a message's content is wanted. */
+export interface ContentOptions {
+  /** Default of an export: false. */
+  readonly includeReasoning: boolean;
+  /** Without, each image becomes one text of its type and size. */
+  readonly includeImages: boolean;
+}
+
+/** An assistant's content in the format's fields. */
+export interface AssistantContent {
+  readonly content: readonly ContextPart[];
+  readonly toolCalls?: readonly ContextCall[];
+  /** Absent where `content` and `toolCalls` say all of it: texts first, then calls, without anything of a provider's. */
+  readonly blocks?: readonly Meta[];
+}
+
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const imageType = /^image\/[A-Za-z0-9.+-]{1,64}$/;
+
+/** The text and images of a user's message, a tool's result or a custom message, as pi has them: a string, or blocks. */
+export function partsOf(
+  content: unknown,
+  { includeImages }: ContentOptions,
+  note: NoteExport,
+): readonly (TextPart | ImagePart)[] {
+  const parts: (TextPart | ImagePart)[] = [];
+  for (const block of blocksOf(content, note)) {
+    const part = textOf(block) ?? imageOf(block, includeImages, note);
+    if (part === undefined) note("unreadable_content");
+    else parts.push(part);
+  }
+  return parts;
+}
+
+/**
+ * An assistant's content, which it has in blocks. `calls`, where the ids of items belong to reasoning: hears what the ids
+ * of calls become where that is left out.
+ */
+export function assistantContent(
+  content: unknown,
+  options: ContentOptions,
+  note: NoteExport,
+  calls?: UnsignedCalls,
+): AssistantContent {
+  const parts: ContextPart[] = [];
+  const toolCalls: ContextCall[] = [];
+  const blocks: Meta[] = [];
+  let isPlain = true;
+  const given = blocksOf(content, note);
+  const isUnsigned = calls !== undefined && !options.includeReasoning && given.some(isSignedReasoning);
+  for (const raw of given) {
+    const sound = soundBlock(raw, note);
+    if (sound === undefined) continue;
+    const block = isUnsigned ? unsignedBlock(sound) : sound;
+    if (block["type"] === "toolCall") calls?.note(sound["id"], block["id"]);
+    const call = callOf(block);
+    const part = textOf(block) ?? reasoningOf(block);
+    if (part?.type === "reasoning" && !options.includeReasoning) {
+      note("reasoning");
+      continue;
+    }
+    if (part !== undefined) parts.push(part);
+    if (call !== undefined) toolCalls.push(call);
+    if (part === undefined && call === undefined) note("unreadable_content");
+    else blocks.push(block);
+    isPlain &&=
+      call === undefined ? part?.type === "text" && toolCalls.length === 0 && isBare(block, 2) : isBare(block, 4);
+  }
+  return { content: parts, ...(toolCalls.length > 0 ? { toolCalls } : {}), ...(isPlain ? {} : { blocks }) };
+}
+
+function isSignedReasoning({ type, thinkingSignature }: Loose): boolean {
+  return type === "thinking" && typeof thinkingSignature === "string";
+}
+
+/** Whether a block has nothing but the fields that the format has. */
+function isBare(block: Meta, fields: number): boolean {
+  return Object.keys(block).length === fields;
+}
+
+function blocksOf(content: unknown, note: NoteExport): readonly Loose[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  if (content === null || content === undefined) return [];
+  if (!Array.isArray(content)) {
+    note("unreadable_content");
+    return [];
+  }
+  return content.filter((block) => {
+    if (isObject(block)) return true;
+    note("unreadable_content");
+    return false;
+  });
+}
+
+/** A call keeps its place even where its arguments cannot be kept. */
+function soundBlock(raw: Loose, note: NoteExport): Meta | undefined {
+  if (raw["type"] !== "toolCall") {
+    return keptObject(raw, note, MAX_BLOCK_DEPTH);
+  }
+  const { arguments: given, ...others } = raw;
+  const rest = keptObject(others, note, MAX_BLOCK_DEPTH);
+  const sound = keptObject(given, note);
+  if (sound === undefined && !isObject(given)) note("unsound_data");
+  return { ...(rest ?? { type: "toolCall", id: raw["id"], name: raw["name"] }), arguments: sound ?? {} };
+}
+
+function callOf({ type, id, name, arguments: given }: Meta): ContextCall | undefined {
+  if (type !== "toolCall" || typeof id !== "string" || typeof name !== "string" || !isObject(given)) return undefined;
+  return { id, name, arguments: given };
+}
+
+function textOf({ type, text }: Loose): TextPart | undefined {
+  return type === "text" && typeof text === "string" ? { type, text } : undefined;
+}
+
+function reasoningOf({ type, thinking, thinkingSignature, redacted }: Loose): ContextPart | undefined {
+  if (type !== "thinking" || (typeof thinking !== "string" && typeof thinkingSignature !== "string")) return undefined;
+  return {
+    type: "reasoning",
+    text: typeof thinking === "string" ? thinking : "",
+    ...(typeof thinkingSignature === "string" ? { signature: thinkingSignature } : {}),
+    ...(typeof redacted === "boolean" ? { redacted } : {}),
+  };
+}
+
+function imageOf(
+  { type, data, mimeType }: Loose,
+  isWanted: boolean,
+  note: NoteExport,
+): ImagePart | TextPart | undefined {
+  if (type !== "image" || typeof data !== "string" || typeof mimeType !== "string") return undefined;
+  // No document may have another image, and no service takes one.
+  if (!imageType.test(mimeType) || data.length % 4 !== 0 || !base64.test(data)) return undefined;
+  if (isWanted) return { type, data, mimeType };
+  note("image");
+  return { type: "text", text: `[Image left out: ${mimeType}, ${grouped(decodedBytes(data))} bytes]` };
+}

@@ -1,0 +1,89 @@
+import { type ContextLimits, hardContextLimits } from "../../protocol/context-limits.ts";
+import type { Meta } from "../../protocol/link-context.ts";
+import {
+  CONTEXT_FORMAT,
+  CONTEXT_VERSION,
+  type ContextDocument,
+  type ContextItem,
+  type ContextTarget,
+} from "./document.ts";
+import { nativeEventOf, plainText } from "./native-event.ts";
+import { projectItems } from "./projection.ts";
+import { asRead } from "./read-document.ts";
+import { repairItems } from "./repair.ts";
+import { contextForStructured, type SelectOptions } from "./select.ts";
+import { hasSignedItems, UnsignedCalls, unsignedBlock, unsignedId } from "./signed-items.ts";
+
+export interface NormaliseOptions {
+  /** Default: the document's `leafId`. */
+  readonly nodeId?: string;
+  readonly until?: SelectOptions["until"];
+  /** Default false, as in an export. */
+  readonly includeSystem?: boolean;
+  /** Default false, as in an export. */
+  readonly includeReasoning?: boolean;
+  /** Default: what no configuration may exceed. */
+  readonly limits?: ContextLimits;
+}
+
+/**
+ * The form in which a document comes back from a session that was made of it: items instead of nodes, those of one
+ * path alone, mended for the model.
+ *
+ * Throws what reading, selecting and repairing throw.
+ */
+export function normalise(value: unknown, target: ContextTarget, options: NormaliseOptions = {}): ContextDocument {
+  const { nodeId, until, includeSystem = false, includeReasoning = false, limits = hardContextLimits } = options;
+  const document = asRead(value, limits);
+  const selected = projectItems(contextForStructured(document, nodeId, { until, limits }));
+  const { source } = document;
+  const items: ContextItem[] = [];
+  const calls = new UnsignedCalls();
+  for (const item of repairItems(selected, { target, repair: true, limits })) {
+    if (item.role === "system" && !includeSystem) continue;
+    items.push(plain(withOneText(includeReasoning ? item : withoutReasoning(item, calls))));
+  }
+  return { format: CONTEXT_FORMAT, version: CONTEXT_VERSION, ...(source === undefined ? {} : { source }), items };
+}
+
+function withoutReasoning(item: ContextItem, calls: UnsignedCalls): ContextItem {
+  if (item.role === "toolResult") return calls.result(item);
+  const content = item.content.filter(({ type }) => type !== "reasoning");
+  const isUnsigned =
+    hasSignedItems(item.model?.api) &&
+    item.content.some((part) => part.type === "reasoning" && part.signature !== undefined);
+  const rest = item.blocks?.filter(({ type }) => type !== "thinking");
+  const blocks = isUnsigned ? rest?.map(unsignedBlock) : rest;
+  const toolCalls = isUnsigned ? item.toolCalls?.map((call) => ({ ...call, id: unsignedId(call.id) })) : item.toolCalls;
+  calls.add(item.toolCalls ?? [], toolCalls ?? []);
+  return {
+    ...item,
+    content,
+    ...(blocks === undefined ? {} : { blocks }),
+    ...(toolCalls === undefined ? {} : { toolCalls }),
+  };
+}
+
+/** What of pi's own has one text has the texts as one. */
+function withOneText(item: ContextItem): ContextItem {
+  const native = nativeEventOf(item);
+  if (native === undefined || native.type === "custom_message" || item.content.length < 2) return item;
+  return { ...item, content: [{ type: "text", text: plainText(item) ?? "" }] };
+}
+
+/** Without blocks that say no more than `content` and `toolCalls`: texts first, then calls, and nothing of a provider's. */
+function plain(item: ContextItem): ContextItem {
+  const { blocks, ...rest } = item;
+  if (blocks === undefined) return item;
+  let hasCalls = false;
+  for (const block of blocks) {
+    if (!isBare(block) || (hasCalls && block["type"] !== "toolCall")) return item;
+    hasCalls ||= block["type"] === "toolCall";
+  }
+  return rest;
+}
+
+function isBare(block: Meta): boolean {
+  const fields = Object.keys(block).length;
+  return block["type"] === "toolCall" ? fields === 4 : block["type"] === "text" && fields === 2;
+}

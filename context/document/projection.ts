@@ -1,0 +1,186 @@
+import type { Meta } from "../../protocol/link-context.ts";
+import type { ContextItem } from "./document.ts";
+import type { ExportNote, NoteExport } from "./export-notes.ts";
+import { isObject } from "./measure.ts";
+import { assistantContent, type ContentOptions, partsOf } from "./native-content.ts";
+import { STATE_EVENT_PREFIX } from "./native-entry.ts";
+import { nativeEventTypes } from "./native-event.ts";
+import { nativeOf } from "./native-mark.ts";
+
+/** The text with which pi answers a call that has no result. */
+const noResult = "No result provided";
+
+export interface ProjectionOptions {
+  readonly note?: NoteExport;
+  /** Whether an assistant's item is pi's own. Default: those that an export with the view `full` has marked are. */
+  readonly isNative?: (item: ContextItem) => boolean;
+  /** Whether an item is of a past that pi never had, and its compactions cannot hide. Default: none is. */
+  readonly isHeld?: (item: ContextItem) => boolean;
+}
+
+/**
+ * What of a path through a session of pi's the model would see: the newest compaction with what it has kept, behind it what
+ * follows; edits are applied; what is not for the model and answers that have failed are left out; calls without a result are
+ * answered as pi answers them. In a path that has nothing of pi's everything stays as it is.
+ */
+export function projectItems(
+  path: readonly ContextItem[],
+  { note = () => {}, isNative = isMarked, isHeld = () => false }: ProjectionOptions = {},
+): readonly ContextItem[] {
+  const shown = shownItems(path, note, isHeld);
+  const edits = editsOf(shown);
+  const failed = new Set<string>();
+  const visible = shown.flatMap((item) => {
+    const isFailed = item.role === "assistant" && isNative(item) && failures.has(item.stopReason ?? "");
+    const why = isHidden(item) ? "not_for_model" : isFailed ? "failed_answer" : orphaned(item, failed);
+    if (why === undefined) return edited(item, edits, note);
+    if (isFailed) for (const { id } of item.toolCalls ?? []) failed.add(id);
+    note(why);
+    return [];
+  });
+  return withAnswers(visible, note, isNative).map(withoutMark);
+}
+
+/** How answers end that pi does not send again. */
+const failures: ReadonlySet<string> = new Set(["error", "aborted"]);
+
+/** What no compaction hides, the newest one, what it keeps of what was before it, and what is behind it. */
+function shownItems(
+  path: readonly ContextItem[],
+  note: NoteExport,
+  isHeld: (item: ContextItem) => boolean,
+): readonly ContextItem[] {
+  const newest = path.findLastIndex(isCompaction);
+  const compaction = path[newest];
+  if (compaction === undefined) return path;
+  const start = firstKept(path.slice(0, newest), nativeOf(compaction) ?? {});
+  const system: ContextItem[] = [];
+  const held: ContextItem[] = [];
+  const kept: ContextItem[] = [];
+  for (const [index, item] of path.slice(0, newest).entries()) {
+    // What a system message says stands in the prompt, whichever way it came there.
+    if (item.role === "system") system.push(item);
+    else if (isHeld(item)) held.push(item);
+    else if (index >= start && !isCompaction(item)) kept.push(item);
+    else note("compacted");
+  }
+  return [...system, ...held, compaction, ...kept, ...path.slice(newest + 1)];
+}
+
+function firstKept(before: readonly ContextItem[], { firstKeptNodeId, keptBehindNodeId }: Meta): number {
+  if (keptBehindNodeId === null) return 0;
+  const named = firstKeptNodeId ?? keptBehindNodeId;
+  const index = typeof named === "string" ? before.findIndex(({ nodeId }) => nodeId === named) : -1;
+  if (index === -1) return before.length;
+  return firstKeptNodeId === undefined ? index + 1 : index;
+}
+
+/** The last edit of each target. */
+function editsOf(items: readonly ContextItem[]): ReadonlyMap<string, unknown> {
+  const edits = new Map<string, unknown>();
+  for (const item of items) {
+    const { targetId, replacement } =
+      item.eventType === `${STATE_EVENT_PREFIX}context_edit` ? (nativeOf(item) ?? {}) : {};
+    if (typeof targetId === "string") edits.set(targetId, replacement);
+  }
+  return edits;
+}
+
+/** Whether an item is nothing for the model: an entry of another kind, or a command that was kept from it. */
+function isHidden(item: ContextItem): boolean {
+  const { role, eventType } = item;
+  if (role !== "event") return false;
+  const native = nativeOf(item);
+  if (eventType === nativeEventTypes.bashExecution) return native?.["excludeFromContext"] === true;
+  return eventType?.startsWith(STATE_EVENT_PREFIX) === true && native !== undefined;
+}
+
+/** A result of an answer that is left out. pi would send it, and no service would take it. */
+function orphaned({ role, toolCalls = [], toolCallId }: ContextItem, failed: Set<string>): ExportNote | undefined {
+  for (const { id } of toolCalls) failed.delete(id);
+  return role === "toolResult" && failed.has(toolCallId ?? "") ? "orphan_result" : undefined;
+}
+
+const everything: ContentOptions = { includeImages: true, includeReasoning: true };
+
+function edited(item: ContextItem, edits: ReadonlyMap<string, unknown>, note: NoteExport): readonly ContextItem[] {
+  if (item.nodeId === undefined || !edits.has(item.nodeId)) return [item];
+  const replacement = edits.get(item.nodeId);
+  if (!isObject(replacement)) {
+    note("edited_out");
+    return [];
+  }
+  if (item.role === "system" || (item.role === "event" && !item.eventType?.startsWith(nativeEventTypes.custom_message)))
+    return [item];
+  note("edited");
+  const { content } = replacement;
+  if (item.role !== "assistant") return [{ ...item, content: partsOf(content, everything, note) }];
+  const { toolCalls: _, blocks: __, ...others } = item;
+  return [{ ...others, ...assistantContent(content, everything, note) }];
+}
+
+/**
+ * Answers the calls of pi's own messages that have no result when the next answer or message of a user comes, as pi does,
+ * and leaves out the results of calls whose answer has been left out.
+ */
+function withAnswers(
+  items: readonly ContextItem[],
+  note: NoteExport,
+  isNative: (item: ContextItem) => boolean,
+): readonly ContextItem[] {
+  const answered: ContextItem[] = [];
+  let open = new Map<string, ContextItem>();
+  const close = (): void => {
+    answered.push(...open.values());
+    for (let count = open.size; count > 0; count--) note("missing_result");
+    open = new Map();
+  };
+  for (const item of items) {
+    if (item.role === "toolResult") open.delete(item.toolCallId ?? "");
+    else if (item.role !== "system") close();
+    answered.push(item);
+    if (item.role === "assistant" && isNative(item)) open = missingResults(item);
+  }
+  close();
+  return answered;
+}
+
+function missingResults({ toolCalls = [], timestamp }: ContextItem): Map<string, ContextItem> {
+  return new Map(
+    toolCalls.map(({ id, name }) => [
+      id,
+      {
+        role: "toolResult",
+        toolCallId: id,
+        toolName: name,
+        content: [{ type: "text", text: noResult }],
+        isError: true,
+        timestamp,
+      },
+    ]),
+  );
+}
+
+/** A compaction that says what it keeps of what is before it; any other is an event among others. */
+function isCompaction(item: ContextItem): boolean {
+  if (item.role !== "event" || item.eventType !== nativeEventTypes.compaction) return false;
+  const { type, firstKeptNodeId, keptBehindNodeId } = nativeOf(item) ?? {};
+  return type === "compaction" && (firstKeptNodeId !== undefined || keptBehindNodeId !== undefined);
+}
+
+function isMarked(item: ContextItem): boolean {
+  return item.role === "assistant" && nativeOf(item)?.["type"] === "message";
+}
+
+/** Without what a message of pi's has besides the format's fields, and without what points at other entries. */
+function withoutMark(item: ContextItem): ContextItem {
+  const native = nativeOf(item) ?? {};
+  if (item.role === "event" ? !isCompaction(item) : native["type"] !== "message") return item;
+  const { native: _, ...others } = item.meta ?? {};
+  if (item.role === "event") {
+    const { firstKeptNodeId: __, keptBehindNodeId: ___, ...left } = native;
+    return { ...item, meta: { ...others, native: left } };
+  }
+  const { meta: __, ...bare } = item;
+  return Object.keys(others).length > 0 ? { ...bare, meta: others } : bare;
+}

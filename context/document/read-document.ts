@@ -1,0 +1,223 @@
+import type { ContextLimits } from "../../protocol/context-limits.ts";
+import {
+  CONTEXT_FORMAT,
+  CONTEXT_VERSION,
+  type ContextDocument,
+  type ContextItem,
+  type ContextNode,
+  type ContextSource,
+} from "./document.ts";
+import { contextInvalid, contextTooLarge, quoted, subject } from "./faults.ts";
+import { checkTexts } from "./long-texts.ts";
+import { isObject, type Loose, measure, utf8Bytes } from "./measure.ts";
+import { Place, type Reading } from "./place.ts";
+import { callAsItem, type EntryFlaws, type ReadEntry, readEntry } from "./read-entry.ts";
+import { ShapeFindings } from "./shape.ts";
+
+/** Levels of a document above the arguments of a call: the document, the nodes, a node, its calls, a call. */
+const levelsAboveArguments = 5;
+const longestId = 1024;
+const base = ["context", "document"] as const;
+
+type Flaws = ReadonlyMap<object, EntryFlaws>;
+
+/** What was wrong with entries of documents that have been read; counted only where an entry is selected. */
+const flawsOfRead = new WeakMap<ContextDocument, Flaws>();
+
+/** The flaws of a document that has been read, by entry; undefined for anything else. */
+export function flawsOf(document: ContextDocument): Flaws | undefined {
+  return flawsOfRead.get(document);
+}
+
+/** A document as it is if it has been read already, else read. */
+export function asRead(value: unknown, limits: ContextLimits): ContextDocument {
+  return isObject(value) && flawsOfRead.has(value as object as ContextDocument)
+    ? (value as object as ContextDocument)
+    : readDocument(value, limits);
+}
+
+/**
+ * Reads a document from parsed JSON: aliases are resolved, text becomes a part, unknown fields go to `meta`, missing
+ * times are filled in. It keeps references to what it does not look into.
+ *
+ * Throws `invalid_params` (`data.errors`: up to 20 of `{ pointer, expected, got }`), `context_too_large`, and
+ * `context_invalid` for what cannot be mended: `duplicate_node`, `unknown_role`, `bad_image`, `bad_arguments`.
+ */
+export function readDocument(value: unknown, limits: ContextLimits): ContextDocument {
+  const findings = new ShapeFindings();
+  if (!isObject(value)) {
+    findings.add(base, "an object", value);
+    findings.settle();
+    throw new TypeError("unreachable");
+  }
+  const lists = readHead(value, findings);
+  checkCount(lists, limits);
+  const measured = measure(value, levelsAboveArguments + limits.maxArgumentDepth);
+  if (measured.isForeign) findings.add(base, "JSON", "something else");
+  const limit = limits.maxDocumentBytes;
+  if (measured.bytes > limit) {
+    const key = "context.maxDocumentBytes";
+    throw contextTooLarge({ what: "The document", unit: "bytes", count: measured.bytes, limit, key });
+  }
+  const flaws = new Map<object, EntryFlaws>();
+  const place = { findings, limits };
+  // A walk over them all is needed only where there is one.
+  if (measured.longestText > limits.maxBlockBytes && !measured.isTooDeep) checkAllTexts(lists, place);
+  const read =
+    lists.nodes === undefined ? readItems(lists.items ?? [], place, flaws) : readNodes(lists.nodes, place, flaws);
+  if (measured.isTooDeep) throw tooDeep(levelsAboveArguments + limits.maxArgumentDepth);
+  const source = readSource(value["source"], findings);
+  const { leafId } = value;
+  const hasLeaf = typeof leafId === "string";
+  if (!hasLeaf && leafId !== undefined && leafId !== null) findings.add([...base, "leafId"], "a text", leafId);
+  findings.settle();
+  const document: ContextDocument = {
+    format: CONTEXT_FORMAT,
+    version: CONTEXT_VERSION,
+    ...(source === undefined ? {} : { source }),
+    ...(hasLeaf ? { leafId } : {}),
+    ...read,
+  };
+  flawsOfRead.set(document, flaws);
+  return document;
+}
+
+function checkAllTexts({ nodes, items = [] }: Lists, where: Reading): void {
+  const list = nodes ?? items;
+  const [field, idField] = nodes === undefined ? ["items", "nodeId"] : ["nodes", "id"];
+  for (let index = 0; index < list.length; index += 1) {
+    const entry = list[index];
+    if (!isObject(entry)) continue;
+    const id = entry[idField];
+    const nodeId = typeof id === "string" && id.length <= longestId ? id : undefined;
+    checkTexts(entry, new Place(where, [...base, field, index], index, nodeId));
+  }
+}
+
+interface Lists {
+  readonly nodes?: readonly unknown[];
+  readonly items?: readonly unknown[];
+}
+
+function readHead(value: Loose, findings: ShapeFindings): Lists {
+  const { format, version, nodes, items } = value;
+  if (format !== CONTEXT_FORMAT) findings.add([...base, "format"], CONTEXT_FORMAT, format);
+  if (version !== CONTEXT_VERSION) findings.add([...base, "version"], String(CONTEXT_VERSION), version);
+  const hasNodes = nodes !== undefined && nodes !== null;
+  const hasItems = items !== undefined && items !== null;
+  if (hasNodes && !Array.isArray(nodes)) findings.add([...base, "nodes"], "an array of nodes", nodes);
+  if (hasItems && !Array.isArray(items)) findings.add([...base, "items"], "an array of items", items);
+  if (hasNodes === hasItems) findings.add(base, "either nodes or items", hasNodes ? "both" : "neither");
+  findings.settle();
+  return hasNodes ? { nodes: nodes as unknown[] } : { items: items as unknown[] };
+}
+
+function checkCount({ nodes, items }: Lists, { maxNodes }: ContextLimits): void {
+  const count = (nodes ?? items ?? []).length;
+  if (count <= maxNodes) return;
+  const unit = nodes === undefined ? "items" : "nodes";
+  throw contextTooLarge({ what: "The document", unit, count, limit: maxNodes, key: "context.maxNodes" });
+}
+
+function tooDeep(limit: number): Error {
+  return contextTooLarge({ what: "The document", unit: "levels or more", count: limit + 1, limit });
+}
+
+function readNodes(
+  list: readonly unknown[],
+  where: Reading,
+  flaws: Map<object, EntryFlaws>,
+): Pick<ContextDocument, "nodes"> {
+  const nodes: ContextNode[] = [];
+  const ids = new Set<string>();
+  const roots: number[] = [];
+  let previous = 0;
+  for (let index = 0; index < list.length; index += 1) {
+    const raw = list[index];
+    const path = [...base, "nodes", index];
+    if (!isObject(raw)) {
+      where.findings.add(path, "a node", raw);
+      continue;
+    }
+    const id = readId(raw["id"], [...path, "id"], where);
+    if (id === undefined) continue;
+    if (ids.has(id)) throw contextInvalid("duplicate_node", `Two nodes have the id ${quoted(id)}.`, id);
+    ids.add(id);
+    const { parentId = null } = raw;
+    if (parentId === null) roots.push(index);
+    else if (typeof parentId !== "string") {
+      where.findings.add([...path, "parentId"], "a text or null", parentId);
+    }
+    const place = new Place(where, path, index, id);
+    const entry = readEntry(raw, place, ["id", "parentId"], previous);
+    previous = entry.fields.timestamp;
+    const node: ContextNode = {
+      id,
+      parentId: typeof parentId === "string" ? parentId : null,
+      role: entry.role,
+      ...entry.fields,
+    };
+    nodes.push(node);
+    noteFlaws(node, entry, flaws);
+  }
+  // A root may leave the field out where it is the only one. Of several nobody knows which lost what came before it.
+  if (roots.length === 1) return { nodes };
+  for (const index of roots) {
+    const { parentId } = list[index] as Loose;
+    if (parentId === undefined) where.findings.add([...base, "nodes", index, "parentId"], "a text or null", parentId);
+  }
+  return { nodes };
+}
+
+function readId(id: unknown, path: readonly (string | number)[], { findings }: Reading): string | undefined {
+  if (typeof id === "string" && id !== "" && utf8Bytes(id) <= longestId) return id;
+  findings.add(path, `a text of 1 to ${longestId} bytes`, id);
+  return undefined;
+}
+
+function readItems(
+  list: readonly unknown[],
+  where: Reading,
+  flaws: Map<object, EntryFlaws>,
+): Pick<ContextDocument, "items"> {
+  const items: ContextItem[] = [];
+  let previous = 0;
+  for (let index = 0; index < list.length; index += 1) {
+    const raw = list[index];
+    const path = [...base, "items", index];
+    if (!isObject(raw)) {
+      where.findings.add(path, "an item", raw);
+      continue;
+    }
+    const hasId = raw["nodeId"] !== undefined && raw["nodeId"] !== null;
+    const nodeId = hasId ? readId(raw["nodeId"], [...path, "nodeId"], where) : undefined;
+    const entry = readEntry(raw, new Place(where, path, index, nodeId), ["nodeId"], previous);
+    previous = entry.fields.timestamp;
+    const { arguments: _, ...fields } = entry.fields;
+    if (entry.role === "toolCall") throw callAsItem(subject({ nodeId }, index), nodeId);
+    const item: ContextItem = { role: entry.role, ...(nodeId === undefined ? {} : { nodeId }), ...fields };
+    items.push(item);
+    noteFlaws(item, entry, flaws);
+  }
+  return { items };
+}
+
+function noteFlaws(entry: object, { flaws }: ReadEntry, all: Map<object, EntryFlaws>): void {
+  if (flaws.wrongContent || flaws.badTimestamp) all.set(entry, flaws);
+}
+
+function readSource(value: unknown, findings: ShapeFindings): ContextSource | undefined {
+  if (value === undefined || value === null) return undefined;
+  const path = [...base, "source"];
+  if (!isObject(value)) {
+    findings.add(path, "an object", value);
+    return undefined;
+  }
+  const { kind = "unknown", id, exportedAt } = value;
+  if (typeof kind !== "string") findings.add([...path, "kind"], "a text", kind);
+  if (id !== undefined && typeof id !== "string") findings.add([...path, "id"], "a text", id);
+  if (exportedAt !== undefined && typeof exportedAt !== "number") {
+    findings.add([...path, "exportedAt"], "a number", exportedAt);
+  }
+  return { ...value, kind } as ContextSource;
+}

@@ -1,0 +1,249 @@
+import type { ContextLimits } from "../../protocol/context-limits.ts";
+import type { ContextCall, ContextItem, ContextTarget, NoteRepair } from "./document.ts";
+import { contextInvalid, contextTooLarge, quoted, repairNote, subject } from "./faults.ts";
+import { CallIds, isModel } from "./ids.ts";
+import { OwnItems } from "./own-message.ts";
+import { type Arrival, Pairs, type Turn, type Use } from "./pairs.ts";
+import { isTime, timeBehind } from "./read-entry.ts";
+import { renamedBlocks, type SoundCall, soundAssistant, soundCopy } from "./repair-assistant.ts";
+import { type ContentRules, soundParts } from "./repair-content.ts";
+
+export interface RepairOptions {
+  readonly target: ContextTarget;
+  /** Without, the first thing to mend is an error: `context_invalid` with its code. */
+  readonly repair: boolean;
+  readonly note?: NoteRepair;
+  /** Of what comes of it `maxItems` are taken. Default: any number. */
+  readonly limits?: ContextLimits;
+}
+
+const noResult = "No result was recorded; the call was interrupted.";
+const beginning = "(The conversation starts here.)";
+
+/**
+ * Mends a conversation so that every service takes it: each call has exactly one result, directly behind it, ids and
+ * names are those that all accept, nothing is empty, and the first message is not the assistant's. What is the target's
+ * own keeps its ids, names and blocks. Mending what has been mended changes nothing.
+ *
+ * Throws `context_invalid`: `nothing_selected` where nothing is left, and with `repair: false` the code of a rule;
+ * `context_too_large` where there are too many items with the results that calls without one get.
+ */
+export function repairItems(items: readonly ContextItem[], options: RepairOptions): readonly ContextItem[] {
+  const mending = new Mending(options);
+  for (let index = 0; index < items.length; index += 1) mending.add(items[index] as ContextItem, index);
+  const mended = mending.finish();
+  if (mended.length === 0)
+    throw contextInvalid("nothing_selected", "Nothing is left of the context that says anything.");
+  return mended;
+}
+
+class Mending {
+  readonly #target: ContextTarget;
+  readonly #note: NoteRepair;
+  readonly #ids: CallIds;
+  readonly #ownItems: OwnItems;
+  readonly #pairs = new Pairs();
+  readonly #turns: Turn[] = [];
+  /** The last message that is not the system's. */
+  #tail: Turn | undefined;
+  #time = 0;
+  readonly #maxItems: number;
+  /** Messages and calls: each call will have its result. */
+  #count = 0;
+
+  constructor({ target, repair, note, limits }: RepairOptions) {
+    this.#maxItems = limits?.maxItems ?? Number.POSITIVE_INFINITY;
+    this.#target = target;
+    this.#note = repairNote(repair, note);
+    this.#ids = new CallIds(target);
+    this.#ownItems = new OwnItems(target);
+  }
+
+  add(given: ContextItem, index: number): void {
+    const item = this.#timed(given, index);
+    const { nodeId } = item;
+    const rules: ContentRules = {
+      isOwn: item.role === "assistant" && isModel(item.model, this.#target),
+      target: this.#target,
+      note: (code, detail) => this.#say(code, item, detail),
+      get name() {
+        return subject({ nodeId }, index);
+      },
+    };
+    if (item.role === "assistant") this.#addAssistant(item, index, rules);
+    else if (item.role === "toolResult") this.#addResult(withContent(item, rules), index, rules);
+    else this.#addMessage(withContent(item, rules), index, rules);
+  }
+
+  finish(): readonly ContextItem[] {
+    this.#settleEarly();
+    const items: ContextItem[] = [];
+    const first = this.#turns.find(({ item }) => item.role !== "system");
+    for (const turn of this.#turns) {
+      if (turn === first && turn.item.role === "assistant") items.push(this.#opening(turn));
+      items.push(turn.item);
+      for (const result of this.#resultsOf(turn)) items.push(result);
+    }
+    return items;
+  }
+
+  #timed(item: ContextItem, index: number): ContextItem {
+    const isGood = isTime(item.timestamp);
+    const timestamp = isGood ? item.timestamp : timeBehind(this.#time);
+    this.#time = timestamp;
+    if (isGood) return item;
+    this.#say("bad_timestamp", item, `${subject({ nodeId: item.nodeId }, index)} has no time that is a date.`);
+    return { ...item, timestamp };
+  }
+
+  #addMessage(item: ContextItem, index: number, rules: ContentRules): void {
+    const isEmpty = item.content.length === 0;
+    if (isEmpty && item.role === "system") return;
+    if (isEmpty && item.role === "user") this.#say("empty_message", item, `${rules.name} says nothing.`);
+    else this.#push({ item, index, uses: [] });
+  }
+
+  #addAssistant(item: ContextItem, index: number, rules: ContentRules): void {
+    const isCopy = rules.isOwn && !this.#ownItems.take(item);
+    const { content, calls, blocks } = (isCopy ? soundCopy : soundAssistant)(item, rules);
+    if (calls.length === 0 && !content.some(({ type }) => type === "text")) {
+      this.#say("empty_message", item, `${rules.name} says nothing and calls nothing.`);
+      return;
+    }
+    const toolCalls = calls.map((call): ContextCall => ({ ...bare(call), id: this.#freeId(call, item, rules) }));
+    const { blocks: _, toolCalls: __, meta: ___, ...rest } = item;
+    const meta = metaOfCalls(item, calls, toolCalls);
+    const turn: Turn = {
+      item: {
+        ...rest,
+        content,
+        ...(toolCalls.length === 0 ? {} : { toolCalls }),
+        ...(blocks === undefined ? {} : { blocks: renamedBlocks(blocks, toolCalls) }),
+        ...(meta === undefined ? {} : { meta }),
+        stopReason: toolCalls.length === 0 ? "stop" : "toolUse",
+      },
+      index,
+      uses: [],
+    };
+    for (let place = 0; place < calls.length; place += 1) {
+      const call = calls[place] as SoundCall;
+      const use: Use = { turn, call, id: toolCalls[place]?.id ?? call.id, isEarly: false };
+      turn.uses.push(use);
+      this.#pairs.add(use);
+    }
+    this.#push(turn);
+  }
+
+  #freeId(call: SoundCall, item: ContextItem, rules: ContentRules): string {
+    const id = this.#ids.take(call.id);
+    if (id !== call.id) this.#say("duplicate_call_id", item, `${rules.name} has a call with the id of another.`);
+    return id;
+  }
+
+  #addResult(item: ContextItem, index: number, rules: ContentRules): void {
+    const id = item.toolCallId;
+    if (id === undefined) {
+      this.#noteOrphan(item, index);
+      return;
+    }
+    const outcome = this.#pairs.answer(id, { item, index });
+    if (outcome.kind === "waiting") return;
+    const { use, replaced } = outcome;
+    if (replaced !== undefined) this.#noteDuplicate(replaced);
+    use.isEarly = false;
+    if (this.#tail !== use.turn)
+      this.#say("late_result", item, `${rules.name} is a result that is not directly behind its call.`);
+  }
+
+  #resultsOf({ item, uses }: Turn): readonly ContextItem[] {
+    const answered = uses.filter(({ result }) => result !== undefined);
+    // Results stay in the order in which they came.
+    answered.sort((one, other) => (one.result?.index ?? 0) - (other.result?.index ?? 0));
+    const results = answered.map((use) => this.#settled(use, use.result as Arrival));
+    for (const use of uses) if (use.result === undefined) results.push(this.#missing(item, use));
+    return results;
+  }
+
+  #settled({ call, id, isEarly }: Use, { item, index }: Arrival): ContextItem {
+    if (isEarly) {
+      const name = subject({ nodeId: item.nodeId }, index);
+      this.#say("late_result", item, `${name} is a result that is not directly behind its call.`);
+    }
+    const meta = id === item.toolCallId ? item.meta : { ...item.meta, originalCallId: item.toolCallId };
+    return { ...item, toolCallId: id, toolName: call.name, ...(meta === undefined ? {} : { meta }) };
+  }
+
+  #missing(item: ContextItem, { call, id }: Use): ContextItem {
+    this.#say("missing_result", item, `Call ${quoted(call.originalId)} has no result.`);
+    return {
+      role: "toolResult",
+      toolCallId: id,
+      toolName: call.name,
+      content: [{ type: "text", text: noResult }],
+      isError: true,
+      timestamp: item.timestamp,
+    };
+  }
+
+  #opening({ item, index }: Turn): ContextItem {
+    this.#say("leading_assistant", item, `${subject({ nodeId: item.nodeId }, index)} begins the conversation.`);
+    return { role: "user", content: [{ type: "text", text: beginning }], timestamp: item.timestamp };
+  }
+
+  /** Results before their calls of which there are too many: the last one is kept. */
+  #settleEarly(): void {
+    for (const { arrival, use } of this.#pairs.left()) {
+      if (use === undefined) this.#noteOrphan(arrival.item, arrival.index);
+      else if (!use.isEarly || use.result === undefined) this.#noteDuplicate(arrival);
+      else {
+        this.#noteDuplicate(use.result);
+        use.result = arrival;
+      }
+    }
+  }
+
+  #noteDuplicate({ item, index }: Arrival): void {
+    const name = subject({ nodeId: item.nodeId }, index);
+    this.#say("duplicate_result", item, `${name} is a result of a call that has a later one.`);
+  }
+
+  #noteOrphan(item: ContextItem, index: number): void {
+    this.#say("orphan_result", item, `${subject({ nodeId: item.nodeId }, index)} is a result without a call.`);
+  }
+
+  #push(turn: Turn): void {
+    this.#count += 1 + turn.uses.length;
+    const limit = this.#maxItems;
+    if (this.#count > limit) {
+      const key = "context.maxItems";
+      throw contextTooLarge({ what: "The context", unit: "items or more", count: this.#count, limit, key });
+    }
+    this.#turns.push(turn);
+    if (turn.item.role !== "system") this.#tail = turn;
+  }
+
+  #say(code: Parameters<NoteRepair>[0]["code"], { nodeId }: ContextItem, detail: string): void {
+    this.#note({ code, ...(nodeId === undefined ? {} : { nodeId }), detail });
+  }
+}
+
+function withContent(item: ContextItem, rules: ContentRules): ContextItem {
+  const content = soundParts(item, rules);
+  return content === item.content ? item : { ...item, content };
+}
+
+function bare({ id, name, arguments: given }: SoundCall): ContextCall {
+  return { id, name, arguments: given };
+}
+
+/** What calls were called before is kept in `meta`. */
+function metaOfCalls(item: ContextItem, calls: readonly SoundCall[], now: readonly ContextCall[]): ContextItem["meta"] {
+  const renamed = calls.flatMap(({ originalId, originalName }, place) => {
+    const { id = originalId, name = originalName } = now[place] ?? {};
+    const hasId = id !== originalId;
+    const hasName = name !== originalName;
+    if (!hasId && !hasName) return [];
+    return [{ id, ...(hasId ? { originalId } : {}), ...(hasName ? { originalName } : {}) }];
+  });
+  return renamed.length === 0 ? item.meta : { ...item.meta, originalCalls: renamed };
+}

@@ -1,0 +1,153 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { NoteExport } from "./export-notes.ts";
+import { isObject, type Loose } from "./measure.ts";
+import { isTime } from "./read-entry.ts";
+
+/** One entry of a session of pi's, of which only this much is known to be sound. */
+export interface SessionEntry {
+  readonly id: string;
+  readonly type: string;
+  /** Unix milliseconds. Where the entry has none, one more than the entry before it. */
+  readonly timestamp: number;
+  readonly raw: Loose;
+}
+
+/** A session's entries as a forest: links lead to entries that are there, and never in a circle. */
+export interface SessionTree {
+  /** In the order of the file. Of several with one id only the last, which is the one that pi knows. */
+  readonly entries: readonly SessionEntry[];
+  /** The index of each entry's parent; -1: none. */
+  readonly parents: Int32Array;
+  /** The index of an id. */
+  readonly indexOf: ReadonlyMap<string, number>;
+  /** The index of the leaf; -1 in a session without entries. */
+  readonly leaf: number;
+  /** The session's id, where its header is there. */
+  readonly sessionId?: string;
+}
+
+/**
+ * Reads a session's entries, which may be anything: what is no entry is left out, a link to nowhere ends a path, as in pi,
+ * and one that would close a circle is cut. `leafId` is the entry that the session stands at; by default the last one, as
+ * in pi. Throws `entry_not_found` for an unknown leaf.
+ */
+export function readSessionTree(values: readonly unknown[], leafId: string | undefined, note: NoteExport): SessionTree {
+  const { read, header } = readAll(values, note);
+  const indexOf = new Map<string, number>();
+  const entries: SessionEntry[] = [];
+  const links: (string | null)[] = [];
+  const last = new Map(read.map(({ entry }, index) => [entry.id, index]));
+  for (const [index, { entry, parentId }] of read.entries()) {
+    if (last.get(entry.id) !== index) {
+      note("duplicate_entry");
+      continue;
+    }
+    indexOf.set(entry.id, entries.length);
+    entries.push(entry);
+    links.push(parentId);
+  }
+  const leaf = leafId === undefined ? entries.length - 1 : indexOf.get(leafId);
+  if (leaf === undefined) {
+    throw new WireError("entry_not_found", `Entry "${excerpt(leafId ?? "")}" is not in this session.`);
+  }
+  const parents = parentsOf(links, indexOf, note);
+  cutCircles(parents, leaf, note);
+  const sessionId = header?.["id"];
+  return { entries, parents, indexOf, leaf, ...(typeof sessionId === "string" ? { sessionId } : {}) };
+}
+
+/** The indexes from the root to an entry. */
+export function pathTo(tree: SessionTree, leaf: number): readonly number[] {
+  const path: number[] = [];
+  for (let index = leaf; index >= 0; index = tree.parents[index] ?? -1) path.push(index);
+  return path.reverse();
+}
+
+interface ReadEntry {
+  readonly entry: SessionEntry;
+  readonly parentId: string | null;
+}
+
+function readAll(
+  values: readonly unknown[],
+  note: NoteExport,
+): { readonly read: readonly ReadEntry[]; readonly header: Loose | undefined } {
+  const header = values.find((value) => isObject(value) && value["type"] === "session") as Loose | undefined;
+  const isChain = header !== undefined && isFirstVersion(header["version"]);
+  const read: ReadEntry[] = [];
+  let before = 0;
+  for (const [index, value] of values.entries()) {
+    if (isObject(value) && value["type"] === "session") continue;
+    const raw = isChain && isObject(value) ? withIds(value, index) : value;
+    const entry = isObject(raw) ? entryOf(raw, before + 1) : undefined;
+    if (entry === undefined) {
+      note("unreadable_entry");
+      continue;
+    }
+    const named = entry.raw["parentId"];
+    const parentId = isChain ? read.at(-1)?.entry.id : typeof named === "string" && named !== "" ? named : null;
+    read.push({ entry, parentId: parentId ?? null });
+    before = entry.timestamp;
+  }
+  return { read, header };
+}
+
+/** Version 1 of pi's files has neither ids nor links: each entry follows the one before it, and compactions count lines. */
+function isFirstVersion(version: unknown): boolean {
+  return version === undefined || (typeof version === "number" && version < 2);
+}
+
+function withIds(raw: Loose, index: number): Loose {
+  const { firstKeptEntryIndex: kept } = raw;
+  return { ...raw, id: `line-${index}`, ...(typeof kept === "number" ? { firstKeptEntryId: `line-${kept}` } : {}) };
+}
+
+function entryOf(raw: Loose, otherwise: number): SessionEntry | undefined {
+  const { id, type } = raw;
+  if (typeof id !== "string" || id === "" || typeof type !== "string") return undefined;
+  return { id, type, timestamp: timeOf(raw["timestamp"]) ?? otherwise, raw };
+}
+
+/** Unix milliseconds, of a date's text too; undefined for what no date can be. */
+export function timeOf(value: unknown): number | undefined {
+  const time = typeof value === "string" ? Date.parse(value) : value;
+  return isTime(time) ? time : undefined;
+}
+
+function parentsOf(
+  links: readonly (string | null)[],
+  indexOf: ReadonlyMap<string, number>,
+  note: NoteExport,
+): Int32Array {
+  const parents = new Int32Array(links.length).fill(-1);
+  for (const [index, link] of links.entries()) {
+    if (link === null) continue;
+    const parent = indexOf.get(link);
+    if (parent === undefined) note("missing_parent");
+    else parents[index] = parent;
+  }
+  return parents;
+}
+
+/** Walks up from the leaf first, so that its path is as long as it can be. Each entry is passed once. */
+function cutCircles(parents: Int32Array, leaf: number, note: NoteExport): void {
+  const walks = new Int32Array(parents.length);
+  const walkUp = (start: number, walk: number): void => {
+    for (let index = start; index >= 0 && walks[index] === 0; ) {
+      walks[index] = walk;
+      const parent = parents[index] ?? -1;
+      if (parent >= 0 && walks[parent] === walk) {
+        parents[index] = -1;
+        note("cycle");
+        return;
+      }
+      index = parent;
+    }
+  };
+  walkUp(leaf, 1);
+  for (let index = 0; index < parents.length; index++) walkUp(index, index + 2);
+}
+
+function excerpt(text: string): string {
+  return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
+}

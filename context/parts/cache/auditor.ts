@@ -1,0 +1,272 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import type { CacheBroken } from "../../../protocol/optimisation/notices.ts";
+import { branchUse } from "./branch-use.ts";
+import { CacheLedger, type Reported } from "./cache-ledger.ts";
+import type { ChangeLog } from "./change-log.ts";
+import { type Difference, firstDifference } from "./difference.ts";
+import { asksForOneToken, type PayloadView, viewOf } from "./payload.ts";
+import { cacheLifetimeMs, missCost } from "./prices.ts";
+import { changedSections, type PromptText, promptText } from "./sections.ts";
+import { editCause, type Since, whatCameSince } from "./since.ts";
+
+/** A request as it was made. */
+interface Made {
+  readonly model: string;
+  readonly text: PromptText;
+  readonly leafId: string | null;
+  /** Shared with pi: nothing in it may be changed. */
+  readonly view: PayloadView;
+  readonly at: number;
+}
+
+interface Answered extends Made {
+  /** What the next request can read of it, by what was reported. Tokens. */
+  readonly cacheable: number;
+  readonly isFirst: boolean;
+}
+
+/** Where a request differs from the one before, and why, as far as the request itself says it. */
+interface Comparison {
+  /** `undefined`: it is the one before, grown at its end. */
+  readonly cause: string | undefined;
+  readonly position: string;
+  readonly isLate: boolean;
+}
+
+interface Attempt extends Omit<Made, "view"> {
+  readonly view: PayloadView | undefined;
+  readonly comparison: Comparison | undefined;
+}
+
+/** What the auditor knows of a session: a part of the memory that outlives the module. */
+export interface AuditMemory {
+  readonly sessionId: string;
+  readonly ledger: CacheLedger;
+  /** Models, as `provider/id`, whose answers have spoken of a cache. */
+  readonly caching: Set<string>;
+  before: Answered | undefined;
+  attempt: Attempt | undefined;
+  /** When the cache of the request before was used last, by it or by one that only kept it warm. */
+  usedAt: number;
+  /** Sections that differed in the last comparison. */
+  varied: readonly string[];
+  /** Behind a start of pi: what the branch says of the last request, until the first has been answered. */
+  resumed: { readonly model: string; readonly cachedTokens: number; readonly isLate: boolean } | undefined;
+  answered: number;
+}
+
+export interface AuditorOptions {
+  readonly memory: { audit: AuditMemory | undefined };
+  readonly changes: ChangeLog;
+  readonly noiseTokens: () => number;
+  readonly broken: (broken: CacheBroken) => void;
+  /** A section is found to vary from request to request. */
+  readonly varies: (section: string) => void;
+}
+
+/** OpenAI and those who follow it cache from so many tokens on, in steps of so many. */
+const leastCached = 1_024;
+const cacheStep = 128;
+
+/**
+ * Holds each request against the one before, place by place in the order in which services read it, and what the service
+ * says to have read against what it could have read. What is compared are the payloads themselves: nothing is hashed, and
+ * texts that pi has passed on are compared at the speed of memory.
+ */
+export class Auditor {
+  readonly #options: AuditorOptions;
+
+  constructor(options: AuditorOptions) {
+    this.#options = options;
+  }
+
+  /** A message list is complete; a request with it is about to be made. */
+  listed(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
+    const audit = this.#of(ctx);
+    if (audit.answered === 0) audit.resumed = resumed(ctx);
+    audit.attempt = {
+      model: ctx.model === undefined ? "" : `${ctx.model.provider}/${ctx.model.id}`,
+      text: promptText(messages),
+      leafId: ctx.sessionManager.getLeafId(),
+      at: Date.now(),
+      view: undefined,
+      comparison: undefined,
+    };
+  }
+
+  /** What is about to be sent, behind our own stages: for the request that was listed, or to keep a cache warm. */
+  sent(payload: unknown, ctx: ExtensionContext): void {
+    const audit = this.#of(ctx);
+    const { attempt, before } = audit;
+    const view = viewOf(payload);
+    if (this.#isWarming(payload, view, audit)) {
+      audit.usedAt = Date.now();
+      return;
+    }
+    if (attempt === undefined) return;
+    if (view === undefined || before === undefined) {
+      audit.attempt = { ...attempt, view };
+      return;
+    }
+    const made = { ...attempt, view };
+    audit.attempt = { ...made, comparison: this.#compare(before, made, ctx) };
+  }
+
+  /** The answer is complete. Those without usage were not answered: the service may have seen nothing of the request. */
+  answered(message: AgentMessage, ctx: ExtensionContext): void {
+    if (message.role !== "assistant") return;
+    const audit = this.#of(ctx);
+    const { attempt, before } = audit;
+    audit.attempt = undefined;
+    const { usage } = message;
+    const total = usage.input + usage.cacheRead + usage.cacheWrite;
+    if (attempt === undefined || !(total > 0)) return;
+    audit.ledger.answered(usage);
+    if (usage.cacheRead + usage.cacheWrite > 0) audit.caching.add(attempt.model);
+    this.#judge(attempt, before, usage, ctx);
+    const { view } = attempt;
+    audit.before =
+      view === undefined
+        ? undefined
+        : { ...attempt, view, cacheable: cacheableOf(usage, view), isFirst: audit.answered === 0 };
+    audit.usedAt = attempt.at;
+    audit.resumed = undefined;
+    audit.answered += 1;
+    this.#options.changes.shown();
+  }
+
+  /** What is made now is compared with nothing that was made before. */
+  forget(): void {
+    this.#options.memory.audit = undefined;
+  }
+
+  #of(ctx: ExtensionContext): AuditMemory {
+    const { memory } = this.#options;
+    const sessionId = ctx.sessionManager.getSessionId();
+    if (memory.audit?.sessionId !== sessionId) memory.audit = emptyAudit(sessionId);
+    return memory.audit;
+  }
+
+  /** pi repeats its last request for one token, while it is idle or beside the next one. */
+  #isWarming(payload: unknown, view: PayloadView | undefined, { attempt, before }: AuditMemory): boolean {
+    if (!asksForOneToken(payload)) return false;
+    if (attempt === undefined || attempt.view !== undefined) return true;
+    if (before === undefined || view === undefined || before.view.messages.length !== view.messages.length)
+      return false;
+    return firstDifference(before.view, view) === undefined;
+  }
+
+  #compare(before: Answered, made: Made, ctx: ExtensionContext): Comparison {
+    const { changes } = this.#options;
+    const audit = this.#of(ctx);
+    const isLate = made.at - audit.usedAt > cacheLifetimeMs(ctx.model);
+    if (before.model !== made.model) return { cause: "model", position: "model", isLate };
+    const difference = firstDifference(withoutPassing(before.view, changes), made.view);
+    if (difference?.place !== "system") audit.varied = [];
+    if (difference === undefined) return { cause: undefined, position: "none", isLate };
+    const since = whatCameSince(before.leafId, ctx.sessionManager);
+    const sections = difference.place === "system" ? changedSections(before.text, made.text) : [];
+    if (difference.place === "system" && !since.isOtherBranch && !since.isCompacted) {
+      this.#lookForVolatile(sections, before.isFirst, audit);
+    }
+    const cause = causeOf(difference, since, sections) ?? editCause(since, changes, ctx.sessionManager);
+    return { cause, position: positionOf(difference), isLate };
+  }
+
+  #lookForVolatile(sections: readonly string[], isBehindFirst: boolean, audit: AuditMemory): void {
+    const names = sections.length === 0 ? ["system"] : sections;
+    for (const name of names) if (isBehindFirst || audit.varied.includes(name)) this.#options.varies(name);
+    audit.varied = names;
+  }
+
+  #judge(attempt: Attempt, before: Answered | undefined, usage: Reported, ctx: ExtensionContext): void {
+    const audit = this.#of(ctx);
+    const { model, comparison } = attempt;
+    const { input, cacheRead, cacheWrite } = usage;
+    const total = input + cacheRead + cacheWrite;
+    const known = before === undefined ? audit.resumed?.cachedTokens : before.cacheable;
+    const isCaching = audit.caching.has(model) || (before !== undefined && audit.caching.has(before.model));
+    const cause = causeFor(attempt, cacheRead, audit.resumed);
+    if (known === undefined || cause === undefined || !(isCaching || audit.resumed !== undefined)) return;
+    const predictedTokens = Math.min(known, total);
+    const missedTokens = predictedTokens - cacheRead;
+    if (missedTokens <= this.#options.noiseTokens()) return;
+    const broken: CacheBroken = {
+      cause: shown(cause, 128),
+      position: comparison?.position ?? "none",
+      predictedTokens,
+      readTokens: cacheRead,
+      missedTokens,
+      missedUsd: missCost(ctx.model?.cost, total, missedTokens),
+      model: shown(model, 512),
+    };
+    audit.ledger.broken(broken);
+    this.#options.broken(broken);
+  }
+}
+
+function emptyAudit(sessionId: string): AuditMemory {
+  return {
+    sessionId,
+    ledger: new CacheLedger(),
+    caching: new Set(),
+    before: undefined,
+    attempt: undefined,
+    usedAt: 0,
+    varied: [],
+    resumed: undefined,
+    answered: 0,
+  };
+}
+
+function resumed({ sessionManager, model }: ExtensionContext): AuditMemory["resumed"] {
+  const { last, usedAt, isBroken } = branchUse(sessionManager);
+  if (last === undefined || isBroken) return undefined;
+  const isLate = Date.now() - usedAt > cacheLifetimeMs(model);
+  return { model: `${last.provider}/${last.model}`, cachedTokens: last.cachedTokens, isLate };
+}
+
+/** Why nothing, or less, was read. Where the cache was too old to be read at all, no change has lost it. */
+function causeFor({ comparison, model }: Attempt, cacheRead: number, last: AuditMemory["resumed"]): string | undefined {
+  if (comparison === undefined) {
+    return last?.isLate === true && last.model === model && cacheRead === 0 ? "expired" : undefined;
+  }
+  if (comparison.isLate && cacheRead === 0 && comparison.cause !== "model") return "expired";
+  return comparison.cause ?? (comparison.isLate ? "expired" : "service");
+}
+
+/** `undefined`: earlier messages were changed. */
+function causeOf(difference: Difference, since: Since, sections: readonly string[]): string | undefined {
+  if (since.isOtherBranch) return "branch";
+  if (difference.place === "tools") return `tool_${difference.how}`;
+  if (since.isCompacted) return "compaction";
+  // Caches are kept apart by how the model is to think, as by the model.
+  if (difference.place === "settings") return "model";
+  return sections[0] === undefined ? undefined : `section:${sections[0]}`;
+}
+
+function positionOf(difference: Difference): string {
+  return difference.place === "message" ? `message ${difference.index + 1}` : difference.place;
+}
+
+/** Where the request marks what is to be cached, the service has that, and says how much; else it has all of the prompt. */
+function cacheableOf({ input, cacheRead, cacheWrite }: Reported, { isMarked }: PayloadView): number {
+  if (isMarked) return cacheRead + cacheWrite;
+  const total = input + cacheRead + cacheWrite;
+  return total < leastCached ? 0 : Math.floor(total / cacheStep) * cacheStep;
+}
+
+/** The request without what was only to be in it. */
+function withoutPassing(view: PayloadView, changes: ChangeLog): PayloadView {
+  let end = view.messages.length;
+  while (end > 0 && changes.isPassingMessage(view.messages[end - 1])) end -= 1;
+  return end === view.messages.length ? view : { ...view, messages: view.messages.slice(0, end) };
+}
+
+function shown(text: string, maxLength: number): string {
+  return text
+    .replaceAll(/[\p{Cc}\u2028\u2029]/gu, " ")
+    .slice(0, maxLength)
+    .toWellFormed();
+}

@@ -1,0 +1,87 @@
+import { AskRefused } from "../../../extension/engine-port.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { Auditor } from "./auditor.ts";
+import { CacheLedger } from "./cache-ledger.ts";
+import { withSoundMarks } from "./marks.ts";
+import { withSortedTools } from "./sort-tools.ts";
+
+const part = "cache";
+
+/**
+ * Finds out why the provider's cache is lost, and keeps what is sent in an order that does not lose it: tools by their
+ * names, marks where they serve the next request too.
+ */
+export function addCache(bench: Workbench): void {
+  const { pipeline, memory, cacheRule } = bench;
+  const { changes } = cacheRule;
+  const config = () => bench.config().cache;
+  const isAuditing = (): boolean => config().enabled && config().audit;
+  // What pruning has cost the cache is measured for its own books, and nobody is told of anything else.
+  const isMeasuring = (): boolean => isAuditing() || memory.parts?.pruning?.enabled === true;
+  const auditor = new Auditor({
+    memory,
+    changes,
+    noiseTokens: () => config().noiseTokens,
+    broken: (broken) => {
+      if (isAuditing()) bench.notify("cache/broken", broken);
+    },
+    varies: (section) => {
+      if (!isAuditing() || !config().warnVolatile || memory.audit?.ledger.varies(section) !== true) return;
+      bench.degraded(part, `The section "${section.slice(0, 128)}" of the prompt varies from request to request.`);
+    },
+  });
+
+  pipeline.use(
+    "context_with_system",
+    "audit",
+    (messages, ctx) => (isMeasuring() ? auditor.listed(messages, ctx) : auditor.forget()),
+    part,
+  );
+  pipeline.use(
+    "before_provider_request",
+    "tools",
+    (payload) => (config().enabled && config().sortTools ? withSortedTools(payload) : undefined),
+    part,
+  );
+  pipeline.use(
+    "before_provider_request",
+    "marks",
+    (payload) =>
+      config().enabled ? withSoundMarks(payload, (message) => changes.isPassingMessage(message)) : undefined,
+    part,
+  );
+  pipeline.use(
+    "before_provider_request",
+    "audit",
+    (payload, ctx) => (isMeasuring() ? auditor.sent(payload, ctx) : undefined),
+    part,
+  );
+  pipeline.use(
+    "message_end",
+    "learn",
+    (message, ctx) => (isMeasuring() ? auditor.answered(message, ctx) : undefined),
+    part,
+  );
+
+  bench.answer("cache/report", () => {
+    if (!isAuditing()) throw new AskRefused("unsupported_by_pi", `The part "${part}" is off in this session.`);
+    return (memory.audit?.ledger ?? new CacheLedger()).report();
+  });
+  bench.inspect(part, () => {
+    const { causes, recent: _recent, volatile, ...figures } = (memory.audit?.ledger ?? new CacheLedger()).report();
+    const losses = Object.values(causes);
+    return {
+      savedTokens: 0,
+      savedUsd: 0,
+      spentTokens: 0,
+      spentUsd: 0,
+      figures: {
+        ...figures,
+        broken: losses.reduce((sum, { count }) => sum + count, 0),
+        missedTokens: losses.reduce((sum, { missedTokens }) => sum + missedTokens, 0),
+        missedUsd: losses.reduce((sum, { missedUsd }) => sum + missedUsd, 0),
+        volatileSections: volatile.length,
+      },
+    };
+  });
+}

@@ -1,0 +1,242 @@
+import type {
+  ExtensionContext,
+  SessionBeforeCompactEvent,
+  SessionBeforeCompactResult,
+  SessionBoundaryDraft,
+} from "@earendil-works/pi-coding-agent";
+import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import { type AgentMessage, messageOf } from "../../../extension/pi-types.ts";
+import { type Threshold, thresholdOf } from "../../../protocol/optimisation/threshold.ts";
+import { COST_MARK_TYPE, markData } from "../../cost/marks.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { type Cut, cutOf } from "./cut.ts";
+import { COMPACTION_ENTRY, type CompactionDetails, historyOf, turnsSince } from "./history.ts";
+import { promptIn } from "./prompt-file.ts";
+import { type Summary, type SummaryUsage, summarise } from "./summary.ts";
+
+const part = "compaction";
+
+/** Tokens of a summary: more is not asked for, and with less nothing is worth summarising. */
+const mostSummary = 8_192;
+const leastSummary = 256;
+/** Tokens of what pi writes around a summary. */
+const aroundSummary = 48;
+/** Above this share of the window pi's own compaction is never held back. */
+const fullShare = 0.95;
+
+/** Compacts between two turns, when the context is above a share of the model's window. */
+export function addCompaction(bench: Workbench): void {
+  const compaction = new Compaction(bench);
+  bench.estimator.near((ctx) => compaction.threshold(ctx)?.tokens);
+  bench.boundary.contribute(part, (boundary) => compaction.atBoundary(boundary));
+  bench.on(part, "session_before_compact", (event, ctx) => compaction.beforePis(event, ctx));
+  bench.onSession((ctx) => compaction.modelChosen(ctx), part);
+  bench.on(part, "model_select", (_event, ctx) => compaction.modelChosen(ctx));
+  bench.inspect(part, (ctx) => compaction.report(ctx));
+}
+
+/** What is to be done at a boundary. */
+interface Plan {
+  readonly threshold: Threshold;
+  readonly cut: Cut;
+  readonly tokensBefore: number;
+  readonly maxSummary: number;
+}
+
+class Compaction {
+  readonly #bench: Workbench;
+  /** The model with which no compaction could free enough. */
+  #tooSmall: string | undefined;
+
+  constructor(bench: Workbench) {
+    this.#bench = bench;
+  }
+
+  /** `undefined`: it is off, or not for this model, or pi's own settings do it. */
+  threshold(ctx: ExtensionContext): Threshold | undefined {
+    const config = this.#bench.config().compaction;
+    if (!config.enabled || (config.route !== "draft" && config.route !== "auto") || ctx.model === undefined) {
+      return undefined;
+    }
+    return thresholdOf(config, ctx.model);
+  }
+
+  modelChosen(ctx: ExtensionContext): void {
+    const name = nameOf(ctx);
+    if (this.#tooSmall === undefined || this.#tooSmall === name) return;
+    this.#tooSmall = undefined;
+    this.#bench.restored(part);
+  }
+
+  atBoundary({ hook, state, ctx }: Boundary): BoundaryWish | undefined | Promise<BoundaryWish | undefined> {
+    const threshold = hook === "turn_end" && state.outcome === "completed" ? this.threshold(ctx) : undefined;
+    if (threshold === undefined || ctx.signal?.aborted === true || this.#tooSmall === nameOf(ctx)) return undefined;
+    if (state.entries.some(({ type }) => type === "compaction") || !this.#isTurn(ctx)) return undefined;
+    const refined = this.#bench.estimator.refined(ctx);
+    const go = () => {
+      const plan = this.#plan(threshold, { hook, state, ctx });
+      return plan === undefined ? undefined : this.#compact(plan, ctx);
+    };
+    return refined === undefined ? go() : refined.then(go);
+  }
+
+  /**
+   * pi compacts at a fixed distance from the window's end, which in a small window is below the threshold. It is held back
+   * where it would come earlier than was asked for, or too soon behind another.
+   */
+  beforePis(event: SessionBeforeCompactEvent, ctx: ExtensionContext): SessionBeforeCompactResult | undefined {
+    const threshold = this.threshold(ctx);
+    if (threshold === undefined || event.reason !== "threshold" || this.#tooSmall === nameOf(ctx)) return undefined;
+    const tokens =
+      this.#shownTokens(ctx) ?? Math.max(event.preparation.tokensBefore, this.#bench.estimator.context(ctx));
+    if (tokens > fullShare * threshold.window) return undefined;
+    return tokens <= threshold.tokens || !this.#isTurn(ctx) ? { cancel: true } : undefined;
+  }
+
+  report(ctx: ExtensionContext): ReturnType<Parameters<Workbench["inspect"]>[1]> {
+    const { savedTokens, spentTokens, spentUsd, last, ...counts } = historyOf(ctx.sessionManager);
+    const threshold = this.threshold(ctx);
+    const { route } = this.#bench.config().compaction;
+    const readPrice = ctx.model?.cost.cacheRead || ctx.model?.cost.input || 0;
+    return {
+      savedTokens,
+      savedUsd: (savedTokens * readPrice) / 1_000_000,
+      spentTokens,
+      spentUsd,
+      figures: {
+        route: route === "auto" ? "draft" : route,
+        window: threshold?.window ?? null,
+        thresholdTokens: threshold?.tokens ?? null,
+        keepRecentTokens: threshold?.keepRecentTokens ?? null,
+        ...counts,
+        lastFiredAtShare: last === undefined ? null : last.tokensBefore / last.window,
+        lastTokensBefore: last?.tokensBefore ?? null,
+        lastTokensAfter: last?.tokensAfter ?? null,
+      },
+    };
+  }
+
+  #shownTokens(ctx: ExtensionContext): number | undefined {
+    return this.#bench.compactionAdvice.tokens(ctx);
+  }
+
+  /** Whether enough turns have passed since the last compaction, or try of one. */
+  #isTurn(ctx: ExtensionContext): boolean {
+    const turns = turnsSince(ctx.sessionManager);
+    return turns === undefined || turns >= this.#bench.config().compaction.minTurnsBetween;
+  }
+
+  #plan(threshold: Threshold, { state, ctx }: Boundary): Plan | undefined {
+    const { estimator, isUnanswered } = this.#bench;
+    const tokensBefore = this.#shownTokens(ctx) ?? estimator.context(ctx);
+    const { minFreeShare } = this.#bench.config().compaction;
+    if (tokensBefore <= threshold.tokens) return undefined;
+    const contextEntries = this.#bench.compactionAdvice.shown(state.context.contextEntries, ctx);
+    const all = contextEntries.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
+    const counted = all.reduce((sum, message) => sum + estimator.message(message), 0);
+    // What was reported is nearer the truth than what is counted of the messages.
+    const scale = Math.min(1, tokensBefore / (counted + estimator.text(ctx.getSystemPrompt())));
+    const tokensOf = (message: AgentMessage) => scale * estimator.message(message);
+    const cut = cutOf(contextEntries, { keepRecentTokens: threshold.keepRecentTokens, tokensOf, isUnanswered });
+    const toFree = minFreeShare * tokensBefore;
+    const room = Math.floor((cut?.summarisedTokens ?? 0) - toFree - aroundSummary);
+    if (cut !== undefined && room >= leastSummary) {
+      const maxSummary = Math.min(mostSummary, room, ctx.model?.maxTokens || mostSummary);
+      return { threshold, cut, tokensBefore, maxSummary };
+    }
+    // What no compaction can free: the prompt, the tools and what is kept.
+    const fixed = Math.max(0, Math.round(tokensBefore - scale * counted));
+    const least = fixed + threshold.keepRecentTokens + aroundSummary + leastSummary;
+    if (least > (1 - minFreeShare) * threshold.tokens) this.#giveUp(ctx, threshold, fixed);
+    return undefined;
+  }
+
+  #giveUp(ctx: ExtensionContext, { window, tokens, keepRecentTokens }: Threshold, fixed: number): void {
+    this.#tooSmall = nameOf(ctx);
+    const share = Math.round(this.#bench.config().compaction.minFreeShare * 100);
+    this.#bench.degraded(
+      part,
+      `The window of ${this.#tooSmall} is too small: with ${fixed} tokens of prompt and tools and ${keepRecentTokens} that are kept, a compaction at ${tokens} could not free ${share} %.`,
+      { window, thresholdTokens: tokens, fixedTokens: fixed },
+    );
+  }
+
+  async #compact({ threshold, cut, tokensBefore, maxSummary }: Plan, ctx: ExtensionContext): Promise<BoundaryWish> {
+    const { estimator } = this.#bench;
+    const { model } = ctx;
+    if (model === undefined) return { drafts: [] };
+    const summary = await summarise(
+      {
+        model,
+        messages: cut.summarised,
+        maxTokens: maxSummary,
+        prompt: this.#prompt(),
+        tokensOf: (text) => estimator.text(text),
+      },
+      ctx,
+    );
+    const name = `${model.provider}/${model.id}`;
+    if ("failed" in summary) return { drafts: failed(summary, name) };
+    const tokensAfter = Math.round(tokensBefore - cut.summarisedTokens + aroundSummary + estimator.text(summary.text));
+    const { minFreeShare } = this.#bench.config().compaction;
+    if (tokensBefore - tokensAfter < minFreeShare * tokensBefore) {
+      return { drafts: failed({ failed: "The summary is too long.", usage: summary.usage }, name) };
+    }
+    const { window, tokens } = threshold;
+    const own: CompactionDetails = { v: 1, tokensBefore, tokensAfter, threshold: tokens, window };
+    return {
+      drafts: [
+        {
+          type: "compaction",
+          summary: summary.text,
+          firstKeptEntryId: cut.firstKeptEntryId,
+          usage: summary.usage,
+          details: { "pi-rpcd": own },
+        },
+      ],
+    };
+  }
+
+  /** The words of the configured file. `undefined`: there is none, or it cannot be read. */
+  #prompt(): string | undefined {
+    const { prompt } = this.#bench.config().compaction;
+    if (prompt === null) return undefined;
+    try {
+      return promptIn(prompt);
+    } catch (thrown) {
+      this.#bench.degraded(
+        part,
+        `The prompt for summaries cannot be read, so the built-in one is used: ${messageOf(thrown)}`,
+      );
+      return undefined;
+    }
+  }
+}
+
+/** That a try has failed, so that the next one waits; and what it has cost. */
+export function failed(
+  { failed: why, usage }: Extract<Summary, { failed: string }>,
+  model: string,
+): SessionBoundaryDraft[] {
+  const tried = { v: 1, kind: "failed", why: why.slice(0, 500) };
+  return [
+    { type: "custom", customType: COMPACTION_ENTRY, data: tried },
+    ...(usage === undefined || isNothing(usage)
+      ? []
+      : [
+          {
+            type: "custom",
+            customType: COST_MARK_TYPE,
+            data: markData({ kind: "failedSummary", usage, model }),
+          } as const,
+        ]),
+  ];
+}
+
+function isNothing({ totalTokens, input, output, cacheRead, cacheWrite }: SummaryUsage): boolean {
+  return [totalTokens, input, output, cacheRead, cacheWrite].every((count) => !count);
+}
+
+function nameOf({ model }: ExtensionContext): string {
+  return model === undefined ? "" : `${model.provider}/${model.id}`;
+}

@@ -1,0 +1,125 @@
+import { type AgentMessage, isObject, type SessionEntry, type SessionReader } from "../../../extension/pi-types.ts";
+
+/** A response on the branch that says how many tokens its request had. */
+export interface Reported {
+  readonly entryId: string;
+  readonly message: AgentMessage;
+  /** `provider/id`. */
+  readonly model: string;
+  /** Tokens of the request: cached or not. */
+  readonly input: number;
+  /** Tokens of the response. `undefined`: some of them are reasoning, which later requests may leave out. */
+  readonly output: number | undefined;
+}
+
+/** What stands on the branch behind a response that has reported its tokens. */
+export interface Tail {
+  /** `undefined`: there is none, or the context was compacted behind it. */
+  readonly reported: Reported | undefined;
+  readonly added: readonly AgentMessage[];
+  /** Edits since: of what stands before it, of itself, and of what was added. */
+  readonly edits: readonly { readonly was: AgentMessage; readonly is: AgentMessage | undefined }[];
+}
+
+const noStop: ReadonlySet<unknown> = new Set(["error", "aborted", "pending"]);
+
+/** What a response has reported. `undefined`: it failed, was aborted, or says nothing of its tokens. */
+export function reportOf(message: AgentMessage): Omit<Reported, "entryId"> | undefined {
+  if (message.role !== "assistant" || noStop.has(message.stopReason)) return undefined;
+  const usage: unknown = message.usage;
+  if (!isObject(usage)) return undefined;
+  const input = tokens(usage["input"]) + tokens(usage["cacheRead"]) + tokens(usage["cacheWrite"]);
+  if (input <= 0) return undefined;
+  const hasReasoning = !Array.isArray(message.content) || message.content.some((block: unknown) => isReasoning(block));
+  const output = tokens(usage["output"]);
+  return {
+    message,
+    model: `${message.provider}/${message.model}`,
+    input,
+    output: hasReasoning || output === 0 ? undefined : output,
+  };
+}
+
+/** What an entry adds to the context, as it was written. */
+function messageOfEntry(entry: SessionEntry): AgentMessage | undefined {
+  switch (entry.type) {
+    case "message":
+      return entry.message;
+    case "custom_message":
+      return { role: "custom", content: entry.content, customType: entry.customType, display: false, timestamp: 0 };
+    case "branch_summary":
+      return { role: "branchSummary", summary: entry.summary, fromId: entry.fromId, timestamp: 0 };
+    default:
+      return undefined;
+  }
+}
+
+/** Reads the branch backwards as far as the newest report. */
+export function tailOf(session: SessionReader): Tail {
+  const added: AgentMessage[] = [];
+  const edits = new Map<string, Replacement>();
+  for (const entry of backwards(session)) {
+    if (entry.type === "compaction") break;
+    if (entry.type === "context_edit" && !edits.has(entry.targetId)) edits.set(entry.targetId, entry.replacement);
+    const message = messageOfEntry(entry);
+    const report = message === undefined ? undefined : reportOf(message);
+    if (report !== undefined) {
+      return { reported: { entryId: entry.id, ...report }, added: added.reverse(), edits: editsOf(edits, session) };
+    }
+    if (message !== undefined && message.role !== "system") added.push(message);
+  }
+  return { reported: undefined, added: [], edits: [] };
+}
+
+/** The newest reports of the branch and what came between them, the newest first. Ends where the context was changed. */
+export function* reportsOf(
+  session: SessionReader,
+): Generator<{ readonly earlier: Reported; readonly later: Reported; readonly between: readonly AgentMessage[] }> {
+  let later: Reported | undefined;
+  let between: AgentMessage[] = [];
+  for (const entry of backwards(session)) {
+    if (entry.type === "compaction" || entry.type === "context_edit") return;
+    if (entry.type === "message" && entry.message.role === "system") return;
+    const message = messageOfEntry(entry);
+    if (message === undefined) continue;
+    const report = reportOf(message);
+    if (report !== undefined) {
+      const earlier = { entryId: entry.id, ...report };
+      if (later !== undefined && earlier.model === later.model) yield { earlier, later, between };
+      later = earlier;
+      between = [];
+    } else between.push(message);
+  }
+}
+
+function* backwards(session: SessionReader): Generator<SessionEntry> {
+  let entry = session.getLeafEntry();
+  while (entry !== undefined) {
+    yield entry;
+    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+  }
+}
+
+type Replacement = { readonly content: unknown } | null;
+
+function editsOf(edits: ReadonlyMap<string, Replacement>, session: SessionReader): Tail["edits"] {
+  return [...edits].flatMap(([targetId, replacement]) => {
+    const entry = session.getEntry(targetId);
+    const was = entry === undefined ? undefined : messageOfEntry(entry);
+    if (entry === undefined || was === undefined) return [];
+    return [{ was, is: replacement === null ? undefined : withContent(entry, replacement.content) }];
+  });
+}
+
+function withContent(entry: SessionEntry, content: unknown): AgentMessage | undefined {
+  const message = messageOfEntry(entry);
+  return message === undefined ? undefined : ({ ...message, content } as AgentMessage);
+}
+
+function isReasoning(block: unknown): boolean {
+  return isObject(block) && block["type"] !== "text" && block["type"] !== "toolCall";
+}
+
+function tokens(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+}

@@ -1,0 +1,352 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Places } from "../../../extension/engine-port.ts";
+import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { reportOf, reportsOf, tailOf } from "./branch.ts";
+import { addCounts, Counter, type Counts, noCounts } from "./counts.ts";
+import { ExactCounter } from "./exact-counter.ts";
+import { dot, Factors, namedFactors } from "./factors.ts";
+import { unpaired, withKnown } from "./same-message.ts";
+
+/** Counts tokens for every decision of every part. */
+export interface TokenEstimator {
+  /** By the factors of the session's model. */
+  text(text: string): number;
+  /** As pi sends it. Counts are kept by the object and by the content. */
+  message(message: AgentMessage): number;
+  /**
+   * Of a request with these messages: what was reported last, and what has come and gone since. Messages without those of
+   * the role `system` are counted with the prompt and the tools of the last request.
+   */
+  request(messages: readonly AgentMessage[], ctx: ExtensionContext): number;
+  /** Of the next request, by what stands on the branch: what was reported last, what came since, and edits since. */
+  context(ctx: ExtensionContext): number;
+  /** The estimate is to be at its best near this number of tokens. `undefined`: there is none now. */
+  near(threshold: (ctx: ExtensionContext) => number | undefined): void;
+  /** Waits for the tokenizer, where the context is near a threshold and one is configured. */
+  refined(ctx: ExtensionContext): Promise<void> | undefined;
+}
+
+/** What a request had, as far as it can be counted here. */
+interface Sent {
+  readonly model: string;
+  readonly messages: readonly AgentMessage[];
+  /** The length of their JSON: with other tools two requests cannot be compared. */
+  readonly toolsLength: number;
+  /** What was estimated before it was made. */
+  readonly expected: number | undefined;
+}
+
+type Anchor = Sent & { readonly reported: number };
+
+/** Of how many predictions the errors are told. */
+const maxErrors = 200;
+
+interface EstimatorOptions {
+  readonly places: Places;
+  readonly config: () => OptimisationConfig["estimator"];
+  readonly inspect: Workbench["inspect"];
+  readonly degraded: Workbench["degraded"];
+  /** The module that counts in a thread. */
+  readonly tokenizer?: URL;
+}
+
+/** The tokenizer is asked when the context is so near a threshold, as a share of it. */
+const nearShare = 0.1;
+/** What it is given at once. UTF-16 units. */
+const mostExact = 2 * 1_024 * 1_024;
+
+export function createEstimator(options: EstimatorOptions): TokenEstimator {
+  const estimator = new Estimator(options);
+  const { places } = options;
+  places.pipeline.use("context_with_system", "offer", (messages, ctx) => estimator.sending(messages, ctx), "estimator");
+  places.pipeline.use("before_provider_request", "audit", (payload) => estimator.payload(payload), "estimator");
+  places.pipeline.use("message_end", "learn", (message) => estimator.learn(message), "estimator");
+  places.onSession(() => estimator.sessionStarted(), "estimator");
+  places.on("estimator", "session_shutdown", () => estimator.close());
+  options.inspect("estimator", () => estimator.report());
+  return estimator;
+}
+
+class Estimator implements TokenEstimator {
+  readonly #places: Places;
+  readonly #config: EstimatorOptions["config"];
+  readonly #exact: ExactCounter;
+  readonly #counter: Counter;
+  readonly #factors = new Factors(() => this.#config().window);
+  readonly #errors: number[] = [];
+  readonly #thresholds: ((ctx: ExtensionContext) => number | undefined)[] = [];
+  #model = "";
+  /** The model that has this name. */
+  #named: ExtensionContext["model"];
+  #sending: Sent | undefined;
+  #anchor: Anchor | undefined;
+  /** The list that was compared last. */
+  #compared: Record<"messages" | "known" | "made", readonly AgentMessage[]> | undefined;
+  #toolsLength = 0;
+  /** The models for which the branch was read. */
+  readonly #read = new Set<string>();
+
+  constructor({ places, config, degraded, tokenizer }: EstimatorOptions) {
+    this.#places = places;
+    this.#config = config;
+    this.#exact = new ExactCounter({
+      ...(tokenizer === undefined ? {} : { entry: tokenizer }),
+      failed: (why) => degraded("estimator", `The tokenizer does not count, so characters are: ${why}`),
+    });
+    this.#counter = new Counter(config().cacheEntries);
+  }
+
+  text(text: string): number {
+    return Math.ceil(dot(this.#counter.text(text), this.#current()));
+  }
+
+  message(message: AgentMessage): number {
+    const { counts, images } = this.#counter.message(message);
+    return Math.ceil(this.#tokens(counts, images, this.#current()));
+  }
+
+  request(messages: readonly AgentMessage[], ctx: ExtensionContext): number {
+    const factors = this.#of(ctx);
+    const anchor = this.#anchor;
+    const hasSystem = messages.some(({ role }) => role === "system");
+    if (anchor === undefined || anchor.model !== this.#model) {
+      const tokens = this.#sum(messages, factors);
+      return Math.ceil(tokens + (hasSystem ? 0 : this.#around(ctx, factors)));
+    }
+    const known = hasSystem ? anchor.messages : withoutSystem(anchor.messages);
+    const { counts, images } = this.#difference(known, this.#withKnown(messages, known));
+    return Math.max(0, Math.ceil(anchor.reported + this.#tokens(counts, images, factors)));
+  }
+
+  context(ctx: ExtensionContext): number {
+    const factors = this.#of(ctx);
+    const { reported, added, edits } = tailOf(ctx.sessionManager);
+    if (reported === undefined) {
+      const { messages } = ctx.sessionManager.buildSessionProjection();
+      return Math.ceil(
+        this.#sum(
+          messages.filter(({ role }) => role !== "system"),
+          factors,
+        ) + this.#around(ctx, factors),
+      );
+    }
+    let tokens = reported.input + (reported.output ?? this.#one(reported.message, factors));
+    for (const message of added) tokens += this.#one(message, factors);
+    for (const { was, is } of edits) {
+      tokens += (is === undefined ? 0 : this.#one(is, factors)) - this.#one(was, factors);
+    }
+    return Math.max(0, Math.ceil(tokens));
+  }
+
+  near(threshold: (ctx: ExtensionContext) => number | undefined): void {
+    this.#thresholds.push(threshold);
+  }
+
+  refined(ctx: ExtensionContext): Promise<void> | undefined {
+    if (this.#config().tokenizer !== "bpe" || !this.#isNear(this.context(ctx), ctx)) return undefined;
+    const { reported, added } = tailOf(ctx.sessionManager);
+    return this.#refine(reported === undefined ? ctx.sessionManager.buildSessionProjection().messages : added);
+  }
+
+  close(): void {
+    this.#exact.close();
+  }
+
+  /** Several stages ask of one list. */
+  #withKnown(messages: readonly AgentMessage[], known: readonly AgentMessage[]): readonly AgentMessage[] {
+    const last = this.#compared;
+    if (last?.messages === messages && last.known === known) return last.made;
+    const made = withKnown(messages, known);
+    this.#compared = { messages, known, made };
+    return made;
+  }
+
+  #isNear(tokens: number, ctx: ExtensionContext): boolean {
+    return this.#thresholds.some((threshold) => {
+      const at = threshold(ctx);
+      return at !== undefined && tokens >= (1 - nearShare) * at;
+    });
+  }
+
+  async #refine(messages: readonly AgentMessage[]): Promise<void> {
+    const texts: { readonly hash: string; readonly text: string }[] = [];
+    let size = 0;
+    for (const one of this.#counter.uncounted(messages)) {
+      size += one.text.length;
+      if (size > mostExact) break;
+      texts.push(one);
+    }
+    if (texts.length === 0) return;
+    const counts = await this.#exact.count(texts.map(({ text }) => text));
+    for (const [at, tokens] of counts?.entries() ?? []) {
+      const hash = texts[at]?.hash;
+      if (hash !== undefined && Number.isSafeInteger(tokens)) this.#counter.learn(hash, tokens);
+    }
+  }
+
+  sessionStarted(): void {
+    this.#sending = undefined;
+    this.#anchor = undefined;
+    this.#read.clear();
+  }
+
+  /** A request is about to be made of these messages. */
+  sending(messages: readonly AgentMessage[], ctx: ExtensionContext): void {
+    this.#of(ctx);
+    const made = this.#withKnown(messages, this.#anchor?.messages ?? []);
+    const expected = this.#anchor?.model === this.#model ? this.request(made, ctx) : undefined;
+    this.#sending = { model: this.#model, messages: made, toolsLength: this.#toolsLength, expected };
+  }
+
+  /** Requests that only keep the cache warm come here too, with the tools of the others. */
+  payload(payload: unknown): void {
+    this.#toolsLength = lengthOfTools(payload);
+    if (this.#sending !== undefined) this.#sending = { ...this.#sending, toolsLength: this.#toolsLength };
+  }
+
+  learn(message: AgentMessage): void {
+    if (message.role !== "assistant") return;
+    const sent = this.#sending;
+    this.#sending = undefined;
+    this.#compared = undefined;
+    const report = reportOf(message);
+    if (sent === undefined || report === undefined || report.model !== sent.model) return;
+    const before = this.#anchor;
+    if (sent.expected !== undefined) {
+      this.#errors.push(Math.abs(sent.expected - report.input) / report.input);
+      if (this.#errors.length > maxErrors) this.#errors.shift();
+    }
+    this.#anchor = { ...sent, reported: report.input };
+    if (before === undefined || before.model !== sent.model || before.toolsLength !== sent.toolsLength) return;
+    const { counts, images } = this.#difference(before.messages, sent.messages);
+    // What an image costs depends on its size, which is not known here.
+    if (images === 0) this.#factors.learn(sent.model, counts, report.input - before.reported);
+  }
+
+  report(): ReturnType<Parameters<Workbench["inspect"]>[1]> {
+    const sorted = this.#errors.toSorted((a, b) => a - b);
+    const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
+    const named = Object.entries(namedFactors(this.#current())).map(([name, factor]) => [`factor.${name}`, factor]);
+    return {
+      savedTokens: 0,
+      savedUsd: 0,
+      spentTokens: 0,
+      spentUsd: 0,
+      figures: {
+        tokenizer: this.#config().tokenizer,
+        predictions: sorted.length,
+        errorMedian: at(0.5),
+        errorP95: at(0.95),
+        learntFrom: this.#factors.seen(this.#model),
+        textsRemembered: this.#counter.remembered,
+        ...Object.fromEntries(named),
+      },
+    };
+  }
+
+  /** The factors of the session's model, of which the branch may tell what the session's former pi had learnt. */
+  #of(ctx: ExtensionContext): Counts {
+    const { model } = ctx;
+    // Asked for each message.
+    if (model !== undefined && model !== this.#named) {
+      this.#named = model;
+      this.#model = `${model.provider}/${model.id}`;
+    }
+    if (!this.#read.has(this.#model)) {
+      this.#read.add(this.#model);
+      if (this.#factors.seen(this.#model) === 0) this.#learnFromBranch(ctx);
+    }
+    return this.#factors.of(this.#model);
+  }
+
+  #current(): Counts {
+    const ctx = this.#places.context();
+    return ctx === undefined ? this.#factors.of(this.#model) : this.#of(ctx);
+  }
+
+  #learnFromBranch(ctx: ExtensionContext): void {
+    const found: { readonly counts: Counts; readonly tokens: number }[] = [];
+    for (const { earlier, later, between } of reportsOf(ctx.sessionManager)) {
+      if (found.length >= this.#config().window) break;
+      if (earlier.model !== this.#model || earlier.output === undefined) continue;
+      const counts = noCounts();
+      let images = 0;
+      for (const message of [earlier.message, ...between]) {
+        const counted = this.#counter.message(message);
+        addCounts(counts, counted.counts);
+        images += counted.images;
+      }
+      if (images === 0) found.push({ counts, tokens: later.input - earlier.input });
+    }
+    for (const { counts, tokens } of found.reverse()) this.#factors.learn(this.#model, counts, tokens);
+  }
+
+  /** What has come less what has gone. */
+  #difference(
+    before: readonly AgentMessage[],
+    after: readonly AgentMessage[],
+  ): { readonly counts: Counts; readonly images: number } {
+    const counts = noCounts();
+    let images = 0;
+    const left = new Map<string, AgentMessage[]>();
+    const { gone, come } = unpaired(before, after);
+    for (const message of gone) {
+      const { key } = this.#counter.message(message);
+      const same = left.get(key);
+      if (same === undefined) left.set(key, [message]);
+      else same.push(message);
+    }
+    for (const message of come) {
+      const counted = this.#counter.message(message);
+      if (left.get(counted.key)?.pop() !== undefined) continue;
+      addCounts(counts, counted.counts);
+      images += counted.images;
+    }
+    for (const message of [...left.values()].flat()) {
+      const counted = this.#counter.message(message);
+      addCounts(counts, counted.counts, -1);
+      images -= counted.images;
+    }
+    return { counts, images };
+  }
+
+  #sum(messages: readonly AgentMessage[], factors: Counts): number {
+    return messages.reduce((sum, message) => sum + this.#one(message, factors), 0);
+  }
+
+  #one(message: AgentMessage, factors: Counts): number {
+    const { counts, images } = this.#counter.message(message);
+    return this.#tokens(counts, images, factors);
+  }
+
+  #tokens(counts: Counts, images: number, factors: Counts): number {
+    return dot(counts, factors) + images * this.#config().imageTokens;
+  }
+
+  /** What a request has beside its messages: the prompt and the tools. */
+  #around(ctx: ExtensionContext, factors: Counts): number {
+    const anchor = this.#anchor;
+    if (anchor !== undefined && anchor.model === this.#model) {
+      return Math.max(0, anchor.reported - this.#sum(withoutSystem(anchor.messages), factors));
+    }
+    return dot(this.#counter.text(ctx.getSystemPrompt()), factors) + this.#toolsLength / 4;
+  }
+}
+
+function withoutSystem(messages: readonly AgentMessage[]): readonly AgentMessage[] {
+  return messages.filter(({ role }) => role !== "system");
+}
+
+/** The length of the tools' JSON in a payload of any of the services' dialects. */
+function lengthOfTools(payload: unknown): number {
+  if (!isObject(payload)) return 0;
+  const tools = payload["tools"] ?? (isObject(payload["config"]) ? payload["config"]["tools"] : undefined);
+  if (!Array.isArray(tools)) return 0;
+  try {
+    return JSON.stringify(tools).length;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,78 @@
+import { type AgentMessage, isObject } from "../../../extension/pi-types.ts";
+
+/** What a service is sent of the messages that have more than a content. */
+const sentFields: Readonly<Partial<Record<AgentMessage["role"], readonly string[]>>> = {
+  system: ["sections", "toolsAdded"],
+  compactionSummary: ["summary"],
+  branchSummary: ["summary"],
+  bashExecution: ["command", "output", "fullOutputPath", "excludeFromContext"],
+};
+
+/** Deeper values are taken for different. */
+const maxDepth = 64;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * The same messages: where one says what the known one in its place does, that one stands for it. pi copies a whole
+ * context for each request, and only the known ones have been counted.
+ */
+export function withKnown(messages: readonly AgentMessage[], known: readonly AgentMessage[]): readonly AgentMessage[] {
+  return messages.map((message, at) => {
+    const before = known[at];
+    return before !== undefined && saysTheSame(before, message) ? before : message;
+  });
+}
+
+/** What of the one list is not in the same place of the other, and the other way round. */
+export function unpaired(
+  before: readonly AgentMessage[],
+  after: readonly AgentMessage[],
+): { readonly gone: readonly AgentMessage[]; readonly come: readonly AgentMessage[] } {
+  return {
+    gone: before.filter((message, at) => message !== after[at]),
+    come: after.filter((message, at) => message !== before[at]),
+  };
+}
+
+function saysTheSame(a: AgentMessage, b: AgentMessage): boolean {
+  if (a === b) return true;
+  if (a.role !== b.role || !isSameContent((a as unknown as Fields)["content"], (b as unknown as Fields)["content"]))
+    return false;
+  const more = sentFields[a.role];
+  return (
+    more === undefined ||
+    more.every((name) => isSame((a as unknown as Fields)[name], (b as unknown as Fields)[name], 0))
+  );
+}
+
+/** Nearly all messages have texts: these are looked at first, and at nothing else of them. */
+function isSameContent(a: unknown, b: unknown): boolean {
+  if (!Array.isArray(a) || !Array.isArray(b)) return isSame(a, b, 0);
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at += 1) {
+    const [one, other]: readonly [unknown, unknown] = [a[at], b[at]];
+    if (isObject(one) && isObject(other) && one["type"] === "text" && other["type"] === "text") {
+      if (one["text"] !== other["text"]) return false;
+    } else if (!isSame(one, other, 0)) return false;
+  }
+  return true;
+}
+
+function isSame(a: unknown, b: unknown, depth: number): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > maxDepth) return false;
+  if (Array.isArray(a)) {
+    if (!Array.isArray(b) || a.length !== b.length) return false;
+    for (let at = 0; at < a.length; at += 1) if (!isSame(a[at], b[at], depth + 1)) return false;
+    return true;
+  }
+  if (Array.isArray(b)) return false;
+  let fields = 0;
+  for (const key in a) {
+    if (!isSame((a as Fields)[key], (b as Fields)[key], depth + 1)) return false;
+    fields += 1;
+  }
+  for (const _key in b) fields -= 1;
+  return fields === 0;
+}

@@ -1,0 +1,162 @@
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+
+/** What an entry of the session contributes to a request. */
+export interface ProjectedEntry {
+  readonly sourceEntry: { readonly id: string };
+  readonly messages: readonly AgentMessage[];
+}
+
+interface Owned {
+  readonly entryId: string;
+  readonly message: AgentMessage;
+}
+
+/**
+ * Which entry each message of a request comes from, looked up when pi shows the request first. Messages that other
+ * extensions have put there have none. Copies that other extensions make later are known by role, timestamp and call.
+ */
+export class EntryMap {
+  /** Messages of the request that are of no entry are there without one. */
+  #byMessage = new WeakMap<object, string | undefined>();
+  #pairs: readonly Pair[] = [];
+  /** Made of the pairs when it is first asked for: most requests have no copies of others. */
+  #byKey: ReadonlyMap<string, string> | undefined;
+  #isAmbiguous = false;
+  #owned = 0;
+
+  /** No message of this request is known: it could be of one entry or of another. */
+  get isAmbiguous(): boolean {
+    return this.#isAmbiguous;
+  }
+
+  /** A request begins. `projection` is the session's, in its order. */
+  take(messages: readonly AgentMessage[], projection: readonly ProjectedEntry[]): void {
+    const owned: Owned[] = [];
+    for (const { sourceEntry, messages: projected } of projection) {
+      for (const message of projected) if (message.role !== "system") owned.push({ entryId: sourceEntry.id, message });
+    }
+    this.#owned = owned.length;
+    const pairs = aligned(messages, owned);
+    this.#isAmbiguous = pairs === undefined;
+    this.#byMessage = new WeakMap();
+    this.#pairs = pairs ?? [];
+    this.#byKey = undefined;
+    if (this.#pairs.length < messages.length) for (const message of messages) this.#byMessage.set(message, undefined);
+    for (const [message, entryId] of this.#pairs) this.#byMessage.set(message, entryId);
+  }
+
+  /**
+   * The request's messages as they have come by the other extensions. A message that has the role and the time of another
+   * is no copy of it while that one is there too.
+   */
+  seen(messages: readonly AgentMessage[]): void {
+    const strangers = messages.filter((message) => message.role !== "system" && !this.#byMessage.has(message));
+    if (strangers.length === 0) return;
+    const there = new Set(messages.map((message) => this.#byMessage.get(message)));
+    for (const [key, alike] of Map.groupBy(strangers, keyOf)) {
+      const entryId = this.#ofKey(key);
+      const isCopy = alike.length === 1 && entryId !== undefined && !there.has(entryId);
+      for (const message of alike) this.#byMessage.set(message, isCopy ? entryId : undefined);
+    }
+  }
+
+  /** Nothing is asked of the request that begins. */
+  forget(): void {
+    this.#isAmbiguous = false;
+    this.#byMessage = new WeakMap();
+    this.#pairs = [];
+    this.#byKey = undefined;
+  }
+
+  /** Whether these are the session's own messages, all of them and no others: nobody has changed the list. */
+  isWhole(messages: readonly AgentMessage[]): boolean {
+    const own = messages.filter(({ role }) => role !== "system");
+    return own.length === this.#owned && own.every((message) => this.#byMessage.get(message) !== undefined);
+  }
+
+  /** A stage has made `copy` of a message of this request: it is of the same entry. */
+  copied(copy: AgentMessage, original: AgentMessage): void {
+    this.#byMessage.set(copy, this.entryOf(original));
+  }
+
+  /** A stage has made this message for this request: it is of no entry. */
+  made(message: AgentMessage): void {
+    this.#byMessage.set(message, undefined);
+  }
+
+  /** The entry of a message of this request. `undefined`: it is another extension's, or nobody can say. */
+  entryOf(message: AgentMessage): string | undefined {
+    return this.#byMessage.has(message) ? this.#byMessage.get(message) : this.#ofKey(keyOf(message));
+  }
+
+  #ofKey(key: string): string | undefined {
+    this.#byKey ??= unique(this.#pairs);
+    return this.#byKey.get(key);
+  }
+}
+
+type Pair = readonly [message: AgentMessage, entryId: string];
+
+/** `undefined`: ambiguous. */
+function aligned(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
+  if (
+    messages.length === owned.length &&
+    messages.every((message, at) => hasSameKey(message, (owned[at] as Owned).message))
+  ) {
+    return messages.map((message, at) => [message, (owned[at] as Owned).entryId]);
+  }
+  const pairs: Pair[] = [];
+  const entries = Map.groupBy(owned, ({ message }) => keyOf(message));
+  for (const [key, alike] of Map.groupBy(messages, keyOf)) {
+    const there = entries.get(key) ?? [];
+    const paired = there.length === alike.length ? inOrder(alike, there) : byContent(alike, there);
+    if (paired === undefined) return undefined;
+    pairs.push(...paired);
+  }
+  return pairs;
+}
+
+function inOrder(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] {
+  return messages.map((message, at) => [message, (owned[at] as Owned).entryId]);
+}
+
+/** Some of these messages were left out or put there by others: what says the same is the same. */
+function byContent(messages: readonly AgentMessage[], owned: readonly Owned[]): Pair[] | undefined {
+  const left = Map.groupBy(owned, ({ message }) => said(message));
+  const pairs: Pair[] = [];
+  let hasStrangers = false;
+  for (const [content, alike] of Map.groupBy(messages, said)) {
+    const there = left.get(content);
+    left.delete(content);
+    if (there === undefined) hasStrangers = true;
+    else if (there.length === alike.length) pairs.push(...inOrder(alike, there));
+    else return undefined;
+  }
+  // A stranger may be one of those that are left, changed by another extension.
+  return hasStrangers && left.size > 0 ? undefined : pairs;
+}
+
+function said(message: AgentMessage): string {
+  return JSON.stringify(message);
+}
+
+function keyOf(message: AgentMessage): string {
+  const callId = message.role === "toolResult" ? message.toolCallId : "";
+  return `${message.role} ${message.timestamp} ${callId}`;
+}
+
+/** Whether {@link keyOf} is the same for both. */
+function hasSameKey(a: AgentMessage, b: AgentMessage): boolean {
+  if (a.role !== b.role || a.timestamp !== b.timestamp) return false;
+  return a.role !== "toolResult" || a.toolCallId === (b as typeof a).toolCallId;
+}
+
+/** The keys that one message alone has. */
+function unique(pairs: readonly Pair[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string | undefined>();
+  for (const [message, entryId] of pairs) {
+    const key = keyOf(message);
+    found.set(key, found.has(key) ? undefined : entryId);
+  }
+  return new Map([...found].filter((one): one is [string, string] => one[1] !== undefined));
+}

@@ -1,0 +1,174 @@
+import type { ExtensionContext, SessionBoundaryDraft } from "@earendil-works/pi-coding-agent";
+import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { Workbench } from "../optimisation/workbench.ts";
+import { placeholderOf } from "../recall/placeholder.ts";
+import { noNumberLeft, RECALL_MARK, type RecallRecord, recallIdOf, recordData } from "../recall/record.ts";
+import { recallReport } from "../recall/report.ts";
+import { type ContextEntry, isCandidate, type Output, type OutputFacts, outputsOf } from "./candidates.ts";
+import { hasMaskedCommands, maskedCommand, withMaskedCommands } from "./commands.ts";
+
+type Masking = OptimisationConfig["masking"];
+type Edit = Extract<SessionBoundaryDraft, { type: "context_edit" }>;
+
+const part = "masking";
+/** What frees less is not worth a placeholder that the model has to read. */
+const minFreedTokens = 64;
+const protectedShareOfWindow = 0.25;
+
+/** An output that is to go. */
+interface Mask {
+  readonly output: Output;
+  readonly freed: number;
+}
+
+/** Puts placeholders in the place of old outputs, durably, in batches that are worth the provider's cache. */
+export function addMasking(bench: Workbench): void {
+  bench.recall.need(() => bench.config().masking.enabled);
+  let isMissing = false;
+  bench.boundary.contribute(
+    part,
+    (boundary) => {
+      const config = bench.config().masking;
+      if (!config.enabled) return undefined;
+      const missing = bench.recall.missing();
+      if (missing !== undefined) bench.degraded(part, missing);
+      else if (isMissing) bench.restored(part);
+      isMissing = missing !== undefined;
+      return isMissing ? undefined : maskAt(bench, config, boundary);
+    },
+    { edits: "masking" },
+  );
+  bench.entries.need((messages, ctx) => hasMaskedCommands(bench, messages, ctx));
+  bench.pipeline.use("context_with_system", "bash", (messages, ctx) => withMaskedCommands(bench, messages, ctx), part);
+  bench.inspect(part, (ctx) => recallReport(bench, part, ctx));
+}
+
+function maskAt(bench: Workbench, config: Masking, { state, ctx, edited }: Boundary): BoundaryWish | undefined {
+  const context = state.context.contextEntries;
+  const tokensOf = tokensOnce(bench);
+  // What a block stands for is in no request.
+  const isHidden = (entryId: string): boolean => bench.boundary.isProtected(entryId, ctx);
+  const rules = rulesOf(config, ctx);
+  const candidates = outputsOf(
+    context,
+    tokensOf,
+    (output) =>
+      isCandidate(output, rules) &&
+      edited?.has(output.entryId) !== true &&
+      !isHidden(output.entryId) &&
+      !isTakenOut(bench, output, context, ctx),
+  );
+  const possible = candidates.reduce((sum, { tokens }) => sum + tokens, 0);
+  if (possible === 0) return undefined;
+  const mayAct = bench.cacheRule.decide({ freedTokens: possible, suffixTokens: 0 }, ctx);
+  if (!mayAct.act) return undefined;
+  const masks = masksOf(bench, candidates, config);
+  const first = masks[0];
+  if (first === undefined) return undefined;
+  const freedTokens = masks.reduce((sum, { freed }) => sum + freed, 0);
+  const seen = context.slice(first.output.at).filter(({ sourceEntry }) => !isHidden(sourceEntry.id));
+  const behind = seen.flatMap(({ messages }) => messages);
+  const suffixTokens = behind.reduce((sum, message) => sum + tokensOf(message), 0) - freedTokens;
+  const decision = bench.cacheRule.decide({ freedTokens, suffixTokens }, ctx);
+  if (!decision.act) return undefined;
+  const drafts = draftsOf(bench, masks, config, ctx);
+  if (drafts.length === 0) {
+    bench.degraded(part, noNumberLeft);
+    return undefined;
+  }
+  const records = drafts.map(({ record }) => record);
+  const cost = { tokens: decision.why === "cold" ? 0 : suffixTokens, usd: decision.costUsd };
+  bench.cacheRule.changed(
+    part,
+    masks.slice(0, drafts.length).map(({ output }) => output.entryId),
+  );
+  return {
+    drafts: [
+      { type: "custom", customType: RECALL_MARK, data: recordData(part, records, cost) },
+      ...drafts.flatMap(({ edit }) => edit ?? []),
+    ],
+  };
+}
+
+function rulesOf(config: Masking, { model }: ExtensionContext) {
+  const share = protectedShareOfWindow * (model?.contextWindow ?? Number.POSITIVE_INFINITY);
+  return { ...config, protectTokens: Math.min(config.protectTokens, share) };
+}
+
+/** Commands stay in the context by their entry: it is a record on the branch that says that they are masked. */
+function isTakenOut(
+  { recall }: Workbench,
+  { message, entryId }: OutputFacts,
+  context: readonly ContextEntry[],
+  { sessionManager }: ExtensionContext,
+): boolean {
+  if (message.role !== "bashExecution") return false;
+  const holders = new Set(recall.registry.ofEntry(entryId, sessionManager).map(({ heldBy }) => heldBy));
+  return holders.size > 0 && context.some(({ sourceEntry }) => holders.has(sourceEntry.id));
+}
+
+function masksOf(bench: Workbench, outputs: readonly Output[], config: Masking): Mask[] {
+  return outputs.flatMap((output) => {
+    const freed = freedBy(bench, output, placeholderIn(output, config, recallIdOf(0)), config);
+    return freed < minFreedTokens ? [] : [{ output, freed }];
+  });
+}
+
+/** A number is given for good, so that this comes last. As many as there are numbers for. */
+function draftsOf(
+  { recall }: Workbench,
+  masks: readonly Mask[],
+  config: Masking,
+  { sessionManager }: ExtensionContext,
+) {
+  const drafts: { readonly record: RecallRecord; readonly edit?: Edit }[] = [];
+  for (const { output, freed } of masks) {
+    const { entryId, tool, message } = output;
+    // The number of a result that was cut gives the whole original.
+    const known = recall.registry.ofEntry(entryId, sessionManager)[0];
+    const number = known?.number ?? recall.registry.reserve(sessionManager);
+    if (number === undefined) break;
+    const record: RecallRecord = { number, part, tool, tokens: freed, place: { kind: "entry", entryId } };
+    // A command's entry cannot be edited: the record is enough.
+    if (message.role === "bashExecution") drafts.push({ record });
+    else drafts.push({ record, edit: editOf(output, placeholderIn(output, config, recallIdOf(number)), config) });
+  }
+  return drafts;
+}
+
+function placeholderIn(output: Output, { images }: Masking, recallId: string): string {
+  const gone = images === "mask" ? output.images.length : 0;
+  return placeholderOf({ ...output, images: gone, why: "masked", recallId });
+}
+
+function freedBy({ estimator }: Workbench, output: Output, placeholder: string, config: Masking): number {
+  const { message, tokens } = output;
+  const masked =
+    message.role === "toolResult"
+      ? { ...message, content: maskedContent(output, placeholder, config) }
+      : maskedCommand(message, placeholder);
+  return tokens - estimator.message(masked);
+}
+
+function maskedContent({ images }: Output, placeholder: string, config: Masking) {
+  return [{ type: "text" as const, text: placeholder }, ...(config.images === "keep" ? images : [])];
+}
+
+function editOf(output: Output, placeholder: string, config: Masking): Edit {
+  const replacement = { content: maskedContent(output, placeholder, config) };
+  return { type: "context_edit", targetId: output.entryId, replacement };
+}
+
+/** A message is counted once at a boundary. */
+function tokensOnce({ estimator }: Workbench): (message: AgentMessage) => number {
+  const counts = new Map<AgentMessage, number>();
+  return (message) => {
+    const known = counts.get(message);
+    if (known !== undefined) return known;
+    const tokens = estimator.message(message);
+    counts.set(message, tokens);
+    return tokens;
+  };
+}

@@ -1,0 +1,90 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Places } from "../../../extension/engine-port.ts";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import type { Result } from "../../../protocol/methods.ts";
+import { defaultOptimisation } from "../../../protocol/optimisation/config.ts";
+import type { PartReport } from "../../../protocol/optimisation/report.ts";
+import type { TokenEstimator } from "../estimator/estimator.ts";
+import { unlearntEstimator } from "../estimator/unlearnt.ts";
+import { configOf, type PartName } from "./workbench.ts";
+
+type Inspected = Result<"optimisation/inspect">;
+type Masked = Inspected["window"]["masked"][number];
+
+/** Who knows what fills the window, and what the parts do. */
+export interface InspectionSources {
+  readonly estimator: Pick<TokenEstimator, "text" | "message"> & Partial<Pick<TokenEstimator, "context">>;
+  /** What a part says of itself. */
+  report(part: PartName, ctx: ExtensionContext): PartReport;
+  /** What it counts, whether it is on or not. */
+  figures(part: PartName, ctx: ExtensionContext): PartReport["figures"];
+  /** What has left the context and can be recalled, the oldest first. */
+  masked?(ctx: ExtensionContext): readonly Masked[];
+}
+
+const maxMasked = 1_000;
+
+/** The answer to `optimisation/inspect`. */
+export function inspection(places: Places, sources: InspectionSources, ctx: ExtensionContext): Inspected {
+  const parts = Object.keys(defaultOptimisation) as PartName[];
+  const { errorMedian, errorP95, predictions } = sources.figures("estimator", ctx);
+  const isKnown = typeof errorMedian === "number" && typeof errorP95 === "number" && typeof predictions === "number";
+  return {
+    // Nothing changes it on the way out: it goes as JSON.
+    configuration: configOf(places) as Inspected["configuration"],
+    parts: Object.fromEntries(parts.map((part) => [part, sources.report(part, ctx)])),
+    ...(isKnown && {
+      estimatorError: { median: errorMedian * 100, p95: errorP95 * 100, responses: predictions },
+    }),
+    window: windowOf(places, sources, ctx),
+  };
+}
+
+/** The same in a pi in which no part is on: nothing of theirs is put into its place for it. */
+export function bareInspection(places: Places, ctx: ExtensionContext): Inspected {
+  const off = { enabled: false, state: "off", savedTokens: 0, savedUsd: 0, spentTokens: 0, spentUsd: 0 } as const;
+  const estimator = unlearntEstimator();
+  return inspection(places, { estimator, report: () => ({ ...off, figures: {} }), figures: () => ({}) }, ctx);
+}
+
+function windowOf(places: Places, sources: InspectionSources, ctx: ExtensionContext): Inspected["window"] {
+  const { estimator } = sources;
+  const byKind = new Map<string, number>();
+  const add = (kind: string, tokens: number): void => void byKind.set(kind, (byKind.get(kind) ?? 0) + tokens);
+  add("system", estimator.text(ctx.getSystemPrompt()));
+  add("tools", estimator.text(activeTools(places)));
+  const held = places.memory.context;
+  if (held?.sessionId === ctx.sessionManager.getSessionId()) {
+    for (const message of held.messages) add("context", estimator.message(message as unknown as AgentMessage));
+  }
+  for (const message of ctx.sessionManager.buildSessionProjection().messages) {
+    add(kinds[message.role] ?? "custom", estimator.message(message));
+  }
+  let sum = 0;
+  for (const tokens of byKind.values()) sum += tokens;
+  const masked = (sources.masked?.(ctx) ?? []).slice(-maxMasked);
+  return {
+    tokens: ctx.model?.contextWindow ?? null,
+    used: Math.ceil(estimator.context?.(ctx) ?? sum),
+    byKind: Object.fromEntries([...byKind].map(([kind, tokens]) => [kind, Math.ceil(tokens)])),
+    masked: masked.map(({ recallId, tool, tokens, part }) => ({ recallId, tool, tokens: Math.ceil(tokens), part })),
+  };
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  // The prompt stands under the same name.
+  system: "system",
+  user: "user",
+  assistant: "assistant",
+  toolResult: "toolResults",
+  bashExecution: "bash",
+  compactionSummary: "summaries",
+  branchSummary: "summaries",
+};
+
+/** What services are sent of them, about. */
+function activeTools({ pi }: Places): string {
+  const active = new Set(pi.getActiveTools());
+  const tools = pi.getAllTools().filter(({ name }) => active.has(name));
+  return tools.map(({ name, description, parameters }) => JSON.stringify({ name, description, parameters })).join("\n");
+}

@@ -1,0 +1,36 @@
+import type { AgentToolResult } from "@earendil-works/pi-coding-agent";
+import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+
+/** Something that has left the context, as it was. */
+export interface Recalled {
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+}
+
+export type ImageBlock = Extract<AgentToolResult<unknown>["content"][number], { type: "image" }>;
+
+/** The text and the images of an entry as it was written. `undefined`: it has none that the model has seen. */
+export function contentOf(entry: SessionEntry | undefined): Recalled | undefined {
+  if (entry?.type === "custom_message") return fromBlocks(entry.content);
+  if (entry?.type !== "message") return undefined;
+  const { message } = entry;
+  if (message.role === "bashExecution") return { text: message.output, images: [] };
+  if (message.role === "user" || message.role === "toolResult") return fromBlocks(message.content);
+  return undefined;
+}
+
+/** A content's texts, joined by line breaks as services get them, and its images. */
+export function fromBlocks(content: unknown): Recalled {
+  if (typeof content === "string") return { text: content, images: [] };
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
+  const texts: string[] = [];
+  const images: ImageBlock[] = [];
+  for (const block of blocks) {
+    if (!isObject(block)) continue;
+    const { type, text, data, mimeType } = block;
+    if (type === "text" && typeof text === "string") texts.push(text);
+    if (type === "image" && typeof data === "string" && typeof mimeType === "string")
+      images.push({ type, data, mimeType });
+  }
+  return { text: texts.join("\n"), images };
+}

@@ -1,0 +1,55 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { fromBlocks } from "./content.ts";
+
+type Session = Pick<ExtensionContext["sessionManager"], "getLeafEntry" | "getEntry">;
+/** Arguments of calls are no deeper. */
+const maxDepth = 64;
+
+type Edit = Extract<SessionEntry, { type: "context_edit" }>;
+
+/**
+ * The newest edit of an entry on the branch, unless it is a placeholder with this id: then somebody else has changed what the
+ * model is to see of it, and may have had a reason.
+ */
+export function othersEdit(entryId: string, recallId: string, session: Session): Edit | undefined {
+  const seen = new Set<string>();
+  let entry = session.getLeafEntry();
+  while (entry !== undefined && !seen.has(entry.id) && entry.id !== entryId) {
+    if (entry.type === "context_edit" && entry.targetId === entryId)
+      return isOurs(entry, recallId, session) ? undefined : entry;
+    seen.add(entry.id);
+    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+  }
+  return undefined;
+}
+
+function isOurs({ targetId, replacement }: Edit, recallId: string, session: Session): boolean {
+  if (replacement === null) return false;
+  const { text } = fromBlocks(replacement.content);
+  if (text.startsWith("[") && text.includes(`recall ${recallId}]`)) return true;
+  const target = session.getEntry(targetId);
+  if (target?.type !== "message") return false;
+  const { message } = target;
+  if (message.role === "assistant") return areMarked(replacement.content, message.content, `; recall ${recallId}]`);
+  return message.role === "toolResult" && isCutOf(text, fromBlocks(message.content).text, `; recall ${recallId} …]`);
+}
+
+/** Whether a text is the beginning and the end of another around a mark: then nobody has taken anything else out. */
+function isCutOf(text: string, whole: string, mark: string): boolean {
+  const end = text.indexOf(mark) + mark.length;
+  const start = text.lastIndexOf("[… ", end - mark.length);
+  if (end < mark.length || start < 0) return false;
+  const head = text.slice(0, start).replace(/\n$/u, "");
+  return whole.startsWith(head) && whole.endsWith(text.slice(end).replace(/^\n/u, ""));
+}
+
+/** Whether a value is another one but for texts that marks stand for. */
+function areMarked(value: unknown, whole: unknown, mark: string, depth = 0): boolean {
+  if (typeof value === "string") return value === whole || (value.startsWith("[") && value.endsWith(mark));
+  if (typeof value !== "object" || value === null) return value === whole;
+  if (typeof whole !== "object" || whole === null || depth > maxDepth) return false;
+  const was = new Map(Object.entries(whole));
+  const is = Object.entries(value);
+  return is.length === was.size && is.every(([name, one]) => areMarked(one, was.get(name), mark, depth + 1));
+}

@@ -1,0 +1,132 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Places } from "../../../extension/engine-port.ts";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { RECALL_TOOL } from "../../../protocol/optimisation/config.ts";
+import { contentOf, fromBlocks, type Recalled } from "./content.ts";
+import { othersEdit } from "./edits.ts";
+import { cutData, numberOf, RECALL_MARK, recallIdOf } from "./record.ts";
+import { type HeldRecord, RecallRegistry } from "./registry.ts";
+import { readSpilled } from "./spill.ts";
+import { type Recaller, recallTool } from "./tool.ts";
+
+/** An output that is not in the context as it was. */
+export interface Masked {
+  readonly recallId: string;
+  readonly tool: string;
+  readonly tokens: number;
+  /** `masking`, `toolResults`, or a strategy of pruning. */
+  readonly part: string;
+  /** Answers of the model since it went: so many requests had its tokens less. */
+  readonly requests: number;
+}
+
+/** What has left the context, and the way back to it: shared by all parts that take something out. */
+export interface Recall {
+  readonly registry: RecallRegistry;
+  /** The tool is wanted whenever this says so. */
+  need(isNeeded: () => boolean): void;
+  /** Ids of another kind, which the tool finds by this. */
+  addSource(recaller: Recaller): void;
+  /** Why nothing may leave the context now: nobody would get it back. `undefined`: the tool is there. */
+  missing(): string | undefined;
+  /** How often the model has asked for something, over the whole file. */
+  asked(ctx: ExtensionContext): number;
+  /** What is masked or cut in the session's context now, the oldest first. */
+  masked(ctx: ExtensionContext): Masked[];
+}
+
+/** Puts the tool into the session as soon as some part wants it, unless another extension has one of that name. */
+export function createRecall(places: Places): Recall {
+  const { pi, memory } = places;
+  const registry = new RecallRegistry(memory.cuts);
+  const needs: (() => boolean)[] = [];
+  const sources: Recaller[] = [
+    async (id, { sessionManager }) => {
+      const number = numberOf(id);
+      const record = number === undefined ? undefined : registry.find(number, sessionManager);
+      if (record === undefined) return undefined;
+      const { place } = record;
+      const shown = place.kind === "entry" ? place.entryId : record.heldBy;
+      const edit = othersEdit(shown, recallIdOf(record.number), sessionManager);
+      // What was taken out by somebody else, such as a secret, does not come back by us.
+      if (edit !== undefined) return edit.replacement === null ? undefined : fromBlocks(edit.replacement.content);
+      if (place.kind === "entry") return contentOf(sessionManager.getEntry(place.entryId));
+      const text = memory.parts === undefined ? undefined : await readSpilled(memory.parts.spillDirectory, place);
+      if (text === undefined) return undefined;
+      // The file has the text; images have stayed in the entry, unless that was masked later.
+      return { text, images: contentOf(sessionManager.getEntry(record.heldBy))?.images ?? [] };
+    },
+  ];
+  const recall: Recaller = async (id, ctx): Promise<Recalled | undefined> => {
+    for (const source of sources) {
+      const found = await source(id, ctx);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  let state: "none" | "ours" | "theirs" = "none";
+  const provide = (ctx: ExtensionContext): void => {
+    if (state === "ours") return;
+    if (!needs.some((isNeeded) => isNeeded()) && registry.all(ctx.sessionManager).length === 0) return;
+    // Ours would hide another's: pi takes the first of a name.
+    state = pi.getAllTools().some(({ name }) => name === RECALL_TOOL) ? "theirs" : "ours";
+    if (state === "ours") pi.registerTool(recallTool(recall));
+  };
+  places.onSession(provide, "recall");
+  places.on("recall", "before_agent_start", (_event, ctx) => provide(ctx));
+  places.on("recall", "agent_start", (_event, ctx) => provide(ctx));
+  const unrecorded = ({ sessionManager }: ExtensionContext): object | undefined => {
+    const records = registry.unrecorded(sessionManager);
+    return records.length === 0 ? undefined : cutData("toolResults", records);
+  };
+  places.boundary.contribute("recall", ({ ctx }) => {
+    const data = unrecorded(ctx);
+    return data === undefined ? undefined : { drafts: [{ type: "custom", customType: RECALL_MARK, data }] };
+  });
+  // An aborted run may have had no boundary that was taken.
+  places.on("recall", "agent_settled", (_event, ctx) => {
+    const data = unrecorded(ctx);
+    if (data !== undefined) pi.appendEntry(RECALL_MARK, data);
+  });
+
+  return {
+    registry,
+    need: (isNeeded) => void needs.push(isNeeded),
+    addSource: (source) => void sources.push(source),
+    missing: () => {
+      if (state === "theirs") return "Another extension has a tool named recall.";
+      return pi.getActiveTools().includes(RECALL_TOOL) ? undefined : "The tool recall is not active.";
+    },
+    masked: (ctx) => maskedIn(registry, ctx),
+    asked: ({ sessionManager }) => {
+      const isAnswer = (entry: SessionEntry): boolean =>
+        entry.type === "message" && entry.message.role === "toolResult" && entry.message.toolName === RECALL_TOOL;
+      return sessionManager.getEntries().filter(isAnswer).length;
+    },
+  };
+}
+
+function maskedIn(registry: RecallRegistry, { sessionManager }: ExtensionContext): Masked[] {
+  const branch = sessionManager.getBranch();
+  const place = new Map(branch.map(({ id }, at) => [id, at]));
+  const visible = new Set(sessionManager.buildSessionProjection().entries.map(({ sourceEntry }) => sourceEntry.id));
+  const answersBefore: number[] = [];
+  let answers = 0;
+  for (const entry of branch) {
+    answersBefore.push(answers);
+    if (entry.type === "message" && entry.message.role === "assistant") answers += 1;
+  }
+  const isShown = ({ heldBy, place: where }: HeldRecord): boolean =>
+    place.has(heldBy) && visible.has(where.kind === "entry" ? where.entryId : heldBy);
+  const shown = registry.all(sessionManager).filter(isShown);
+  // Where a crash came between a record and its edit, the same was recorded again.
+  return [...new Map(shown.map((record) => [`${record.number} ${record.part}`, record])).values()]
+    .toSorted((a, b) => a.number - b.number)
+    .map(({ number, tool, tokens, part, heldBy }) => ({
+      recallId: recallIdOf(number),
+      tool,
+      tokens,
+      part,
+      requests: answers - (answersBefore[place.get(heldBy) ?? 0] ?? answers),
+    }));
+}

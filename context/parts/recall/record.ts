@@ -1,0 +1,128 @@
+import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+
+/** `customType` of the entries, and the key in a tool result's `details`, that say what has left the context. */
+export const RECALL_MARK = "pi-rpcd.recall";
+
+/** Where a text is that has left the context: in an entry of the session's file, or in a file of the spill directory. */
+export type RecallPlace =
+  | { readonly kind: "entry"; readonly entryId: string }
+  | {
+      readonly kind: "spill";
+      readonly sha256: string;
+      readonly bytes: number;
+      /** The result that was cut. Absent: the record stands in its details. */
+      readonly resultId?: string;
+    };
+
+/** One output that has left the context, wholly or in part, under the number by which the model gets it back. */
+export interface RecallRecord {
+  /** Counted over the whole file, from 1. It is written `r001`. */
+  readonly number: number;
+  /** Which part took it out: `masking`, `toolResults`, or a strategy of pruning. */
+  readonly part: string;
+  readonly tool: string;
+  /** Estimated tokens that went. */
+  readonly tokens: number;
+  readonly place: RecallPlace;
+}
+
+/** What the change has cost, in the custom entry of a batch. */
+export interface BatchCost {
+  readonly tokens: number;
+  readonly usd: number;
+}
+
+/** What an entry says of outputs that have left the context. */
+export interface Recorded {
+  readonly records: readonly RecallRecord[];
+  /** Absent: it tells of results that were cut before they were stored. */
+  readonly batch?: { readonly part: string; readonly cost: BatchCost };
+}
+
+/** Why a part takes nothing out any more. */
+export const noNumberLeft = "The session's file leaves no number by which an output could be recalled.";
+
+const maxNumber = 999_999_999;
+/** A batch has at most as many as a session has outputs. */
+const maxRecords = 100_000;
+/** Of tokens or dollars. What a hand has written beyond it would make sums that are no numbers. */
+const maxAmount = 1_000_000_000;
+const idPattern = /^\s*[[(`"']*r(\d{1,9})[\])`"']*\s*$/iu;
+
+export function recallIdOf(number: number): string {
+  return `r${String(number).padStart(3, "0")}`;
+}
+
+/** The number of an id, however a model writes it. `undefined`: it is none. */
+export function numberOf(id: string): number | undefined {
+  const digits = idPattern.exec(id)?.[1];
+  const number = digits === undefined ? 0 : Number(digits);
+  return number > 0 ? number : undefined;
+}
+
+/** The data of the custom entry of a batch. */
+export function recordData(part: string, records: readonly RecallRecord[], cost: BatchCost): object {
+  return { v: 1, part, records: records.map(written), cost };
+}
+
+/** The data of the custom entry that tells of results whose `details` do not: another extension has replaced them. */
+export function cutData(part: string, records: readonly RecallRecord[]): object {
+  return { v: 1, part, records: records.map(written) };
+}
+
+/** What a tool result's `details` say of its own cut, under {@link RECALL_MARK}. */
+export function recordMark(record: RecallRecord): object {
+  return { v: 1, ...written(record) };
+}
+
+/** What an entry says. Whatever is not as we write it is passed over: other extensions, and people, write session files. */
+export function recordedIn(entry: SessionEntry): Recorded | undefined {
+  if (entry.type === "custom" && entry.customType === RECALL_MARK) return batch(entry.data);
+  if (entry.type !== "message" || entry.message.role !== "toolResult") return undefined;
+  const { details } = entry.message;
+  if (!isObject(details) || !Object.hasOwn(details, RECALL_MARK)) return undefined;
+  const mark = details[RECALL_MARK];
+  const record = isObject(mark) && mark["v"] === 1 ? recordOf(mark) : undefined;
+  // The details of a result are the tool's. Ours name the file of the text, and nothing else can be had by them.
+  return record?.place.kind === "spill" ? { records: [record] } : undefined;
+}
+
+function batch(data: unknown): Recorded | undefined {
+  if (!isObject(data) || data["v"] !== 1) return undefined;
+  const { part, records, cost } = data;
+  if (!Array.isArray(records) || !isName(part)) return undefined;
+  const sound = records.slice(0, maxRecords).flatMap((one: unknown) => (isObject(one) ? (recordOf(one) ?? []) : []));
+  if (!isObject(cost)) return { records: sound };
+  const { tokens, usd } = cost;
+  return { records: sound, batch: { part, cost: { tokens: amount(tokens), usd: amount(usd) } } };
+}
+
+function written({ number, part, tool, tokens, place }: RecallRecord): object {
+  const { kind: _, ...where } = place;
+  return { id: recallIdOf(number), part, tool, tokens, ...where };
+}
+
+function recordOf(value: Readonly<Record<string, unknown>>): RecallRecord | undefined {
+  const { id, part, tool, tokens } = value;
+  const number = typeof id === "string" ? numberOf(id) : undefined;
+  const place = placeOf(value);
+  if (number === undefined || number > maxNumber || place === undefined || !isName(part) || !isName(tool))
+    return undefined;
+  return { number, part, tool, tokens: amount(tokens), place };
+}
+
+function placeOf({ entryId, sha256, bytes, resultId }: Readonly<Record<string, unknown>>): RecallPlace | undefined {
+  if (isName(entryId)) return { kind: "entry", entryId };
+  if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/u.test(sha256)) return undefined;
+  return Number.isSafeInteger(bytes) && (bytes as number) >= 0
+    ? { kind: "spill", sha256, bytes: bytes as number, ...(isName(resultId) ? { resultId } : {}) }
+    : undefined;
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value.length <= 256;
+}
+
+function amount(value: unknown): number {
+  return typeof value === "number" && value > 0 && value <= maxAmount ? value : 0;
+}

@@ -1,0 +1,178 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { fromBlocks } from "./content.ts";
+import { highestNamed, numbersIn, type PendingCuts } from "./pending-cuts.ts";
+import { type BatchCost, type RecallPlace, type RecallRecord, recordedIn } from "./record.ts";
+
+/** What is read of pi's session. */
+export type RecallSession = Pick<
+  ExtensionContext["sessionManager"],
+  "getSessionId" | "getEntries" | "getEntry" | "getLeafEntry"
+>;
+
+/** A record, and the entry that has it; of a result that was cut, the result. */
+export interface HeldRecord extends RecallRecord {
+  readonly heldBy: string;
+}
+
+/** A batch of edits, as its custom entry tells of it. */
+export interface HeldBatch {
+  readonly part: string;
+  readonly cost: BatchCost;
+  readonly heldBy: string;
+}
+
+/** The last number there can be: behind it nothing leaves the context any more. */
+const lastNumber = 999_999_999;
+/** Numbers are given one after the other. One that is further from all before it is no number of ours: none is lost for it. */
+const longestStep = 100_000;
+
+/**
+ * What has left the context of the session, over all branches of its file: a fold over the entries, which only grow. An
+ * entry that a hand has added cannot take a number from an earlier one.
+ */
+export class RecallRegistry {
+  #session = "";
+  #seen = 0;
+  #last: string | undefined;
+  #highest = 0;
+  readonly #byNumber = new Map<number, HeldRecord>();
+  readonly #all: HeldRecord[] = [];
+  readonly #byEntry = new Map<string, HeldRecord[]>();
+  readonly #spilled = new Map<string, number>();
+  readonly #batches: HeldBatch[] = [];
+  readonly #pending: PendingCuts;
+
+  /** `pending`: cuts that no entry may ever tell of, since another extension can replace a result's details. */
+  constructor(pending: PendingCuts = new Map()) {
+    this.#pending = pending;
+  }
+
+  find(number: number, session: RecallSession): HeldRecord | undefined {
+    this.#follow(session);
+    return this.#unrecorded().find((held) => held.number === number) ?? this.#byNumber.get(number);
+  }
+
+  /**
+   * The records of an entry's output, the oldest first: of the entry that was edited, or of the result that was cut. All have
+   * its first number, which gives the original.
+   */
+  ofEntry(entryId: string, session: RecallSession): readonly HeldRecord[] {
+    this.#follow(session);
+    return this.#byEntry.get(entryId) ?? this.#unrecorded().filter(({ heldBy }) => heldBy === entryId);
+  }
+
+  /** Of results that were stored without the record of their cut. Each stays until an entry tells of it. */
+  unrecorded(session: RecallSession): readonly HeldRecord[] {
+    this.#follow(session);
+    return this.#unrecorded();
+  }
+
+  all(session: RecallSession): readonly HeldRecord[] {
+    this.#follow(session);
+    return this.#all;
+  }
+
+  batches(session: RecallSession): readonly HeldBatch[] {
+    this.#follow(session);
+    return this.#batches;
+  }
+
+  /** A number that nothing of this file has, and that no other call will get. `undefined`: there is none left. */
+  reserve(session: RecallSession): number | undefined {
+    this.#follow(session);
+    do this.#highest += 1;
+    while (this.#byNumber.has(this.#highest) || this.#pendingOf(this.#highest) !== undefined);
+    return this.#highest <= lastNumber ? this.#highest : undefined;
+  }
+
+  /** Bytes of the spilled texts that the session's file names, and of those that it is about to name. */
+  spilledBytes(session: RecallSession): number {
+    this.#follow(session);
+    let sum = 0;
+    for (const bytes of this.#spilled.values()) sum += bytes;
+    return sum;
+  }
+
+  isSpilled(sha256: string): boolean {
+    return this.#spilled.has(sha256);
+  }
+
+  /** A result that names this text is about to be written. */
+  spilled(sha256: string, bytes: number): void {
+    this.#spilled.set(sha256, bytes);
+  }
+
+  #follow(session: RecallSession): void {
+    const entries = session.getEntries();
+    const isSame =
+      session.getSessionId() === this.#session && (this.#seen === 0 || entries[this.#seen - 1]?.id === this.#last);
+    if (!isSame) this.#forget(session.getSessionId());
+    for (; this.#seen < entries.length; this.#seen += 1) this.#take(entries[this.#seen] as SessionEntry);
+    this.#last = entries.at(-1)?.id;
+  }
+
+  #take(entry: SessionEntry): void {
+    const recorded = recordedIn(entry);
+    if (recorded === undefined) {
+      this.#takeCut(entry);
+      return;
+    }
+    if (recorded.batch !== undefined) this.#batches.push({ ...recorded.batch, heldBy: entry.id });
+    for (const record of recorded.records) {
+      const { number, place } = record;
+      const heldBy = place.kind === "spill" ? (place.resultId ?? entry.id) : entry.id;
+      const held = { ...record, heldBy };
+      const entryId = place.kind === "entry" ? place.entryId : heldBy;
+      if (isSamePlace(this.#pendingOf(number)?.record.place, place)) this.#pending.delete(number);
+      if (number > this.#highest && number <= this.#highest + longestStep) this.#highest = number;
+      if (!this.#byNumber.has(number)) this.#byNumber.set(number, held);
+      this.#all.push(held);
+      const ofEntry = this.#byEntry.get(entryId);
+      if (ofEntry === undefined) this.#byEntry.set(entryId, [held]);
+      else ofEntry.push(held);
+      if (place.kind === "spill") this.#spilled.set(place.sha256, place.bytes);
+    }
+  }
+
+  /** The mark in a result's text tells of its number, and nobody but this pi of the rest. */
+  #takeCut({ id, ...entry }: SessionEntry): void {
+    if (entry.type !== "message" || entry.message.role !== "toolResult") return;
+    const { content, toolCallId } = entry.message;
+    const numbers = numbersIn(fromBlocks(content).text);
+    this.#highest = highestNamed(numbers, this.#highest);
+    for (const number of numbers) {
+      const cut = this.#pendingOf(number);
+      if (cut?.toolCallId === toolCallId && cut.resultId === undefined)
+        this.#pending.set(number, { ...cut, resultId: id });
+    }
+  }
+
+  #pendingOf(number: number) {
+    const cut = this.#pending.get(number);
+    return cut?.sessionId === this.#session ? cut : undefined;
+  }
+
+  #unrecorded(): HeldRecord[] {
+    return [...this.#pending.values()].flatMap(({ sessionId, record, resultId }) => {
+      const { place } = record;
+      if (sessionId !== this.#session || resultId === undefined || place.kind === "entry") return [];
+      return [{ ...record, place: { ...place, resultId }, heldBy: resultId }];
+    });
+  }
+
+  #forget(sessionId: string): void {
+    this.#session = sessionId;
+    this.#seen = 0;
+    this.#highest = 0;
+    this.#all.length = 0;
+    this.#batches.length = 0;
+    for (const map of [this.#byNumber, this.#byEntry, this.#spilled]) map.clear();
+    for (const { sessionId: of, record } of this.#pending.values())
+      if (of === sessionId && record.place.kind === "spill") this.spilled(record.place.sha256, record.place.bytes);
+  }
+}
+
+function isSamePlace(pending: RecallPlace | undefined, place: RecallPlace): boolean {
+  return pending?.kind === "spill" && place.kind === "spill" && pending.sha256 === place.sha256;
+}

@@ -1,0 +1,55 @@
+import type { Memory } from "../../../extension/memory.ts";
+
+export interface ArrivalOptions {
+  readonly memory: Pick<Memory, "contextDueBy">;
+  readonly fault: (where: string, thrown: unknown) => void;
+}
+
+/**
+ * Keeps requests waiting for a context that was promised. The daemon sends nothing else before it, but an extension may
+ * start a run as soon as the session begins: its answer would be one of a model that knows nothing of the past.
+ */
+export class Arrival {
+  readonly #options: ArrivalOptions;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(options: ArrivalOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the context has come, or nobody waits for it any more. `undefined`: there is nothing to wait for. */
+  wait(signal: AbortSignal | undefined): Promise<void> | undefined {
+    const { memory, fault } = this.#options;
+    if (memory.contextDueBy === undefined || signal?.aborted === true) return undefined;
+    const leftMs = Math.max(0, memory.contextDueBy - performance.now());
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", end);
+        this.#waiting.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        if (memory.contextDueBy !== undefined) {
+          fault("context", new Error("The context that was promised has not come; requests are made without it."));
+        }
+        this.came();
+        end();
+      }, leftMs);
+      timer.unref();
+      signal?.addEventListener("abort", end, { once: true });
+      this.#waiting.add(end);
+    });
+  }
+
+  /** The context is there, or none is to come any more. */
+  came(): void {
+    this.#options.memory.contextDueBy = undefined;
+    this.release();
+  }
+
+  /** Nobody is kept waiting any longer. */
+  release(): void {
+    for (const end of this.#waiting) end();
+  }
+}

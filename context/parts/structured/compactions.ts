@@ -1,0 +1,29 @@
+import type { SessionReader } from "../../../extension/pi-types.ts";
+
+/**
+ * Counts the compactions on the active branch. Not by pi's events: one that an extension drafts at a boundary raises
+ * none, and the branch may be left for another. Of a branch that has only grown, only what is new is looked at.
+ */
+export class CompactionCount {
+  #leafId: string | undefined;
+  #count = 0;
+
+  on(session: SessionReader): number {
+    let entry = session.getLeafEntry();
+    const leafId = entry?.id;
+    let count = 0;
+    while (entry !== undefined && entry.id !== this.#leafId) {
+      if (entry.type === "compaction") count += 1;
+      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+    }
+    this.#count = entry === undefined ? count : this.#count + count;
+    this.#leafId = leafId;
+    return this.#count;
+  }
+
+  /** Another session has ids of its own. */
+  reset(): void {
+    this.#leafId = undefined;
+    this.#count = 0;
+  }
+}

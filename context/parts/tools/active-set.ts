@@ -1,0 +1,169 @@
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { isObject } from "../../../extension/pi-types.ts";
+import { allTools, isKept, isOurs } from "./catalogue.ts";
+
+/** A `custom` entry: that the three tools are on, and which others were taken from the active ones for them. */
+export const TOOLS_ENTRY = "pi-rpcd.tools";
+const maxNames = 5_000;
+
+type Tools = Pick<ExtensionAPI, "getAllTools" | "getActiveTools" | "setActiveTools">;
+
+/** What became of tools in an earlier life. */
+export interface StoredTools {
+  readonly taken: readonly string[];
+  readonly given: readonly string[];
+}
+
+/** By the session's file. `undefined`: the three were not on, or nothing can be read. */
+export function storedTools({ sessionManager }: Pick<ExtensionContext, "sessionManager">): StoredTools | undefined {
+  let stored: StoredTools | undefined;
+  for (const entry of sessionManager.getEntries()) {
+    if (entry.type !== "custom" || entry.customType !== TOOLS_ENTRY || !isObject(entry.data)) continue;
+    const { v, on, taken, given } = entry.data;
+    if (v !== 1 || typeof on !== "boolean") continue;
+    stored = on ? { taken: namesIn(taken), given: namesIn(given) } : undefined;
+  }
+  return stored;
+}
+
+function namesIn(list: unknown): readonly string[] {
+  if (!Array.isArray(list)) return [];
+  const isName = (name: unknown): name is string => typeof name === "string" && name.length <= 256;
+  return list.filter(isName).slice(0, maxNames);
+}
+
+/**
+ * The active set of a pi that cannot hide tools in another way. Tools are taken from it once. Those that pi adds to it
+ * because they are registered later follow them; those that somebody activates stay.
+ *
+ * Who switches tools off sees only those that are active, and cannot name one that was taken. So while a tool that was left
+ * active is missing, those that were taken count as switched off, too.
+ */
+export class ActiveSet {
+  readonly #pi: Tools;
+  readonly #keep: () => readonly string[];
+  readonly #taken = new Set<string>();
+  /** Non-kept tools that are to stay active: the model or somebody else has asked for them. */
+  readonly #given = new Set<string>();
+  /** What was taken, while somebody else has switched tools off. */
+  readonly #withheld = new Set<string>();
+  #known: ReadonlySet<string> = new Set();
+  /** The active tools as they were seen last. */
+  #left: readonly string[] = [];
+  /** Those of them that somebody has switched off since. */
+  readonly #dropped = new Set<string>();
+
+  constructor(pi: Tools, keep: () => readonly string[]) {
+    this.#pi = pi;
+    this.#keep = keep;
+  }
+
+  /** What may be activated. The same set for as long as this one lives. */
+  get taken(): ReadonlySet<string> {
+    this.#look();
+    return this.#taken;
+  }
+
+  /** Whether somebody else has switched tools off. */
+  get isRestricted(): boolean {
+    this.#look();
+    return this.#dropped.size > 0;
+  }
+
+  /** What a later life must know. */
+  get stored(): StoredTools {
+    return {
+      taken: [...this.#taken, ...this.#withheld].slice(0, maxNames),
+      given: [...this.#given].slice(0, maxNames),
+    };
+  }
+
+  /** Takes all tools but the kept ones. What is active beside those that an earlier life has taken was asked for. */
+  take(stored: StoredTools | undefined): void {
+    const active = this.#pi.getActiveTools();
+    const keep = this.#keep();
+    for (const name of stored?.taken ?? []) if (!isKept(name, keep)) this.#taken.add(name);
+    for (const name of stored?.given ?? []) if (!this.#taken.has(name)) this.#given.add(name);
+    for (const name of active) {
+      if (isKept(name, keep) || this.#taken.has(name)) continue;
+      if (stored === undefined) this.#taken.add(name);
+      else this.#given.add(name);
+    }
+    this.#apply(active);
+    this.#known = this.#names();
+    this.#left = this.#pi.getActiveTools();
+  }
+
+  /** Takes what was registered since. Says whether anything was taken. */
+  follow(): boolean {
+    this.#look();
+    const names = this.#names();
+    const active = this.#pi.getActiveTools();
+    const isRefreshed = [...names].some((name) => !this.#known.has(name));
+    const keep = this.#keep();
+    let hasTaken = false;
+    for (const name of active) {
+      if (isKept(name, keep) || this.#given.has(name)) continue;
+      // Each registration has pi activate what the session lists as its tools.
+      const isByItself = isRefreshed && (this.#taken.has(name) || !this.#known.has(name));
+      if (isByItself) {
+        this.#taken.add(name);
+        hasTaken = true;
+      } else {
+        this.#taken.delete(name);
+        this.#withheld.delete(name);
+        this.#given.add(name);
+      }
+    }
+    this.#known = names;
+    if (hasTaken) this.#apply(active);
+    this.#left = this.#pi.getActiveTools();
+    return hasTaken;
+  }
+
+  /** Activates tools that the model has asked for. */
+  give(names: readonly string[]): void {
+    for (const name of names) {
+      this.#taken.delete(name);
+      this.#given.add(name);
+    }
+    const active = this.#pi.getActiveTools();
+    this.#pi.setActiveTools([...active, ...names.filter((name) => !active.includes(name))]);
+    this.#left = this.#pi.getActiveTools();
+  }
+
+  /** All is as it would be without us. */
+  restore(stored: readonly string[] = []): void {
+    this.#look();
+    const names = this.#names();
+    const active = this.#pi.getActiveTools().filter((name) => !isOurs(name));
+    const back = [...new Set([...this.#taken, ...stored])].filter((name) => names.has(name) && !active.includes(name));
+    for (const set of [this.#taken, this.#given, this.#withheld, this.#dropped]) set.clear();
+    this.#left = [];
+    this.#pi.setActiveTools([...active, ...back]);
+  }
+
+  /** Sees what others have switched off, or on again. */
+  #look(): void {
+    const active = new Set(this.#pi.getActiveTools());
+    const missing = [...this.#left, ...this.#dropped].filter((name) => !active.has(name));
+    this.#left = [...active];
+    if (missing.length === 0 && this.#dropped.size === 0) return;
+    const names = this.#names();
+    this.#dropped.clear();
+    // One that is not there any more was switched off by nobody.
+    for (const name of missing) if (names.has(name)) this.#dropped.add(name);
+    const [from, to] = this.#dropped.size > 0 ? [this.#taken, this.#withheld] : [this.#withheld, this.#taken];
+    for (const name of from) to.add(name);
+    from.clear();
+  }
+
+  #apply(active: readonly string[]): void {
+    const left = active.filter((name) => !this.#taken.has(name));
+    if (left.length < active.length) this.#pi.setActiveTools(left);
+  }
+
+  #names(): ReadonlySet<string> {
+    return new Set(allTools(this.#pi).map(({ name }) => name));
+  }
+}

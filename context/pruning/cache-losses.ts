@@ -1,0 +1,87 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { isObject } from "../../extension/pi-types.ts";
+import type { CacheLedger } from "../parts/cache/cache-ledger.ts";
+import type { Workbench } from "../parts/optimisation/workbench.ts";
+import { EntryFold } from "./entry-fold.ts";
+import { strategyNames } from "./strategies/removal.ts";
+import { blocksPart } from "./strategies/strategies.ts";
+
+/** What the provider's cache has lost by changes of pruning. */
+export interface CacheLosses {
+  readonly misses: number;
+  readonly tokens: number;
+  readonly usd: number;
+}
+
+/** `customType` of the entries that say what was measured, since a process forgets it. */
+const LOSSES_MARK = "pi-rpcd.pruning-losses";
+
+const part = "pruning-losses";
+/** Of tokens or dollars. What a hand has written beyond it would make sums that are no numbers. */
+const maxAmount = 1_000_000_000;
+const maxLives = 100_000;
+const parts: readonly string[] = [...strategyNames, blocksPart];
+
+/** Writes at boundaries what was measured, and gives all that ever was. */
+export function createCacheLosses(
+  bench: Pick<Workbench, "boundary" | "memory" | "recall">,
+): (ctx: ExtensionContext) => CacheLosses | undefined {
+  const written = new EntryFold<Map<string, CacheLosses>>(
+    () => new Map(),
+    (sum, entry) => {
+      if (entry.type !== "custom" || entry.customType !== LOSSES_MARK || sum.size >= maxLives) return;
+      const { data } = entry;
+      if (!isObject(data) || data["v"] !== 1 || typeof data["life"] !== "string" || data["life"].length > 64) return;
+      const { misses, tokens, usd } = data;
+      sum.set(data["life"], { misses: Math.floor(amount(misses)), tokens: amount(tokens), usd: amount(usd) });
+    },
+  );
+  // A ledger is one life of measurement: its entries say the sum so far, so that the newest counts.
+  // The ledger of the session before stays in memory until the first request of this one.
+  const ledgerOf = ({ sessionManager }: ExtensionContext): CacheLedger | undefined => {
+    const { audit } = bench.memory;
+    return audit?.sessionId === sessionManager.getSessionId() ? audit.ledger : undefined;
+  };
+  const hasPruned = ({ sessionManager }: ExtensionContext): boolean =>
+    bench.recall.registry.batches(sessionManager).some((batch) => parts.includes(batch.part));
+  bench.boundary.contribute(part, ({ ctx }) => {
+    const ledger = ledgerOf(ctx);
+    if (ledger === undefined) return undefined;
+    const { id } = ledger;
+    const measured = measuredLosses(ledger);
+    // That nothing was lost is worth a word where something could have been.
+    if (measured.misses === 0 && !hasPruned(ctx)) return undefined;
+    if (written.of(ctx.sessionManager).get(id)?.misses === measured.misses) return undefined;
+    return { drafts: [{ type: "custom", customType: LOSSES_MARK, data: { v: 1, life: id, ...measured } }] };
+  });
+  return (ctx) => {
+    const all = new Map(written.of(ctx.sessionManager));
+    const ledger = ledgerOf(ctx);
+    if (ledger !== undefined) all.set(ledger.id, measuredLosses(ledger));
+    if (all.size === 0) return undefined;
+    const sum = { misses: 0, tokens: 0, usd: 0 };
+    for (const { misses, tokens, usd } of all.values()) {
+      sum.misses += misses;
+      sum.tokens += tokens;
+      sum.usd += usd;
+    }
+    return sum;
+  };
+}
+
+/** By the auditor of this process. */
+function measuredLosses(ledger: CacheLedger): CacheLosses {
+  const { causes } = ledger.report();
+  const sum = { misses: 0, tokens: 0, usd: 0 };
+  for (const name of parts) {
+    const { count = 0, missedTokens = 0, missedUsd = 0 } = causes[`edit:${name}`] ?? {};
+    sum.misses += count;
+    sum.tokens += missedTokens;
+    sum.usd += missedUsd;
+  }
+  return sum;
+}
+
+function amount(value: unknown): number {
+  return typeof value === "number" && value > 0 && value <= maxAmount ? value : 0;
+}

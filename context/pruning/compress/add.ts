@@ -1,0 +1,47 @@
+import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
+import type { PruningBench } from "../bench.ts";
+import type { Compressor } from "./compressor.ts";
+import { StoredBlocks } from "./stored-blocks.ts";
+import { compressTool } from "./tool.ts";
+
+const part = "compress";
+
+/**
+ * Puts the tool into the session once pruning is on, unless another extension has one of that name: pi takes the first, and
+ * ours would hide it.
+ */
+export function addCompress(bench: PruningBench, compressor: Compressor): void {
+  const { pi, pruning, prompts } = bench;
+  const stored = new StoredBlocks(bench);
+  let state: "none" | "ours" | "theirs" = "none";
+  let isKnown = false;
+  const wrongPlaceholders = {
+    isKnown: (): boolean => isKnown,
+    seen: (): void => {
+      isKnown = true;
+    },
+  };
+  const provide = (): void => {
+    if (state === "ours" || !pruning().enabled) return;
+    const isTaken = pi.getAllTools().some(({ name }) => name === COMPRESS_TOOL);
+    if (isTaken && state === "theirs") return;
+    state = isTaken ? "theirs" : "ours";
+    if (isTaken) {
+      const why = `Another extension has a tool named ${COMPRESS_TOOL}.`;
+      bench.conflict(why);
+      bench.notify("pruning/degraded", { reason: "tool_conflict", message: why });
+      return;
+    }
+    bench.conflict(undefined);
+    const made: Parameters<typeof compressTool>[0]["made"] = (callId, compressed) => stored.made(callId, compressed);
+    pi.registerTool(
+      compressTool({ bench, compressor, made, wrongPlaceholders, description: prompts.text("compress") }),
+    );
+  };
+  bench.onSession(provide, part);
+  bench.on(part, "before_agent_start", provide);
+  bench.on(part, "agent_start", provide);
+  bench.on(part, "agent_settled", () => {
+    isKnown = false;
+  });
+}

@@ -1,0 +1,146 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { withoutTags } from "../../../extension/message-tag.ts";
+import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
+import type { BlockTree, PruningBench } from "../bench.ts";
+import { BLOCK_HEADER, BLOCK_NOTE } from "../block-text.ts";
+import { protectionOf } from "../protection/protection.ts";
+import type { BlockRecord, BlocksRecord } from "../record.ts";
+import type { CompressCall } from "./call.ts";
+import { type Candidate, candidatesIn } from "./candidates.ts";
+import { type KeepRules, keptOf, mostKept } from "./kept.ts";
+import { emptyField, mostFindings, notStorable } from "./messages.ts";
+import { protectedTurns, type Resolution, type ResolvedRange, type ResolveRules, resolve } from "./resolve.ts";
+import { type View, viewOf } from "./view.ts";
+
+/** What the blocks of a call would be. */
+export type Compressed =
+  | {
+      readonly kind: "made";
+      readonly record: BlocksRecord;
+      /** Of each block, in its order. */
+      readonly ranges: readonly ResolvedRange[];
+      /** Ids of messages and blocks that are in the context no more. */
+      readonly hidden: readonly string[];
+    }
+  | Extract<Resolution, { kind: "refused" }>;
+
+/** Who asks, and how wrong placeholders are treated. */
+export interface Asker {
+  /** The model's call. Absent: a user has asked, whom no range is too small for. */
+  readonly callId?: string;
+  readonly placeholders: ResolveRules["placeholders"];
+}
+
+/** Finds out what a compression comes to. It stores nothing. */
+export interface Compressor {
+  /** All blocks of a call, or all that is wrong with it. */
+  compress(call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed;
+  /** Ranges that could be compressed now, five at most. */
+  candidates(ctx: ExtensionContext): readonly Candidate[];
+}
+
+type Bench = Pick<PruningBench, "pruning" | "ids" | "blocks" | "usage" | "estimator" | "isUnanswered">;
+
+export function createCompressor(bench: Bench): Compressor {
+  return {
+    compress: (call, asker, ctx) => compressed(bench, call, asker, ctx),
+    candidates: (ctx) => {
+      const view = viewIn(bench, ctx, bench.blocks.on(ctx));
+      const { compress, protectRecentTurns } = bench.pruning();
+      const turns = protectedTurns(view, protectRecentTurns);
+      return candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
+    },
+  };
+}
+
+function compressed(bench: Bench, call: CompressCall, asker: Asker, ctx: ExtensionContext): Compressed {
+  // A user's orders of one run follow each other; the model knows what its request has shown.
+  const tree = asker.callId === undefined ? bench.blocks.ahead(ctx) : bench.blocks.on(ctx);
+  const view = viewIn(bench, ctx, tree, asker.callId);
+  const cleaned = untagged(call, bench, ctx);
+  const refused = (problems: readonly string[]): Compressed => {
+    const { compress, protectRecentTurns } = bench.pruning();
+    const turns = protectedTurns(view, protectRecentTurns);
+    const candidates = candidatesIn(view, { minTokens: compress.minRangeTokens, turns });
+    return { kind: "refused", problems, candidates, hasPlaceholders: false };
+  };
+  const empty = emptyIn(cleaned);
+  if (empty.length > 0) return refused(empty);
+  const resolution = resolve(cleaned, view, rulesOf(bench, asker, ctx));
+  if (resolution.kind === "refused") return resolution;
+  const { topic, ranges } = resolution;
+  const blocks = ranges.map((range, at) => recordOf(range, bench.blocks.nextId(ctx, at)));
+  const record: BlocksRecord = { v: 1, topic, blocks };
+  // Nothing is called stored that the branch would not take.
+  if (!bench.blocks.takes(record, ctx)) return refused([notStorable]);
+  const places = ranges.flatMap(({ span }) => view.places.slice(span.from, span.to + 1));
+  return { kind: "made", record, ranges, hidden: places.flatMap(({ id }) => id ?? []) };
+}
+
+/** Tags that a summary repeats would name messages that it is not. */
+function untagged({ topic, ranges }: CompressCall, { ids, blocks }: Bench, ctx: ExtensionContext): CompressCall {
+  const tree = blocks.on(ctx);
+  const isIssued = (id: string): boolean => ids.entryOf(id, ctx) !== undefined || tree.find(id) !== undefined;
+  const clean = (text: string): string => withoutTags(text, isIssued);
+  return { topic: clean(topic), ranges: ranges.map((range) => ({ ...range, summary: clean(range.summary) })) };
+}
+
+/** What had nothing but tags in it. */
+function emptyIn({ topic, ranges }: CompressCall): readonly string[] {
+  const empty = ranges.flatMap(({ summary }, at) => (summary.trim() === "" ? [`summary of ranges[${at}]`] : []));
+  return [...(topic.trim() === "" ? ["topic"] : []), ...empty].slice(0, mostFindings).map(emptyField);
+}
+
+function viewIn(bench: Bench, ctx: ExtensionContext, tree: BlockTree, callId?: string): View {
+  const { ids, usage, estimator, isUnanswered } = bench;
+  return viewOf({
+    entries: ctx.sessionManager.buildSessionProjection().entries,
+    idOf: (entryId) => ids.idOf(entryId, ctx),
+    entryOf: (id) => ids.entryOf(id, ctx),
+    newestId: ids.newest(ctx),
+    tree,
+    tokensOf: (message) => estimator.message(message),
+    isPending: isUnanswered,
+    usage: usage(ctx),
+    ...(callId === undefined ? {} : { callId }),
+  });
+}
+
+function rulesOf({ pruning, estimator }: Bench, { callId, placeholders }: Asker, ctx: ExtensionContext): ResolveRules {
+  const { compress, protectRecentTurns, protectedFilePatterns } = pruning();
+  const protection = protectionOf(compress.protectedTools, protectedFilePatterns);
+  const keep: KeepRules = {
+    users: compress.protectUserMessages,
+    isProtected: (tool, args) =>
+      tool !== COMPRESS_TOOL && (protection.isTool(tool) || protection.isFile(args, ctx.cwd)),
+  };
+  return {
+    placeholders,
+    minRangeTokens: callId === undefined ? 0 : compress.minRangeTokens,
+    minSavings: compress.minSavings,
+    protectRecentTurns,
+    mostKept,
+    keptOf: (places) => keptOf(places, keep),
+    tokensOf: (topic, body, kept) => {
+      const words = body.map((segment) => ("text" in segment ? segment.text : ""));
+      const texts = kept.flatMap(({ title, text }) => [title, text]);
+      return estimator.text([BLOCK_HEADER, BLOCK_NOTE, topic, words.join(""), ...texts].join("\n"));
+    },
+  };
+}
+
+function recordOf(range: ResolvedRange, id: string): BlockRecord {
+  const { entryIds, children, body, kept, tokensBefore, tokensAfter } = range;
+  const [firstEntryId = ""] = entryIds;
+  return {
+    id,
+    firstEntryId,
+    lastEntryId: entryIds.at(-1) ?? firstEntryId,
+    entryIds,
+    children,
+    body,
+    kept,
+    tokensBefore,
+    tokensAfter,
+  };
+}

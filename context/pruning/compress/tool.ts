@@ -1,0 +1,132 @@
+import type { AgentToolResult, ExtensionContext, ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { TSchema } from "typebox";
+import { COMPRESS_TOOL } from "../../../protocol/pruning/config.ts";
+import type { NewerFields } from "../../parts/tools/pi-tools.ts";
+import type { PruningBench } from "../bench.ts";
+import type { BlocksRecord } from "../record.ts";
+import { PRUNING_OFF } from "../switch.ts";
+import { type CompressCall, mostRanges, mostSummary, mostTopic, readCall } from "./call.ts";
+import type { Asker, Compressed, Compressor } from "./compressor.ts";
+import { breakerMessage, deniedMessage, notAllowedMessage } from "./messages.ts";
+import { madeText, refusedText } from "./result-text.ts";
+
+/** A user has so long to allow a call. */
+const askedMs = 60_000;
+
+const text = (maxLength: number, description: string) => ({ type: "string", minLength: 1, maxLength, description });
+const parameters = {
+  type: "object",
+  properties: {
+    topic: text(mostTopic, "3 to 5 words."),
+    ranges: {
+      type: "array",
+      minItems: 1,
+      maxItems: mostRanges,
+      items: {
+        type: "object",
+        properties: {
+          startId: text(256, "mNNN or bN."),
+          endId: text(256, "mNNN or bN."),
+          summary: text(mostSummary, "Takes the range's place."),
+        },
+        required: ["startId", "endId", "summary"],
+      },
+    },
+  },
+  required: ["topic", "ranges"],
+} as unknown as TSchema;
+
+export interface CompressTool {
+  readonly bench: Pick<PruningBench, "context" | "pruning" | "off" | "breaker" | "usage">;
+  readonly compressor: Compressor;
+  /** Hears of blocks that a call is answered by. */
+  readonly made: (callId: string, made: Extract<Compressed, { kind: "made" }>) => void;
+  /** Whether placeholders were wrong before in this run; it says so from now on. */
+  readonly wrongPlaceholders: { isKnown(): boolean; seen(): void };
+  /** What the model is told that the tool is for. */
+  readonly description: string;
+}
+
+/** The tool by which the model puts summaries in the place of ranges of its context. */
+export function compressTool(
+  tool: CompressTool,
+): ToolDefinition<TSchema, BlocksRecord> & Pick<NewerFields, "exposure"> {
+  return {
+    name: COMPRESS_TOOL,
+    // A script's calls leave no results by which blocks could be stored. pi 0.87 has no scripts, and takes no notice.
+    exposure: "model-only",
+    label: COMPRESS_TOOL,
+    description: tool.description,
+    parameters,
+    executionMode: "sequential",
+    // pi makes what it throws the call's result. Its own check of the arguments speaks of one error, and in other words.
+    prepareArguments: (args) => {
+      const ctx = tool.bench.context();
+      if (ctx !== undefined) letThrough(tool, ctx);
+      const read = readCall(args);
+      if ("call" in read) return read.call;
+      throw new Error(ctx === undefined ? read.findings.join("\n") : withCandidates(tool, read.findings, ctx));
+    },
+    execute: async (callId, params, signal, _onUpdate, ctx) =>
+      await answer(tool, callId, params as CompressCall, signal, ctx),
+  };
+}
+
+function withCandidates({ compressor }: CompressTool, findings: readonly string[], ctx: ExtensionContext): string {
+  return refusedText(findings, compressor.candidates(ctx));
+}
+
+async function answer(
+  tool: CompressTool,
+  callId: string,
+  call: CompressCall,
+  signal: AbortSignal | undefined,
+  ctx: ExtensionContext,
+): Promise<AgentToolResult<BlocksRecord>> {
+  letThrough(tool, ctx);
+  const { permission } = tool.bench.pruning().compress;
+  const asker: Asker = { callId, placeholders: placeholdersOf(tool) };
+  const first = made(tool, call, asker, ctx);
+  if (permission === "ask") await ask(first, signal, ctx);
+  // While the user thinks, blocks may change.
+  const compressed = permission === "ask" ? made(tool, call, asker, ctx) : first;
+  const words = madeText(compressed, tool.bench.usage(ctx));
+  tool.made(callId, compressed);
+  return { content: [{ type: "text", text: words }], details: compressed.record };
+}
+
+/** Throws what a call is told that is not looked at. */
+function letThrough({ bench }: CompressTool, ctx: ExtensionContext): void {
+  if (bench.off(ctx) !== undefined) throw new Error(PRUNING_OFF);
+  if (bench.pruning().compress.permission === "deny") throw new Error(deniedMessage);
+  const failures = bench.breaker(ctx);
+  if (failures !== undefined) throw new Error(breakerMessage(failures));
+}
+
+function made(tool: CompressTool, call: CompressCall, asker: Asker, ctx: ExtensionContext) {
+  const compressed = tool.compressor.compress(call, asker, ctx);
+  if (compressed.kind === "made") return compressed;
+  if (compressed.hasPlaceholders) tool.wrongPlaceholders.seen();
+  throw new Error(refusedText(compressed.problems, compressed.candidates));
+}
+
+function placeholdersOf({ bench, wrongPlaceholders }: CompressTool): Asker["placeholders"] {
+  const { placeholderMode } = bench.pruning().compress;
+  if (placeholderMode !== "adaptive") return placeholderMode;
+  return wrongPlaceholders.isKnown() ? "lenient" : "strict";
+}
+
+async function ask(
+  { record, ranges }: Extract<Compressed, { kind: "made" }>,
+  signal: AbortSignal | undefined,
+  { ui, hasUI }: ExtensionContext,
+): Promise<void> {
+  const what = ranges.map(
+    ({ label, tokensBefore, tokensAfter }) => `${label}: ${tokensBefore} → ${tokensAfter} tokens`,
+  );
+  const question = [`"${record.topic}"`, ...what].join("\n");
+  const options = { timeout: askedMs, ...(signal === undefined ? {} : { signal }) };
+  if (!hasUI || !(await ui.confirm("Compress this part of the context?", question, options))) {
+    throw new Error(notAllowedMessage);
+  }
+}

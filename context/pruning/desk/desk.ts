@@ -1,0 +1,207 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { deliver } from "../../../extension/api/deliver.ts";
+import { AskRefused } from "../../../extension/engine-port.ts";
+import type { ErrorName } from "../../../protocol/errors.ts";
+import type {
+  PruningChange,
+  PruningExport,
+  PruningInspection,
+  PruningMode,
+  PruningStats,
+} from "../../../protocol/pruning/report.ts";
+import type { Block, PruningBench } from "../bench.ts";
+import { blockNumbersIn } from "../block-entries.ts";
+import type { Compressor } from "../compress/compressor.ts";
+import type { Mode } from "../mode.ts";
+import type { Sweeper } from "../strategies/strategies.ts";
+import { PRUNING_OFF } from "../switch.ts";
+import { exportOf } from "./export.ts";
+import { bordersOf, inspectionOf } from "./inspection.ts";
+import { OpenChanges } from "./open-changes.ts";
+import { compressed, type UserCompression } from "./user-compression.ts";
+
+const maxFocus = 2_000;
+
+/** The parts of pruning that users give orders to. */
+export interface DeskParts {
+  readonly mode: Mode;
+  readonly strategies: Sweeper;
+  readonly compressor: Compressor;
+  readonly stats: (ctx: ExtensionContext) => PruningStats;
+}
+
+export interface CompressOrder {
+  readonly focus?: string;
+  readonly topic?: string;
+  readonly ranges?: UserCompression["ranges"];
+  readonly wait?: boolean;
+}
+
+/** `customType` of the message by which the model is asked to compress. */
+const COMPRESS_REQUEST = "pi-rpcd.compress";
+
+/** Does what users ask of pruning, by commands and by methods: these give the same answers. All throw {@link AskRefused}. */
+export class PruningDesk {
+  readonly #bench: PruningBench;
+  readonly #parts: DeskParts;
+  readonly #open: OpenChanges;
+
+  constructor(bench: PruningBench, parts: DeskParts) {
+    this.#bench = bench;
+    this.#parts = parts;
+    this.#open = new OpenChanges(bench);
+  }
+
+  inspect(ctx: ExtensionContext): PruningInspection {
+    this.#requireEnabled();
+    const { mode, compressor } = this.#parts;
+    return inspectionOf(this.#bench, { mode: mode.of(ctx), candidates: () => compressor.candidates(ctx) }, ctx);
+  }
+
+  stats(ctx: ExtensionContext): PruningStats {
+    this.#requireEnabled();
+    return this.#parts.stats(ctx);
+  }
+
+  export(ctx: ExtensionContext): PruningExport {
+    this.#requireEnabled();
+    return exportOf(this.#bench, this.#parts.mode.of(ctx), ctx);
+  }
+
+  modeOf(ctx: ExtensionContext): PruningMode {
+    return this.#parts.mode.of(ctx);
+  }
+
+  setMode(mode: PruningMode, ctx: ExtensionContext): { mode: PruningMode } {
+    this.#requireEnabled();
+    if (this.#parts.mode.set(mode, ctx)) {
+      this.#bench.notify("pruning/changed", { cause: "mode", blocks: [], pruned: [], tokens: 0, mode });
+    }
+    return { mode };
+  }
+
+  sweep(last: number | undefined, wait: boolean, ctx: ExtensionContext): PruningChange {
+    this.#requireOn(ctx);
+    return this.#parts.strategies.sweep(last, wait, ctx);
+  }
+
+  compress({ focus, topic, ranges, wait = false }: CompressOrder, ctx: ExtensionContext): PruningChange {
+    this.#requireOn(ctx);
+    if (ranges !== undefined) {
+      if (topic === undefined || topic.trim() === "") throw new AskRefused("invalid_params", "topic is missing.");
+      if (focus !== undefined) throw new AskRefused("invalid_params", "focus is not for ranges.");
+      if (!ctx.isIdle()) requireWait(wait);
+      return this.#store({ topic, ranges }, ctx);
+    }
+    if (topic !== undefined) throw new AskRefused("invalid_params", "topic is for ranges alone.");
+    if (this.#bench.pruning().compress.permission === "deny") {
+      throw new AskRefused("pruning_disabled", "pruning.compress.permission is deny: the model may not compress.");
+    }
+    this.#ask(focus);
+    this.#parts.mode.grant();
+    return { ...nothing, state: "asked" };
+  }
+
+  decompress(id: string, ctx: ExtensionContext): PruningChange {
+    return this.#operate("decompress", id, ctx);
+  }
+
+  recompress(id: string, ctx: ExtensionContext): PruningChange {
+    return this.#operate("recompress", id, ctx);
+  }
+
+  #store(call: UserCompression, ctx: ExtensionContext): PruningChange {
+    const { blocks } = this.#bench;
+    const { record, notes, pruned, borders } = compressed(this.#bench, this.#parts.compressor, call, ctx);
+    const tokens = record.blocks.reduce((sum, block) => sum + freedBy("recompress", block), 0);
+    const written = blocks.store(record, ctx);
+    this.#open.add({ cause: "compress", blocks: record.blocks.map(({ id }) => id), pruned, tokens }, written, ctx);
+    return {
+      ...nothing,
+      state: written === "now" ? "done" : "waiting",
+      blocks: record.blocks.map(({ id, tokensBefore, tokensAfter }, at) => ({
+        id,
+        state: "active",
+        ...borders[at],
+        tokensBefore: Math.round(tokensBefore),
+        tokensAfter: Math.round(tokensAfter),
+      })),
+      tokens,
+      notes,
+    };
+  }
+
+  #operate(operation: "decompress" | "recompress", id: string, ctx: ExtensionContext): PruningChange {
+    this.#requireOn(ctx);
+    const { blocks } = this.#bench;
+    const tree = blocks.ahead(ctx);
+    const block = tree.find(id);
+    if (block === undefined) throw missing(id, ctx);
+    const hindrance = tree.hinders(operation, id);
+    if (hindrance !== undefined) throw new AskRefused("block_not_restorable", hindrance, { block: id });
+    const written = blocks.operate(operation, id, ctx);
+    const tokens = freedBy(operation, block);
+    this.#open.add({ cause: operation, blocks: [id], pruned: [], tokens }, written, ctx);
+    const state = operation === "decompress" ? "inactive" : "active";
+    const { tokensBefore, tokensAfter } = block;
+    return {
+      ...nothing,
+      state: written === "now" ? "done" : "waiting",
+      blocks: [
+        {
+          id,
+          state: written === "now" ? state : (blocks.on(ctx).find(id) ?? block).state.kind,
+          ...bordersOf(block, this.#bench, ctx),
+          tokensBefore: Math.round(tokensBefore),
+          tokensAfter: Math.round(tokensAfter),
+        },
+      ],
+      tokens,
+    };
+  }
+
+  #ask(focus: string | undefined): void {
+    const wish = focus?.trim().slice(0, maxFocus) ?? "";
+    const about = wish === "" ? "" : ` Begin with this: ${wish}`;
+    const content = `The user asks you to compress the context now, by one call of the tool compress.${about}`;
+    deliver(
+      this.#bench.pi,
+      { customType: COMPRESS_REQUEST, content: content.toWellFormed(), display: true },
+      { deliverAs: "steer", triggerTurn: true, onAbort: "drop" },
+    );
+  }
+
+  #requireEnabled(): void {
+    if (!this.#bench.pruning().enabled) throw new AskRefused("pruning_disabled", PRUNING_OFF);
+  }
+
+  #requireOn(ctx: ExtensionContext): void {
+    this.#requireEnabled();
+    const off = this.#bench.off(ctx);
+    if (off !== undefined) throw new AskRefused("pruning_disabled", off);
+  }
+}
+
+const nothing = { state: "done", blocks: [], pruned: [], tokens: 0, notes: [] } satisfies PruningChange;
+
+function requireWait(wait: boolean): void {
+  if (!wait) throw new AskRefused("session_busy", "The session runs; with wait it is done at the run's next boundary.");
+}
+
+function freedBy(
+  operation: "decompress" | "recompress",
+  { tokensBefore, tokensAfter }: Pick<Block, "tokensBefore" | "tokensAfter">,
+): number {
+  const freed = Math.round(tokensBefore - tokensAfter);
+  return operation === "recompress" ? freed : -freed;
+}
+
+/** A block of another branch is there, and cannot be had here. */
+function missing(id: string, { sessionManager }: ExtensionContext): AskRefused {
+  const number = Number(id.slice(1));
+  const isElsewhere = sessionManager.getEntries().some((entry) => blockNumbersIn(entry).includes(number));
+  const [name, words]: [ErrorName, string] = isElsewhere
+    ? ["block_not_restorable", `${id} stands on another branch: its entries are not on this one.`]
+    : ["block_not_found", `${id} does not exist.`];
+  return new AskRefused(name, words, { block: id });
+}

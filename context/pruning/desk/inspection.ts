@@ -1,0 +1,132 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { AgentMessage, SessionEntry } from "../../../extension/pi-types.ts";
+import type { PruningInspection, PruningMode } from "../../../protocol/pruning/report.ts";
+import type { Block, BlockTree, PruningBench } from "../bench.ts";
+import { blockBudget, shownWithin } from "../block-budget.ts";
+import type { Candidate } from "../compress/candidates.ts";
+import { activeTools } from "./active-tools.ts";
+
+const maxMessages = 2_000;
+const maxBlocks = 1_000;
+const maxCandidates = 16;
+const maxWhy = 1_024;
+
+const kinds: Readonly<Record<string, string>> = { user: "user", assistant: "assistant", toolResult: "results" };
+
+/** The answer to `pruning/inspect`. */
+export function inspectionOf(
+  bench: PruningBench,
+  { mode, candidates }: { readonly mode: PruningMode; readonly candidates: () => readonly Candidate[] },
+  ctx: ExtensionContext,
+): PruningInspection {
+  const tree = bench.blocks.on(ctx);
+  const off = bench.off(ctx);
+  return {
+    // Nothing changes it on the way out: it goes as JSON.
+    configuration: bench.pruning() as PruningInspection["configuration"],
+    mode,
+    ...(off === undefined ? {} : { off: off.slice(0, maxWhy) }),
+    window: windowOf(bench, ctx),
+    byKind: byKind(bench, tree, ctx),
+    messages: messagesOf(bench, tree, ctx),
+    blocks: blocksOf(bench, tree, ctx),
+    candidates: off === undefined ? candidates().slice(0, maxCandidates).map(rounded) : [],
+  };
+}
+
+/** What a block is now, as it is reported. */
+export function stateOf({ state }: Block) {
+  return {
+    state: state.kind,
+    ...(state.kind === "consumed" ? { parent: state.parent } : {}),
+    ...(state.kind === "checkpointed" ? { compactionId: state.compactionId } : {}),
+  };
+}
+
+/** The first and the last id of what a block covers. */
+export function bordersOf({ entryIds }: Block, bench: Pick<PruningBench, "ids">, ctx: ExtensionContext) {
+  const first = firstId(entryIds, bench, ctx);
+  const last = firstId(entryIds.toReversed(), bench, ctx);
+  return { ...(first === undefined ? {} : { startId: first }), ...(last === undefined ? {} : { endId: last }) };
+}
+
+function firstId(entryIds: readonly string[], { ids }: Pick<PruningBench, "ids">, ctx: ExtensionContext) {
+  for (const entryId of entryIds) {
+    const id = ids.idOf(entryId, ctx);
+    if (id !== undefined) return id;
+  }
+  return undefined;
+}
+
+function windowOf(bench: PruningBench, ctx: ExtensionContext): PruningInspection["window"] {
+  const usage = bench.usage(ctx);
+  if (usage === undefined) return null;
+  const { window, tokens, max, min } = usage;
+  return {
+    tokens: Math.round(window),
+    used: Math.ceil(tokens),
+    max: Math.round(max * window),
+    min: Math.round(min * window),
+  };
+}
+
+function byKind(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["byKind"] {
+  const { estimator, memory } = bench;
+  const sums = new Map<string, number>();
+  const add = (kind: string, tokens: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + tokens);
+  add("system", estimator.text(ctx.getSystemPrompt()));
+  add("tools", estimator.text(activeTools(bench)));
+  if (memory.context?.sessionId === ctx.sessionManager.getSessionId()) {
+    for (const message of memory.context.messages) add("other", estimator.message(message as unknown as AgentMessage));
+  }
+  for (const { sourceEntry, messages } of ctx.sessionManager.buildSessionProjection().entries) {
+    if (tree.over(sourceEntry.id) !== undefined) continue;
+    for (const message of messages)
+      if (message.role !== "system") add(kinds[message.role] ?? "other", estimator.message(message));
+  }
+  for (const { tokensAfter } of tree.active) add("blocks", tokensAfter);
+  return Object.fromEntries([...sums].map(([kind, tokens]) => [kind, Math.ceil(tokens)]));
+}
+
+function messagesOf(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["messages"] {
+  const { ids, estimator } = bench;
+  const found: PruningInspection["messages"] = [];
+  const shown = new Map(
+    ctx.sessionManager.buildSessionProjection().entries.map(({ sourceEntry, messages }) => [sourceEntry.id, messages]),
+  );
+  for (const entry of ctx.sessionManager.getBranch().toReversed()) {
+    if (found.length >= maxMessages) break;
+    const id = ids.idOf(entry.id, ctx);
+    if (id === undefined) continue;
+    const messages = shown.get(entry.id) ?? [];
+    const block = tree.over(entry.id)?.id;
+    const tokens = messages.reduce((sum, message) => sum + estimator.message(message), 0);
+    const known = { id, entryId: entry.id, role: roleOf(entry), tokens: Math.ceil(tokens) };
+    found.push(block === undefined ? known : { ...known, block });
+  }
+  return found.reverse();
+}
+
+function roleOf(entry: SessionEntry): string {
+  if (entry.type === "message") return String(entry.message.role).slice(0, 64);
+  return entry.type === "custom_message" ? "custom" : entry.type;
+}
+
+function blocksOf(bench: PruningBench, tree: BlockTree, ctx: ExtensionContext): PruningInspection["blocks"] {
+  const budget = blockBudget(bench, ctx);
+  const shown = shownWithin(tree, budget);
+  return tree.all.slice(-maxBlocks).map((block) => ({
+    id: block.id,
+    topic: block.topic.slice(0, 80).toWellFormed(),
+    ...stateOf(block),
+    ...bordersOf(block, bench, ctx),
+    children: block.children.slice(0, maxBlocks),
+    tokensBefore: Math.round(block.tokensBefore),
+    tokensAfter: Math.round(block.tokensAfter),
+    isShortened: shown.has(block.id),
+  }));
+}
+
+function rounded<T extends { readonly tokens: number }>(one: T): T {
+  return { ...one, tokens: Math.round(one.tokens) };
+}

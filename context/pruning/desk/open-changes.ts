@@ -1,0 +1,52 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { PruningChanged } from "../../../protocol/pruning/notices.ts";
+import type { BlockTree, PruningBench, Written } from "../bench.ts";
+
+type Change = PruningChanged & { readonly cause: "compress" | "decompress" | "recompress" };
+
+const part = "pruning_changes";
+const maxOpen = 1_000;
+
+/** Tells of what was done to blocks: at once, or once it stands on the branch. */
+export class OpenChanges {
+  readonly #bench: Pick<PruningBench, "notify" | "blocks">;
+  #open: (Change & { readonly sessionId: string })[] = [];
+
+  constructor(bench: Pick<PruningBench, "notify" | "blocks" | "on">) {
+    this.#bench = bench;
+    bench.on(part, "turn_start", (_event, ctx) => this.#look(ctx));
+    // Behind the blocks' own handler, which writes what no boundary has taken.
+    bench.on(part, "agent_settled", (_event, ctx) => {
+      this.#look(ctx);
+      this.#open = [];
+    });
+  }
+
+  add(change: Change, written: Written, { sessionManager }: ExtensionContext): void {
+    if (written === "now") {
+      this.#bench.notify("pruning/changed", change);
+      return;
+    }
+    // Of what is done to a block the last holds.
+    this.#open = this.#open.filter(({ blocks }) => blocks.join() !== change.blocks.join()).slice(1 - maxOpen);
+    this.#open.push({ ...change, sessionId: sessionManager.getSessionId() });
+  }
+
+  #look(ctx: ExtensionContext): void {
+    if (this.#open.length === 0) return;
+    const now = ctx.sessionManager.getSessionId();
+    const tree = this.#bench.blocks.on(ctx);
+    const open = this.#open;
+    this.#open = open.filter((one) => one.sessionId === now && !isDone(one, tree));
+    for (const { sessionId, ...change } of open)
+      if (sessionId === now && isDone(change, tree)) this.#bench.notify("pruning/changed", change);
+  }
+}
+
+function isDone({ cause, blocks }: Change, tree: BlockTree): boolean {
+  const wanted = cause === "decompress" ? "inactive" : "active";
+  return blocks.every((id) => {
+    const state = tree.find(id)?.state.kind;
+    return cause === "compress" ? state !== undefined : state === wanted;
+  });
+}

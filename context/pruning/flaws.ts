@@ -1,0 +1,105 @@
+import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+
+/** What services refuse in a list of messages, in words that follow "has". */
+export type Flaw = "a result without its call" | "an empty answer" | "no message of the user in front";
+
+const userSide: ReadonlySet<string> = new Set([
+  "user",
+  "custom",
+  "bashExecution",
+  "branchSummary",
+  "compactionSummary",
+]);
+
+/** What services would refuse in these messages. */
+export function flawsIn(messages: readonly AgentMessage[]): ReadonlySet<Flaw> {
+  const found = new Set<Flaw>();
+  const calls = new Set<string>();
+  let isFirst = true;
+  for (const message of messages) {
+    const { role } = message;
+    if (role === "system") continue;
+    if (isFirst && !userSide.has(role)) found.add("no message of the user in front");
+    isFirst = false;
+    if (role === "toolResult") {
+      if (!calls.delete(message.toolCallId)) found.add("a result without its call");
+    } else if (role === "assistant") {
+      calls.clear();
+      for (const block of message.content) if (block.type === "toolCall") calls.add(block.id);
+      if (isEmptyAnswer(message)) found.add("an empty answer");
+    } else if (!isLeftOut(message)) calls.clear();
+  }
+  return found;
+}
+
+/** pi leaves commands out that a person has kept from the model: what is behind them follows what is before them. */
+function isLeftOut(message: AgentMessage): boolean {
+  return message.role === "bashExecution" && message.excludeFromContext === true;
+}
+
+/** pi leaves failed answers out, and sends thoughts without a signature as texts. */
+function isEmptyAnswer({ stopReason, content }: Extract<AgentMessage, { role: "assistant" }>): boolean {
+  if (stopReason === "error" || stopReason === "aborted") return false;
+  return content.every((block) => {
+    if (block.type === "thinking") return block.redacted === true || (block.thinkingSignature ?? "") !== "";
+    return block.type === "text" && block.text.trim() === "";
+  });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What the service would refuse in the messages of a payload, in the shapes of pi's adapters. Others have no flaw. */
+export function flawsInPayload(messages: readonly unknown[]): ReadonlySet<Flaw> {
+  const found = new Set<Flaw>();
+  const calls = new Set<string>();
+  let isFirst = true;
+  for (const message of messages) {
+    if (!isObject(message)) continue;
+    const { role } = message;
+    if (role === "system" || role === "developer") continue;
+    if (isFirst && typeof role === "string" && role !== "user") found.add("no message of the user in front");
+    isFirst = false;
+    if ((role === "assistant" || role === "model") && isEmpty(message)) found.add("an empty answer");
+    for (const part of [message, ...listOf(message["content"]), ...listOf(message["parts"])]) {
+      if (!isObject(part)) continue;
+      for (const id of callsOf(part)) calls.add(id);
+      const answered = answeredBy(part);
+      if (answered !== undefined && !calls.has(answered)) found.add("a result without its call");
+    }
+  }
+  return found;
+}
+
+function isEmpty(message: Fields): boolean {
+  if (callsOf(message).length > 0) return false;
+  const content = message["content"] ?? message["parts"];
+  return content === "" || (Array.isArray(content) && content.length === 0);
+}
+
+/** The ids of calls that a message, or a part of one, makes: in the formats of OpenAI, Anthropic, Google and Bedrock. */
+function callsOf(part: Fields): string[] {
+  const { type, toolUse, functionCall } = part;
+  const listed = [...listOf(part["tool_calls"]), ...listOf(part["toolCalls"])];
+  const ids = listed.map((call) => (isObject(call) ? call["id"] : undefined));
+  if (type === "tool_use") ids.push(part["id"]);
+  if (type === "function_call" || type === "custom_tool_call") ids.push(part["call_id"]);
+  if (isObject(toolUse)) ids.push(toolUse["toolUseId"]);
+  if (isObject(functionCall)) ids.push(functionCall["id"] ?? functionCall["name"]);
+  return ids.filter((id) => typeof id === "string");
+}
+
+/** The id of the call that a message, or a part of one, is the result of. */
+function answeredBy(part: Fields): string | undefined {
+  const { type, role, toolResult, functionResponse } = part;
+  let id: unknown;
+  if (type === "tool_result") id = part["tool_use_id"];
+  else if (type === "function_call_output" || type === "custom_tool_call_output") id = part["call_id"];
+  else if (role === "tool") id = part["tool_call_id"] ?? part["toolCallId"];
+  else if (isObject(toolResult)) id = toolResult["toolUseId"];
+  else if (isObject(functionResponse)) id = functionResponse["id"] ?? functionResponse["name"];
+  return typeof id === "string" ? id : undefined;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

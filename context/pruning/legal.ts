@@ -1,0 +1,160 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { idsOfTags } from "../../extension/message-tag.ts";
+import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import { asksForOneToken, viewOf } from "../parts/cache/payload.ts";
+import type { PruningBench } from "./bench.ts";
+import { type Flaw, flawsIn, flawsInPayload } from "./flaws.ts";
+
+type Bench = Pick<PruningBench, "pipeline" | "entries" | "off" | "notify" | "fault">;
+
+const part = "legal";
+const maxDepth = 6;
+
+/** What is known of the request that is being made. */
+interface Attempt {
+  /** Nobody has changed pi's list before ours. */
+  readonly isWhole: boolean;
+  /** The messages before ours are put in their place. */
+  base: readonly AgentMessage[] | undefined;
+  /** Whether services would take what we give away. */
+  isSound: boolean;
+  /** The ids that its messages are tagged with. */
+  tags: ReadonlySet<string>;
+}
+
+/**
+ * Looks at what is about to be sent. What services would refuse and parts of pruning have made is undone: the request
+ * goes out unpruned. What others have made is told, and stays.
+ */
+export class Legality {
+  readonly #bench: Bench;
+  readonly #told = new Set<string>();
+  #attempt: Attempt | undefined;
+  #isAmbiguous = false;
+
+  constructor(bench: Bench) {
+    this.#bench = bench;
+  }
+
+  /** Before all parts of pruning that change messages. */
+  begin(): void {
+    const { pipeline, entries, off } = this.#bench;
+    pipeline.use("context", "map", (_event, ctx) => this.#tellAmbiguous(ctx), part);
+    pipeline.use(
+      "context_with_system",
+      "head",
+      (messages, ctx) => {
+        const isWhole = off(ctx) !== undefined || entries.isWhole(messages);
+        this.#attempt =
+          off(ctx) === undefined ? { isWhole, base: undefined, isSound: true, tags: new Set() } : undefined;
+      },
+      part,
+    );
+    pipeline.use(
+      "context_with_system",
+      "blocks",
+      (messages) => {
+        if (this.#attempt !== undefined) this.#attempt.base = messages;
+      },
+      part,
+    );
+  }
+
+  /** Behind them. */
+  verify(): void {
+    const { pipeline } = this.#bench;
+    pipeline.use("context_with_system", "bash", (messages) => this.#undo(messages), part);
+    pipeline.use("context_with_system", "legal", (messages) => this.#look(messages), part);
+    pipeline.use("context_with_system", "audit", (messages) => this.#expect(messages), part);
+    pipeline.use("before_provider_request", "audit", (payload) => this.#audit(payload), part);
+    pipeline.use("message_end", "strip", (message) => this.#end(message), part);
+  }
+
+  /** Once for as long as requests go out unpruned. */
+  #tellAmbiguous(ctx: ExtensionContext): void {
+    const { entries, off, notify } = this.#bench;
+    const wasAmbiguous = this.#isAmbiguous;
+    this.#isAmbiguous = off(ctx) === undefined && entries.isAmbiguous();
+    if (!this.#isAmbiguous || wasAmbiguous) return;
+    const message = "The messages of a request cannot be told from each other: it goes out unpruned.";
+    notify("pruning/degraded", { reason: "mapping", message });
+  }
+
+  #undo(messages: readonly AgentMessage[]): readonly AgentMessage[] | undefined {
+    const base = this.#attempt?.base;
+    if (base === undefined || base === messages) return undefined;
+    const flaws = flawsIn(messages);
+    if (flaws.size === 0) return undefined;
+    const before = flawsIn(base);
+    const made = [...flaws].find((flaw) => !before.has(flaw));
+    if (made === undefined) return undefined;
+    this.#bench.fault(`context_with_system/${part}`, new Error(`Pruning was undone: the request had ${made}.`), part);
+    return base;
+  }
+
+  #look(messages: readonly AgentMessage[]): void {
+    if (this.#attempt === undefined) return;
+    const flaws = flawsIn(messages);
+    this.#attempt.isSound = flaws.size === 0;
+    if (!this.#attempt.isWhole) this.#tellFlaws(flaws);
+  }
+
+  /** What a later extension takes away is missed in the payload. */
+  #expect(messages: readonly AgentMessage[]): void {
+    if (this.#attempt === undefined) return;
+    this.#attempt.tags = new Set(messages.flatMap(tagsOf));
+    this.#attempt.base = undefined;
+  }
+
+  #audit(payload: unknown): void {
+    const attempt = this.#attempt;
+    const view = attempt === undefined || asksForOneToken(payload) ? undefined : viewOf(payload);
+    if (attempt === undefined || view === undefined) return;
+    if (attempt.isSound) this.#tellFlaws(flawsInPayload(view.messages));
+    const missing = missingTags(attempt.tags, view.messages);
+    if (missing.length === 0) return;
+    this.#tell("Another extension has changed or left out messages that pruning has given to pi.");
+  }
+
+  #end({ role }: AgentMessage): void {
+    if (role === "assistant") this.#attempt = undefined;
+  }
+
+  #tellFlaws(flaws: ReadonlySet<Flaw>): void {
+    for (const flaw of flaws)
+      this.#tell(`Another extension has changed the messages of a request so that it has ${flaw}.`);
+  }
+
+  /** Once for each thing. */
+  #tell(message: string): void {
+    if (this.#told.has(message)) return;
+    this.#told.add(message);
+    this.#bench.notify("pruning/degraded", { reason: "foreign_edit", message });
+  }
+}
+
+/** Of what pi sends in any case: it leaves answers out that have failed. */
+function tagsOf(message: AgentMessage): string[] {
+  if (message.role !== "user" && message.role !== "custom" && message.role !== "toolResult") return [];
+  const last = typeof message.content === "string" ? undefined : message.content.at(-1);
+  return last?.type === "text" ? idsOfTags(last.text, false) : [];
+}
+
+function missingTags(tags: ReadonlySet<string>, messages: readonly unknown[]): string[] {
+  const missing = new Set(tags);
+  // Nearly all texts end with their tag: where an adapter has put something behind it, all is looked through.
+  for (const isWhole of [false, true]) {
+    if (missing.size > 0) for (const message of messages) remove(message, missing, isWhole, 0);
+  }
+  return [...missing];
+}
+
+/** Where the formats of pi's adapters have texts, and what holds them. */
+const holders = ["content", "text", "parts", "output", "error", "functionResponse", "response", "toolResult"] as const;
+
+function remove(value: unknown, missing: Set<string>, isWhole: boolean, depth: number): void {
+  if (typeof value === "string") for (const id of idsOfTags(value, isWhole)) missing.delete(id);
+  else if (depth >= maxDepth) return;
+  else if (Array.isArray(value)) for (const inner of value) remove(inner, missing, isWhole, depth + 1);
+  else if (isObject(value)) for (const name of holders) remove(value[name], missing, isWhole, depth + 1);
+}

@@ -1,0 +1,290 @@
+import type {
+  ExtensionContext,
+  SessionBeforeCompactEvent,
+  SessionBeforeCompactResult,
+} from "@earendil-works/pi-coding-agent";
+import type { AgentMessage } from "../../../extension/pi-types.ts";
+import type { CompactionAdvice } from "../../parts/compaction/advice.ts";
+import { failed } from "../../parts/compaction/compaction.ts";
+import type { SeenEntry } from "../../parts/compaction/cut.ts";
+import { turnsSinceFailure } from "../../parts/compaction/history.ts";
+import { doesNotFit, type Summary, summarise } from "../../parts/compaction/summary.ts";
+import type { Block, BlockTree, PruningBench } from "../bench.ts";
+import { blockBudget, shownWithin } from "../block-budget.ts";
+import { shownText } from "../block-text.ts";
+import { bareSummary, bareTokens } from "./bare-summary.ts";
+import { addCheckpoints } from "./checkpoints.ts";
+import { coveredPrefix, cutAround, isSeen, shownEntries } from "./covered.ts";
+
+const part = "pruning_compaction";
+/** Above this share of the window a span is not given to pi's own summary, if blocks hide some of it. */
+const rawShare = 0.8;
+/** Tokens of a summary, and its share of the window. */
+const mostSummary = 8_192;
+const summaryShare = 0.25;
+/** Behind an overflow the context is to have at most this share of what it had. */
+const overflowShare = 0.75;
+
+/** `details` of a compaction that pruning has made, below the name `pi-rpcd`. */
+export interface BlockCompactionDetails {
+  readonly v: 1;
+  readonly from: "blocks" | "rendered";
+  readonly blocks: readonly string[];
+}
+
+/** A compaction whose summary is there already. */
+interface Ready {
+  readonly summary: string;
+  readonly firstKeptEntryId: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** Of the next request, and of that behind the compaction. */
+  readonly tokens: number;
+  readonly tokensAfter: number;
+}
+
+/** Has pi's own compaction go by what the model sees: blocks are less than what they cover, which is all that pi knows. */
+export function addNativeCompaction(bench: PruningBench): void {
+  const native = new NativeCompaction(bench);
+  bench.compactionAdvice.take(native);
+  bench.on(part, "session_before_compact", async (event, ctx) => {
+    const result = await native.beforePis(event, ctx);
+    bench.debug(part, { compaction: event.reason, ...decisionOf(result), tokens: bench.usage(ctx)?.tokens ?? null });
+    return result;
+  });
+  addCheckpoints(bench);
+}
+
+export class NativeCompaction implements CompactionAdvice {
+  readonly #bench: PruningBench;
+
+  constructor(bench: PruningBench) {
+    this.#bench = bench;
+  }
+
+  tokens(ctx: ExtensionContext): number | undefined {
+    return this.#bench.off(ctx) === undefined ? this.#nextTokens(ctx) : undefined;
+  }
+
+  shown(context: readonly SeenEntry[], ctx: ExtensionContext): readonly SeenEntry[] {
+    if (this.#bench.off(ctx) !== undefined) return context;
+    const tree = this.#bench.blocks.on(ctx);
+    return tree.active.length === 0 ? context : shownEntries(context, tree, this.#texts(tree, ctx));
+  }
+
+  /** A compaction of the blocks that the context begins with. */
+  #ready(context: readonly SeenEntry[], ctx: ExtensionContext): Ready | undefined {
+    const { fromBlocks, minPrefixShare } = this.#bench.pruning().nativeCompaction;
+    if (!fromBlocks) return undefined;
+    const { blocks, estimator, isUnanswered } = this.#bench;
+    const tree = blocks.on(ctx);
+    const prefix = tree.active.length === 0 ? undefined : coveredPrefix(context, tree, isUnanswered);
+    if (prefix === undefined) return undefined;
+    const covered = this.#tokens(context.slice(0, prefix.keptAt)) - this.#tokens(prefix.before);
+    const raw = this.#tokens(context);
+    if (covered < minPrefixShare * raw) return undefined;
+    const texts = prefix.blocks.map(this.#texts(tree, ctx));
+    const summary = [...earlierSummaries(prefix.before), ...texts].join("\n\n");
+    const tokens = this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(context, ctx);
+    const before = this.#tokens(this.shown(context.slice(0, prefix.keptAt), ctx));
+    const details: BlockCompactionDetails = { v: 1, from: "blocks", blocks: prefix.blocks.map(({ id }) => id) };
+    return {
+      summary,
+      firstKeptEntryId: prefix.firstKeptEntryId,
+      details: { "pi-rpcd": details },
+      tokens,
+      tokensAfter: Math.max(0, Math.round(tokens - before + estimator.text(summary))),
+    };
+  }
+
+  beforePis(
+    event: SessionBeforeCompactEvent,
+    ctx: ExtensionContext,
+  ): SessionBeforeCompactResult | undefined | Promise<SessionBeforeCompactResult | undefined> {
+    if (this.#bench.off(ctx) !== undefined) return undefined;
+    const most = threshold(event, ctx);
+    if (event.reason === "threshold" && this.#isNeedless(most, ctx)) {
+      return { cancel: true };
+    }
+    const context = ctx.sessionManager.buildSessionProjection().entries;
+    const hasWish = event.customInstructions !== undefined && event.customInstructions.trim() !== "";
+    const ready = hasWish ? undefined : this.#ready(context, ctx);
+    if (ready !== undefined && isEnough(ready, event, most)) {
+      const { summary, firstKeptEntryId, details } = ready;
+      const { tokensBefore } = event.preparation;
+      return { compaction: { summary, firstKeptEntryId, tokensBefore, details } };
+    }
+    return this.#fromShown(context, event, ctx);
+  }
+
+  /** pi counts what blocks cover, and what was edited since the last response, by its characters. */
+  #isNeedless(most: number | undefined, ctx: ExtensionContext): boolean {
+    return this.#bench.pruning().nativeCompaction.guard && most !== undefined && this.#nextTokens(ctx) <= most;
+  }
+
+  /** Behind a compaction nothing is reported yet, and what is kept of the context may hide most of it under blocks. */
+  #nextTokens(ctx: ExtensionContext): number {
+    return (
+      this.#bench.usage(ctx)?.tokens ?? this.#shownTokens(ctx.sessionManager.buildSessionProjection().entries, ctx)
+    );
+  }
+
+  /** With the prompt and the tools. */
+  #shownTokens(context: readonly SeenEntry[], ctx: ExtensionContext): number {
+    return this.#bench.estimator.request(messagesIn(this.shown(context, ctx)), ctx);
+  }
+
+  /** What blocks hide may be more than the window: then what is shown is summed up. */
+  #fromShown(
+    context: readonly SeenEntry[],
+    event: SessionBeforeCompactEvent,
+    ctx: ExtensionContext,
+  ): SessionBeforeCompactResult | Promise<SessionBeforeCompactResult | undefined> | undefined {
+    const { blocks } = this.#bench;
+    const { model } = ctx;
+    if (model === undefined) return undefined;
+    const tree = blocks.on(ctx);
+    const at = context.findIndex(({ sourceEntry }) => sourceEntry.id === event.preparation.firstKeptEntryId);
+    const raw = context.slice(0, Math.max(0, at));
+    if (!raw.some(({ sourceEntry }) => tree.over(sourceEntry.id) !== undefined)) return undefined;
+    if (this.#tokens(raw) <= rawShare * model.contextWindow) return undefined;
+    // pi asks in front of each request, and what has failed is likely to fail again.
+    if (event.reason === "threshold" && this.#hasJustFailed(ctx)) return { cancel: true };
+    const cut = cutAround(context, at, tree);
+    const firstKept = cut === undefined ? undefined : context[cut];
+    if (cut === undefined || firstKept === undefined) return undefined;
+    return this.#summary(context.slice(0, cut), firstKept.sourceEntry.id, tree, event, ctx);
+  }
+
+  async #summary(
+    span: readonly SeenEntry[],
+    firstKeptEntryId: string,
+    tree: BlockTree,
+    event: SessionBeforeCompactEvent,
+    ctx: ExtensionContext,
+  ): Promise<SessionBeforeCompactResult | undefined> {
+    const { estimator } = this.#bench;
+    const { model } = ctx;
+    if (model === undefined) return undefined;
+    const shown = messagesIn(this.shown(span, ctx));
+    const made = await summarise(
+      {
+        model,
+        messages: shown,
+        maxTokens: Math.min(
+          mostSummary,
+          model.maxTokens || mostSummary,
+          Math.floor(summaryShare * model.contextWindow),
+        ),
+        prompt: undefined,
+        ...(event.customInstructions === undefined ? {} : { wish: event.customInstructions }),
+        tokensOf: (text) => estimator.text(text),
+        signal: event.signal,
+      },
+      ctx,
+    );
+    const hasFailed = "failed" in made;
+    if (hasFailed) this.#hasFailed(made, ctx);
+    if (hasFailed && event.reason === "threshold") return { cancel: true };
+    // pi's own would have the model sum up all that blocks hide. What is more than its window can only be refused.
+    if (hasFailed && (event.signal.aborted || this.#tokens(span) <= model.contextWindow)) return undefined;
+    // A passing failure is no reason to part with what the user can have summed up a minute later.
+    if (hasFailed && event.reason === "manual" && made.failed !== doesNotFit) {
+      ctx.ui.notify(`Not compacted: no summary could be made. ${made.failed.slice(0, 500)}`, "error");
+      return { cancel: true };
+    }
+    const summary = hasFailed ? this.#bareSummary(span, tree, ctx, model.contextWindow) : made.text;
+    const covered = new Set(span.flatMap(({ sourceEntry }) => tree.over(sourceEntry.id)?.id ?? []));
+    const details: BlockCompactionDetails = { v: 1, from: "rendered", blocks: [...covered] };
+    return {
+      compaction: {
+        summary,
+        firstKeptEntryId,
+        tokensBefore: event.preparation.tokensBefore,
+        // What a failure has cost is written down already.
+        ...(hasFailed ? {} : { usage: made.usage }),
+        details: { "pi-rpcd": details },
+      },
+    };
+  }
+
+  #bareSummary(span: readonly SeenEntry[], tree: BlockTree, ctx: ExtensionContext, window: number): string {
+    const over = (seen: SeenEntry) => (isSeen(seen) ? tree.over(seen.sourceEntry.id) : undefined);
+    const most = bareTokens(window);
+    const shown = shownWithin(tree, Math.min(blockBudget(this.#bench, ctx) ?? most, most));
+    const blocks = new Set(span.flatMap((seen) => over(seen) ?? []));
+    return bareSummary({
+      blocks: [...blocks].map((block) => ({ id: block.id, text: shownText(block, tree, shown) })),
+      said: messagesIn(span.filter((seen) => over(seen) === undefined)),
+      window,
+    });
+  }
+
+  #hasJustFailed({ sessionManager }: ExtensionContext): boolean {
+    const turns = turnsSinceFailure(sessionManager);
+    return turns !== undefined && turns < this.#bench.config().compaction.minTurnsBetween;
+  }
+
+  /** It is in the books, and the next try waits. */
+  #hasFailed(made: Extract<Summary, { failed: string }>, { model }: ExtensionContext): void {
+    try {
+      for (const draft of failed(made, `${model?.provider}/${model?.id}`)) {
+        if (draft.type === "custom") this.#bench.pi.appendEntry(draft.customType, draft.data);
+      }
+    } catch (thrown) {
+      // The compaction is decided on all the same.
+      this.#bench.fault("session_before_compact", thrown, part);
+    }
+  }
+
+  /** What the model sees of each block: its summary is no longer than it was. */
+  #texts(tree: BlockTree, ctx: ExtensionContext): (block: Block) => string {
+    const shown = shownWithin(tree, blockBudget(this.#bench, ctx));
+    return (block) => shownText(block, tree, shown);
+  }
+
+  #tokens(context: readonly SeenEntry[]): number {
+    const { estimator } = this.#bench;
+    let sum = 0;
+    for (const seen of context) {
+      if (!isSeen(seen)) continue;
+      for (const message of seen.messages) if (message.role !== "system") sum += estimator.message(message);
+    }
+    return sum;
+  }
+}
+
+function messagesIn(context: readonly SeenEntry[]): readonly AgentMessage[] {
+  return context.flatMap(({ messages }) => messages.filter(({ role }) => role !== "system"));
+}
+
+function decisionOf(result: SessionBeforeCompactResult | undefined): { readonly decided: string } {
+  if (result === undefined) return { decided: "pi's own" };
+  if (result.cancel === true) return { decided: "called off" };
+  const details = result.compaction?.details as { readonly "pi-rpcd"?: BlockCompactionDetails } | undefined;
+  return { decided: `made from ${details?.["pi-rpcd"]?.from ?? "another"}` };
+}
+
+/** Whether it does what the compaction is for. Blocks that become a summary are not fewer words than they were. */
+function isEnough(
+  { tokens, tokensAfter }: Ready,
+  { reason }: SessionBeforeCompactEvent,
+  most: number | undefined,
+): boolean {
+  if (reason === "manual") return true;
+  if (most === undefined || tokensAfter > most) return false;
+  return reason === "threshold" || tokensAfter <= overflowShare * tokens;
+}
+
+function earlierSummaries(before: readonly SeenEntry[]): string[] {
+  return before.flatMap(({ messages }) =>
+    messages.flatMap((message) => (message.role === "compactionSummary" ? [message.summary] : [])),
+  );
+}
+
+/** Tokens above which pi compacts. `undefined`: the window is not known. */
+function threshold({ preparation }: SessionBeforeCompactEvent, { model }: ExtensionContext): number | undefined {
+  const window = model?.contextWindow ?? 0;
+  const reserve: unknown = preparation.settings.reserveTokens;
+  if (!(window > 0) || typeof reserve !== "number" || !Number.isFinite(reserve)) return undefined;
+  return Math.max(0, window - Math.max(0, reserve));
+}

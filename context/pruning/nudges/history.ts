@@ -1,0 +1,168 @@
+import type { SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
+import type { PruningConfig } from "../../../protocol/pruning/config.ts";
+import { type Outcome, outcomeOf } from "./attempt.ts";
+import { type Nudge, type NudgeKind, nudgeIn } from "./record.ts";
+
+/** What the branch says of reminders, and of what has come of them. Requests are those that were answered. */
+export interface NudgeHistory {
+  readonly requests: number;
+  /** Messages of the user. */
+  readonly users: number;
+  /** Requests in front of the user's last message. */
+  readonly requestsAtUser: number;
+  /** Results of tools behind it. */
+  readonly results: number;
+  /** Requests in front of the last attempt to compress, or of the last compaction. */
+  readonly resetAt: number | undefined;
+  readonly last: { readonly kind: NudgeKind; readonly requests: number; readonly users: number } | undefined;
+  /** Messages of the user when the model was last reminded of a turn. */
+  readonly turnAt: number | undefined;
+  /** Soft reminders of the limit in a row behind which nothing was attempted. */
+  readonly ignored: number;
+  /** Attempts in a row that have failed. */
+  readonly failures: number;
+  /** Requests in front of the failure that has stopped reminders. `undefined`: they are not stopped. */
+  readonly brokenAt: number | undefined;
+  /** There was nothing to compress, and the user has said nothing since. */
+  readonly isSilenced: boolean;
+}
+
+const nothing: NudgeHistory = {
+  requests: 0,
+  users: 0,
+  requestsAtUser: 0,
+  results: 0,
+  resetAt: undefined,
+  last: undefined,
+  turnAt: undefined,
+  ignored: 0,
+  failures: 0,
+  brokenAt: undefined,
+  isSilenced: false,
+};
+
+type Rules = PruningConfig["nudges"];
+/** What was counted in front of an entry. */
+type Position = Pick<NudgeHistory, "requests" | "users">;
+
+/** Reads the branch, and of one that has grown only what is new. */
+export class NudgeHistories {
+  #rules: Rules | undefined;
+  #leaf: string | undefined;
+  #history = nothing;
+  #positions = new Map<string, Position>();
+  #recorded = new Set<string>();
+
+  /** `more`: reminders that do not stand on the branch yet. */
+  on(session: SessionReader, rules: Rules, more: readonly Nudge[] = []): NudgeHistory {
+    const fresh: SessionEntry[] = [];
+    let entry = session.getLeafEntry();
+    const leaf = entry?.id;
+    const known = isSame(rules, this.#rules) ? this.#leaf : undefined;
+    while (entry !== undefined && entry.id !== known) {
+      fresh.push(entry);
+      entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+    }
+    // The leaf may have moved back, or to another branch.
+    if (entry === undefined) {
+      this.#history = nothing;
+      this.#positions = new Map();
+      this.#recorded = new Set();
+    }
+    for (const one of fresh.reverse()) this.#add(one, rules);
+    this.#rules = rules;
+    this.#leaf = leaf;
+    return more.reduce((history, nudge) => withNudge(history, nudge, this.#positions.get(nudge.at)), this.#history);
+  }
+
+  /** Answered requests in front of an entry, and that one's. `undefined`: it is not on the branch that was read last. */
+  requestsAt(entryId: string): number | undefined {
+    return this.#positions.get(entryId)?.requests;
+  }
+
+  /** Whether a reminder behind this entry stands on the branch. */
+  isRecorded(entryId: string): boolean {
+    return this.#recorded.has(entryId);
+  }
+
+  #add(entry: SessionEntry, rules: Rules): void {
+    const nudge = nudgeIn(entry);
+    this.#history =
+      nudge === undefined
+        ? withEntry(this.#history, entry, rules)
+        : withNudge(this.#history, nudge, this.#positions.get(nudge.at));
+    if (nudge !== undefined) this.#recorded.add(nudge.at);
+    const { requests, users } = this.#history;
+    this.#positions.set(entry.id, { requests, users });
+  }
+}
+
+function isSame(a: Rules, b: Rules | undefined): boolean {
+  return a.maxFailures === b?.maxFailures && a.breakerCooldown === b.breakerCooldown;
+}
+
+function withEntry(history: NudgeHistory, entry: SessionEntry, rules: Rules): NudgeHistory {
+  if (entry.type === "compaction") return { ...history, resetAt: history.requests, ignored: 0 };
+  if (entry.type !== "message") return history;
+  const { message } = entry;
+  if (message.role === "user") return withUser(history);
+  if (message.role === "assistant") return isAnswer(message.stopReason) ? withAnswer(history, rules) : history;
+  const outcome = outcomeOf(entry);
+  if (outcome !== undefined) return withAttempt(history, outcome, rules);
+  return message.role === "toolResult" ? { ...history, results: history.results + 1 } : history;
+}
+
+function isAnswer(stopReason: unknown): boolean {
+  return stopReason === "stop" || stopReason === "toolUse" || stopReason === "length";
+}
+
+function withUser(history: NudgeHistory): NudgeHistory {
+  return {
+    ...closed(history),
+    users: history.users + 1,
+    requestsAtUser: history.requests,
+    results: 0,
+    isSilenced: false,
+  };
+}
+
+function withAnswer(history: NudgeHistory, { breakerCooldown }: Rules): NudgeHistory {
+  const requests = history.requests + 1;
+  const isOver = history.brokenAt !== undefined && requests - history.brokenAt >= breakerCooldown;
+  return { ...(isOver ? closed(history) : history), requests };
+}
+
+/** Reminders that were stopped begin again. */
+function closed(history: NudgeHistory): NudgeHistory {
+  return history.brokenAt === undefined ? history : { ...history, brokenAt: undefined, failures: 0 };
+}
+
+function withAttempt(history: NudgeHistory, outcome: Outcome, { maxFailures }: Rules): NudgeHistory {
+  const isSilenced = outcome === "nothing" || (history.isSilenced && outcome !== "stored");
+  const after: NudgeHistory = { ...history, resetAt: history.requests, ignored: 0, isSilenced };
+  if (outcome === "stored") return { ...after, failures: 0, brokenAt: undefined };
+  if (outcome === "held" || history.brokenAt !== undefined) return after;
+  const failures = history.failures + 1;
+  return { ...after, failures, ...(failures >= maxFailures && { brokenAt: history.requests }) };
+}
+
+/** It belongs to the request behind `at`, and may be written down later. */
+function withNudge(history: NudgeHistory, { kind }: Pick<Nudge, "kind">, at: Position | undefined): NudgeHistory {
+  if (at === undefined) return history;
+  const { last } = history;
+  // The same was written twice.
+  if (last !== undefined && last.requests >= at.requests) return history;
+  const isHeeded = history.resetAt !== undefined && history.resetAt > at.requests;
+  return {
+    ...history,
+    last: { kind, ...at },
+    ...(kind === "turn" && { turnAt: at.users }),
+    ...(!isHeeded && { ignored: ignoredWith(history.ignored, kind) }),
+  };
+}
+
+function ignoredWith(ignored: number, kind: NudgeKind): number {
+  if (kind === "limit-soft") return ignored + 1;
+  // Below the limit in between.
+  return kind === "limit-strong" ? ignored : 0;
+}

@@ -1,0 +1,143 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Boundary, BoundaryWish } from "../../../extension/boundary.ts";
+import type { AgentMessage, SessionEntry, SessionReader } from "../../../extension/pi-types.ts";
+import { withSoundMarks } from "../../parts/cache/marks.ts";
+import type { Blocks, PruningBench } from "../bench.ts";
+import type { WindowUsage } from "../usage.ts";
+import { nudgeFor } from "./cadence.ts";
+import type { NudgeHistories, NudgeHistory } from "./history.ts";
+import { NUDGE_MARK, type Nudge, nudgeData } from "./record.ts";
+import { type NudgeCandidate, nudgeText } from "./text.ts";
+
+type Bench = Pick<
+  PruningBench,
+  "pipeline" | "boundary" | "notify" | "cacheRule" | "pruning" | "off" | "prompts" | "onSession" | "mode"
+> & { readonly blocks: Pick<Blocks, "on"> };
+
+interface NudgeSources {
+  readonly histories: NudgeHistories;
+  readonly windowUsage: Pick<WindowUsage, "of">;
+  readonly candidates: (ctx: ExtensionContext) => readonly NudgeCandidate[];
+}
+
+const part = "nudges";
+/** Reminders that wait for a boundary. */
+const mostWaiting = 16;
+
+/** Reminds the model of compressing, by one message behind all others that no later request has. */
+export function addNudges(bench: Bench, sources: NudgeSources): void {
+  const nudges = new Nudges(bench, sources);
+  bench.onSession(() => nudges.begin(), part);
+  bench.pipeline.use("context_with_system", "nudge", (messages, ctx) => nudges.stage(messages, ctx), part);
+  bench.pipeline.use(
+    "before_provider_request",
+    "marks",
+    (payload) =>
+      bench.pruning().enabled
+        ? withSoundMarks(payload, (message) => bench.cacheRule.changes.isPassingMessage(message))
+        : undefined,
+    part,
+  );
+  bench.boundary.contribute(part, (boundary) => nudges.atBoundary(boundary));
+}
+
+class Nudges {
+  readonly #bench: Bench;
+  readonly #sources: NudgeSources;
+  /** What was made of the last request: one that is made again has the same. */
+  #made: { readonly at: string; readonly text: string | undefined } | undefined;
+  /** Those that do not stand on the branch yet. */
+  #waiting: readonly Nudge[] = [];
+  /** The failure of which was told that it has stopped reminders. */
+  #toldAt: number | undefined;
+
+  constructor(bench: Bench, sources: NudgeSources) {
+    this.#bench = bench;
+    this.#sources = sources;
+  }
+
+  begin(): void {
+    this.#made = undefined;
+    this.#waiting = [];
+    this.#toldAt = undefined;
+  }
+
+  stage(messages: readonly AgentMessage[], ctx: ExtensionContext): readonly AgentMessage[] | undefined {
+    if (this.#bench.off(ctx) !== undefined) return undefined;
+    // It would be asked for what it may not do.
+    if (this.#bench.pruning().compress.permission === "deny") return undefined;
+    const at = shownLast(ctx.sessionManager);
+    if (at === undefined) return undefined;
+    if (this.#made?.at !== at) this.#made = { at, text: this.#decide(at, messages, ctx) };
+    const { text } = this.#made;
+    if (text === undefined) return undefined;
+    // No mark is to rest on it.
+    this.#bench.cacheRule.passing(text);
+    const timestamp = messages.at(-1)?.timestamp ?? 0;
+    return [...messages, { role: "user", content: [{ type: "text", text }], timestamp }];
+  }
+
+  #decide(at: string, messages: readonly AgentMessage[], ctx: ExtensionContext): string | undefined {
+    const { mode, blocks, prompts, pruning, notify } = this.#bench;
+    const { windowUsage, candidates } = this.#sources;
+    const history = this.#history(ctx);
+    this.#tellBroken(history);
+    const usage = windowUsage.of(messages, ctx);
+    const kind = nudgeFor({ history, usage, isManual: mode.of(ctx) === "manual" }, pruning());
+    if (kind === undefined || usage === undefined) return undefined;
+    const { active } = blocks.on(ctx);
+    const text = nudgeText(kind, { usage, blocks: active, candidates: candidates(ctx) }, prompts);
+    this.#waiting = [...this.#waiting, { kind, at }].slice(-mostWaiting);
+    notify("pruning/nudged", { kind, usage: usage.share, tokens: Math.round(usage.tokens) });
+    return text;
+  }
+
+  #history({ sessionManager }: ExtensionContext): NudgeHistory {
+    const { histories } = this.#sources;
+    const { pruning } = this.#bench;
+    const { requests } = histories.on(sessionManager, pruning().nudges);
+    // What nobody has answered has reminded nobody.
+    this.#waiting = this.#waiting.filter(({ at }) => (histories.requestsAt(at) ?? requests) < requests);
+    return histories.on(sessionManager, pruning().nudges, this.#waiting);
+  }
+
+  #tellBroken({ brokenAt, failures }: NudgeHistory): void {
+    const { breakerCooldown } = this.#bench.pruning().nudges;
+    if (brokenAt !== undefined && brokenAt !== this.#toldAt) {
+      const message = `${failures} compressions in a row have failed: there are none before ${breakerCooldown} more requests or the user's next message.`;
+      this.#bench.notify("pruning/degraded", { reason: "breaker", message });
+    }
+    this.#toldAt = brokenAt;
+  }
+
+  /** Each is written down once its request is answered, and proposed again until it stands on the branch. */
+  atBoundary({ ctx }: Boundary): BoundaryWish | undefined {
+    const { histories } = this.#sources;
+    if (this.#waiting.length === 0 && this.#bench.off(ctx) !== undefined) return undefined;
+    this.#tellBroken(this.#history(ctx));
+    this.#waiting = this.#waiting.filter(({ at }) => !histories.isRecorded(at));
+    if (this.#waiting.length === 0) return undefined;
+    return {
+      drafts: this.#waiting.map((nudge) => ({ type: "custom", customType: NUDGE_MARK, data: nudgeData(nudge) })),
+    };
+  }
+}
+
+/** The newest entry that a request shows: the same for one that is made again. */
+function shownLast(session: SessionReader): string | undefined {
+  let entry = session.getLeafEntry();
+  while (entry !== undefined && !isShown(entry)) {
+    entry = entry.parentId === null ? undefined : session.getEntry(entry.parentId);
+  }
+  return entry?.id;
+}
+
+/** pi writes edits behind an answer that has failed: they are no news. */
+const shownTypes: ReadonlySet<SessionEntry["type"]> = new Set(["custom_message", "compaction", "branch_summary"]);
+
+function isShown(entry: SessionEntry): boolean {
+  if (entry.type !== "message") return shownTypes.has(entry.type);
+  const { message } = entry;
+  if (message.role === "system") return false;
+  return message.role !== "assistant" || (message.stopReason !== "error" && message.stopReason !== "aborted");
+}

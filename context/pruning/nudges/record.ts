@@ -1,0 +1,26 @@
+import { isObject, type SessionEntry } from "../../../extension/pi-types.ts";
+
+/** `customType` of the entries that say of which requests the model was reminded. */
+export const NUDGE_MARK = "pi-rpcd.nudge";
+
+export const nudgeKinds = ["turn", "iteration", "limit-soft", "limit-strong"] as const;
+export type NudgeKind = (typeof nudgeKinds)[number];
+
+/** That a request had a reminder. */
+export interface Nudge {
+  readonly kind: NudgeKind;
+  /** The newest entry that the request has shown. */
+  readonly at: string;
+}
+
+export function nudgeData({ kind, at }: Nudge): object {
+  return { v: 1, kind, at };
+}
+
+/** Whoever writes the file can write anything. */
+export function nudgeIn(entry: SessionEntry): Nudge | undefined {
+  if (entry.type !== "custom" || entry.customType !== NUDGE_MARK || !isObject(entry.data)) return undefined;
+  const { v, kind, at } = entry.data;
+  const known = nudgeKinds.find((one) => one === kind);
+  return v === 1 && known !== undefined && typeof at === "string" ? { kind: known, at } : undefined;
+}

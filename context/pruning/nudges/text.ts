@@ -1,0 +1,72 @@
+import { filledPrompt, type PromptName } from "../../../protocol/pruning/prompts.ts";
+import type { Block, Usage } from "../bench.ts";
+import type { Prompts } from "../prompts/prompts.ts";
+import type { NudgeKind } from "./record.ts";
+
+/** The tag around a reminder. */
+const REMINDER_TAG = "dcp-system-reminder";
+
+/** A range that could be compressed. */
+export interface NudgeCandidate {
+  readonly startId: string;
+  readonly endId: string;
+  readonly tokens: number;
+}
+
+export interface NudgeFacts {
+  readonly usage: Usage;
+  /** Those that are active, the oldest first. */
+  readonly blocks: readonly Pick<Block, "id" | "topic" | "tokensAfter">[];
+  readonly candidates: readonly NudgeCandidate[];
+}
+
+const promptOf: Readonly<Record<NudgeKind, PromptName>> = {
+  turn: "turn",
+  iteration: "iteration",
+  "limit-soft": "limitSoft",
+  "limit-strong": "limitStrong",
+};
+
+/** So many blocks are named, the newest, and so many ranges. */
+const mostBlocks = 16;
+const mostCandidates = 5;
+const mostTopic = 80;
+
+/** A reminder as the request has it. */
+export function nudgeText(kind: NudgeKind, { usage, blocks, candidates }: NudgeFacts, prompts: Prompts): string {
+  const { share, tokens, window, max } = usage;
+  const text = filledPrompt(prompts.text(promptOf[kind]), {
+    usage: `${percent(share)} (${number(tokens)} of ${number(window)} tokens)`,
+    max: percent(max),
+    blocks: blocksText(blocks),
+    candidates: candidates.slice(0, mostCandidates).map(candidateText).join("; ") || "none known",
+  });
+  return `<${REMINDER_TAG}>\n${text}\n</${REMINDER_TAG}>`;
+}
+
+function blocksText(blocks: NudgeFacts["blocks"]): string {
+  const named = blocks.slice(-mostBlocks).map(({ id, topic }) => `${id} (${oneLine(topic)})`);
+  const left = blocks.length - named.length;
+  return [...(left > 0 ? [`${left} older`] : []), ...named].join(", ") || "none";
+}
+
+function candidateText({ startId, endId, tokens }: NudgeCandidate): string {
+  return `${startId}–${endId} (about ${number(tokens)} tokens)`;
+}
+
+/** A topic was written by the model, and must not end the reminder. */
+function oneLine(topic: string): string {
+  return topic
+    .slice(0, mostTopic)
+    .replaceAll(/[\s<>]+/gu, " ")
+    .trim()
+    .toWellFormed();
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}
+
+function number(tokens: number): string {
+  return Math.round(tokens).toLocaleString("en-US");
+}

@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import { messageOf } from "../../../extension/pi-types.ts";
+import { checkPrompt, maxPromptBytes, type PromptName, promptFiles } from "../../../protocol/pruning/prompts.ts";
+import * as files from "./built-in.ts";
+import { fileText } from "./file-text.ts";
+
+const builtIn: Readonly<Record<PromptName, string>> = { ...files };
+
+/** The number of a statement, for who reads the file. */
+const numberPattern = /^<!-- [0-9]{1,2} --> ?/gm;
+
+/** What the model is told. */
+export interface Prompts {
+  /** Without the numbers of its statements. The same one until pi is configured anew. */
+  text(name: PromptName): string;
+}
+
+interface PromptSources {
+  /** Where a user's own texts are, now. `null`: nowhere. */
+  readonly directory: () => string | null;
+  /** What pi was configured with last: with another object the files are read anew. */
+  readonly configured?: () => unknown;
+  /** A file cannot be used, and the built-in text is. */
+  readonly degraded: (why: string) => void;
+}
+
+/** Reads each file once, when its text is first needed. */
+export function createPrompts({ directory, configured, degraded }: PromptSources): Prompts {
+  const known = new Map<PromptName, string>();
+  let of: unknown;
+  let by: unknown;
+  return {
+    text(name) {
+      const now = directory();
+      const configuration = configured?.();
+      if (now !== of || configuration !== by) known.clear();
+      of = now;
+      by = configuration;
+      const text = known.get(name) ?? (now === null ? builtInPrompt(name) : loaded(now, name, degraded));
+      known.set(name, text);
+      return text;
+    },
+  };
+}
+
+/** A text as it comes with the program. */
+export function builtInPrompt(name: PromptName): string {
+  return withoutNumbers(builtIn[name]);
+}
+
+function withoutNumbers(text: string): string {
+  return text.replaceAll(numberPattern, "").trim();
+}
+
+function loaded(directory: string, name: PromptName, degraded: PromptSources["degraded"]): string {
+  const file = promptFiles[name];
+  try {
+    const text = fileText(join(directory, file), maxPromptBytes);
+    if (text === undefined) return builtInPrompt(name);
+    const finding = checkPrompt(name, text)[0];
+    if (finding === undefined) return withoutNumbers(text);
+    degraded(`${file}:${finding.line}: ${finding.message} The built-in text is used.`);
+  } catch (thrown) {
+    degraded(`${file} cannot be read, so the built-in text is used: ${messageOf(thrown)}`);
+  }
+  return builtInPrompt(name);
+}

@@ -1,0 +1,51 @@
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import type { Workbench } from "../parts/optimisation/workbench.ts";
+import type { BlockTree } from "./bench.ts";
+import { BlockMessages } from "./block-messages.ts";
+import { TrimmedCalls } from "./trimmed-calls.ts";
+
+/** Puts blocks in the place of the messages that they stand for. It goes by nothing but its arguments and the branch. */
+export class Rendering {
+  readonly #bench: Pick<Workbench, "entries" | "isUnanswered">;
+  readonly #blocks = new BlockMessages();
+  readonly #calls = new TrimmedCalls();
+
+  constructor(bench: Pick<Workbench, "entries" | "isUnanswered">) {
+    this.#bench = bench;
+  }
+
+  /** `budget`: tokens that all blocks may take; `undefined`: as many as they want. Gives the list itself where nothing changes. */
+  of(messages: readonly AgentMessage[], tree: BlockTree, budget: number | undefined): readonly AgentMessage[] {
+    if (tree.all.length === 0) return messages;
+    this.#blocks.begin(tree, budget);
+    this.#calls.begin(tree);
+    const placed = new Set<string>();
+    const made = messages.flatMap((message) => this.#shown(message, tree, placed) ?? []);
+    const isSame = made.length === messages.length && made.every((message, at) => message === messages[at]);
+    return isSame ? messages : made;
+  }
+
+  blockIn(message: AgentMessage): string | undefined {
+    return this.#blocks.blockIn(message);
+  }
+
+  /** `undefined`: a block stands for it. A block comes in the place of the first that it stands for. */
+  #shown(message: AgentMessage, tree: BlockTree, placed: Set<string>): AgentMessage | undefined {
+    const { entries, isUnanswered } = this.#bench;
+    const entryId = message.role === "system" ? undefined : entries.entryOf(message);
+    if (entryId === undefined) return message;
+    const block = tree.over(entryId);
+    if (block === undefined) {
+      const trimmed = this.#calls.of(message, entryId);
+      if (trimmed !== message) entries.copied(trimmed, message);
+      return trimmed;
+    }
+    // A push is to reach the model, whatever the file says of blocks.
+    if (isUnanswered(entryId)) return message;
+    if (placed.has(block.id)) return undefined;
+    placed.add(block.id);
+    const record = this.#blocks.of(block, message.timestamp);
+    entries.made(record);
+    return record;
+  }
+}

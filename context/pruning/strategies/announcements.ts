@@ -1,0 +1,44 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Workbench } from "../../parts/optimisation/workbench.ts";
+import { recallIdOf } from "../../parts/recall/record.ts";
+import type { Replacement } from "./batch.ts";
+
+const maxTold = 1_000;
+
+/** Tells of what has left the context once it stands on the branch: pi may have refused what was proposed. */
+export class Announcements {
+  readonly #bench: Pick<Workbench, "notify" | "recall">;
+  readonly #proposed: (readonly Replacement[])[] = [];
+
+  constructor(bench: Pick<Workbench, "notify" | "recall">) {
+    this.#bench = bench;
+  }
+
+  proposed(replacements: readonly Replacement[]): void {
+    this.#proposed.push(replacements);
+  }
+
+  /** Tells of what was proposed and has been written. */
+  seen({ sessionManager }: ExtensionContext): void {
+    for (const replacements of this.#proposed.splice(0))
+      this.now(replacements.filter((one) => isWritten(one, this.#bench, sessionManager)));
+  }
+
+  now(replacements: readonly Replacement[]): void {
+    if (replacements.length === 0) return;
+    const pruned = replacements.slice(0, maxTold).map(({ record }) => recallIdOf(record.number));
+    const tokens = Math.round(replacements.reduce((sum, { record }) => sum + record.tokens, 0));
+    this.#bench.notify("pruning/changed", { cause: "strategies", blocks: [], pruned, tokens });
+  }
+}
+
+/** Whether it stands in the session's file. */
+export function isWritten(
+  { record, targetId }: Replacement,
+  { recall }: Pick<Workbench, "recall">,
+  sessionManager: ExtensionContext["sessionManager"],
+): boolean {
+  return recall.registry
+    .ofEntry(targetId, sessionManager)
+    .some(({ number, part }) => number === record.number && part === record.part);
+}

@@ -1,0 +1,68 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ContextEntry } from "../../parts/masking/candidates.ts";
+import type { Workbench } from "../../parts/optimisation/workbench.ts";
+import type { Block, PruningBench } from "../bench.ts";
+import { type Batch, batchOf } from "./batch.ts";
+import { newestOutputs, type Planning, planned, tokensOnce } from "./plan.ts";
+import type { Removal, StrategyName } from "./removal.ts";
+
+/** What strategies need of the other parts of pruning. */
+export interface StrategiesBench extends Workbench, Pick<PruningBench, "pruning" | "off" | "blocks" | "usage"> {
+  /** Whether the user decides when the context is made smaller. */
+  readonly isManual: (ctx: ExtensionContext) => boolean;
+}
+
+/** What a batch is to have. */
+export interface Order {
+  /** The outputs of so many of the newest calls. Absent: what the strategies find. */
+  readonly calls?: number | undefined;
+  /** The user wants it, whatever it costs. */
+  readonly isForced: boolean;
+  readonly isWanted: (strategy: StrategyName) => boolean;
+}
+
+export interface Scene {
+  readonly context: readonly ContextEntry[];
+  /** Entries that others edit at this boundary. */
+  readonly edited: ReadonlySet<string>;
+  /** Entries with edits that pi has not been given yet. */
+  readonly open: ReadonlySet<string>;
+}
+
+/** The batch of an order that is worth its cost. `undefined`: there is none now. */
+export function search(bench: StrategiesBench, order: Order, scene: Scene, ctx: ExtensionContext): Batch | undefined {
+  const { context, edited, open } = scene;
+  const isHidden = (entryId: string): boolean => bench.boundary.isProtected(entryId, ctx);
+  const isOut = (entryId: string): boolean =>
+    edited.has(entryId) || open.has(entryId) || isHidden(entryId) || bench.isUnanswered(entryId);
+  const tokensOf = tokensOnce(bench.estimator);
+  const planning: Planning = { context, config: bench.pruning(), cwd: ctx.cwd, tokensOf, isOut };
+  const { calls, isForced, isWanted } = order;
+  const all: readonly Removal[] = calls === undefined ? planned(planning) : newestOutputs(planning, calls);
+  const removals = all.filter(({ strategy }) => isWanted(strategy));
+  if (removals.length === 0) return undefined;
+  const usage = isForced ? undefined : bench.usage(ctx);
+  const isAboveMax = usage !== undefined && usage.share >= usage.max;
+  const fresh = freshBlocks(bench, context, ctx).flatMap(({ entryIds }) => entryIds);
+  const changesFrom = firstOf(new Set([...edited, ...fresh]), context);
+  return batchOf(bench, { removals, context, tokensOf, isHidden, changesFrom, isForced, isAboveMax }, ctx);
+}
+
+/** The blocks that were made behind the last answer: the next request is the first that has them. */
+export function freshBlocks(
+  { blocks }: Pick<StrategiesBench, "blocks">,
+  context: readonly ContextEntry[],
+  ctx: ExtensionContext,
+): readonly Block[] {
+  const { active } = blocks.on(ctx);
+  if (active.length === 0) return [];
+  const answer = context.findLastIndex(({ messages }) => messages.some(({ role }) => role === "assistant"));
+  const since = new Set(context.slice(answer + 1).map(({ sourceEntry }) => sourceEntry.id));
+  return active.filter(({ entryId }) => since.has(entryId));
+}
+
+/** Where a context has the first of these entries; its end, if it has none. */
+function firstOf(entryIds: ReadonlySet<string>, context: readonly ContextEntry[]): number {
+  const first = context.findIndex(({ sourceEntry }) => entryIds.has(sourceEntry.id));
+  return first === -1 ? context.length : first;
+}

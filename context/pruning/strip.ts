@@ -1,0 +1,125 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { mayHoldTag, withoutTags } from "../../extension/message-tag.ts";
+import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import { RECALL_TOOL } from "../../protocol/optimisation/config.ts";
+import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
+import type { PruningBench } from "./bench.ts";
+import { blockNumberOf } from "./block-id.ts";
+import type { GivenMessageIds } from "./ids.ts";
+
+type Bench = Pick<PruningBench, "on" | "pipeline" | "off" | "blocks"> & { readonly ids: GivenMessageIds };
+type Assistant = Extract<AgentMessage, { role: "assistant" }>;
+type Block = Assistant["content"][number];
+type Call = Extract<Block, { type: "toolCall" }>;
+type IsIssued = (id: string) => boolean;
+
+const maxDepth = 16;
+/** Arguments whose texts stay: ids stand in them, with tags or without, which their tools read. */
+const idArguments: Readonly<Record<string, ReadonlySet<string>>> = {
+  // `ranges` as a text has them in it.
+  [COMPRESS_TOOL]: new Set(["startId", "endId", "ranges"]),
+  [RECALL_TOOL]: new Set(["id"]),
+  // What is looked for in a file must be as it stands there.
+  edit: new Set(["oldText"]),
+};
+const nothing: ReadonlySet<string> = new Set();
+/** Stands for a text that was nothing but tags, where services want one. */
+const silence = "…";
+
+/** Removes the tags that the model has repeated, before its message is stored and its calls are made. */
+export function addStrip(bench: Bench): void {
+  const signed = new Set<string>();
+  /** Whether this session has given an id, of a message or of a block. */
+  const issued = (ctx: ExtensionContext): IsIssued => {
+    const next = blockNumberOf(bench.blocks.nextId(ctx)) ?? 1;
+    return (id) => bench.ids.entryOf(id, ctx) !== undefined || (blockNumberOf(id) ?? next) < next;
+  };
+  bench.pipeline.use(
+    "message_end",
+    "strip",
+    (message, ctx) => {
+      if (message.role !== "assistant" || bench.off(ctx) !== undefined) return undefined;
+      for (const block of message.content) if (isSigned(block) && signed.size < 1_000) signed.add(block.id);
+      const { made, removed } = stripped(message, issued(ctx));
+      if (removed > 0) bench.ids.removed(removed);
+      return made;
+    },
+    "tags",
+  );
+  // Calls that were cut off or malformed are never made.
+  bench.on("tags", "agent_settled", () => signed.clear());
+  // A signed call is stored as it was made, and done without the tags.
+  bench.on("tags", "tool_call", ({ toolCallId, toolName, input }, ctx) => {
+    if (!signed.delete(toolCallId) || bench.off(ctx) !== undefined) return;
+    const { made } = strippedArguments(toolName, input, issued(ctx));
+    for (const [key, value] of Object.entries(made)) {
+      Object.defineProperty(input, key, { value, enumerable: true, configurable: true, writable: true });
+    }
+  });
+}
+
+/** A message without repeated tags. It is the message itself where there are none. */
+export function stripped(
+  message: Assistant,
+  isIssued: IsIssued,
+): { readonly made: Assistant; readonly removed: number } {
+  let removed = 0;
+  const counted: IsIssued = (id) => {
+    const isOurs = isIssued(id);
+    if (isOurs) removed += 1;
+    return isOurs;
+  };
+  const cleaned = message.content.map((block) => {
+    if (block.type === "toolCall") return isSigned(block) ? block : withArguments(block, counted);
+    if (block.type !== "text" || !mayHoldTag(block.text)) return block;
+    const text = withoutTags(block.text, counted);
+    return text === block.text ? block : { ...block, text };
+  });
+  if (removed === 0) return { made: message, removed };
+  // Services take no blank text.
+  const isGone = (block: Block, at: number): boolean => block !== message.content[at] && isBlank(block);
+  const thought = cleaned.findLastIndex(({ type }) => type === "thinking");
+  const isSilent = thought !== -1 && cleaned.slice(thought + 1).every(isBlank);
+  // And no thoughts that nothing follows: such an answer would be refused in each request from then on.
+  const kept = isSilent ? cleaned.findLastIndex((block, at) => at > thought && isGone(block, at)) : -1;
+  const content = cleaned.flatMap((block, at): Block[] => {
+    if (at === kept && block.type === "text") return [{ ...block, text: silence }];
+    return isGone(block, at) ? [] : [block];
+  });
+  return { made: { ...message, content: content.length > 0 ? content : [{ type: "text", text: "" }] }, removed };
+}
+
+function isBlank(block: Block): boolean {
+  return block.type === "text" && block.text.trim() === "";
+}
+
+/** The arguments of a call without repeated tags. */
+export function strippedArguments(
+  tool: string,
+  given: Readonly<Record<string, unknown>>,
+  isIssued: IsIssued,
+): { readonly made: Readonly<Record<string, unknown>> } {
+  const kept = Object.hasOwn(idArguments, tool) ? (idArguments[tool] ?? nothing) : nothing;
+  const without = (value: unknown, depth: number, isKept: boolean): unknown => {
+    if (typeof value === "string") return isKept ? value : withoutTags(value, isIssued);
+    if (depth >= maxDepth || typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) {
+      const made = value.map((element) => without(element, depth + 1, isKept));
+      return made.some((element, at) => element !== value[at]) ? made : value;
+    }
+    const entries = Object.entries(value);
+    const made = entries.map(([key, inner]) => [key, without(inner, depth + 1, kept.has(key))] as const);
+    return made.some(([, inner], at) => inner !== entries[at]?.[1]) ? Object.fromEntries(made) : value;
+  };
+  const made = without(given, 0, false);
+  return { made: isObject(made) ? made : given };
+}
+
+function withArguments(call: Call, isIssued: IsIssued): Call {
+  const { made } = strippedArguments(call.name, call.arguments, isIssued);
+  return made === call.arguments ? call : { ...call, arguments: made as Call["arguments"] };
+}
+
+function isSigned(block: Block): block is Call {
+  return block.type === "toolCall" && block.thoughtSignature !== undefined && block.thoughtSignature !== "";
+}

@@ -1,0 +1,102 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { taggedId, tagOf } from "../../extension/message-tag.ts";
+import type { AgentMessage } from "../../extension/pi-types.ts";
+import type { PruningBench } from "./bench.ts";
+import { commandText } from "./command-text.ts";
+import type { GivenMessageIds } from "./ids.ts";
+import { hasId } from "./spoken.ts";
+
+type Bench = Omit<PruningBench, "ids" | "blocks" | "usage"> & { readonly ids: GivenMessageIds };
+type Assistant = Extract<AgentMessage, { role: "assistant" }>;
+type Texts = Extract<AgentMessage, { role: "user" | "custom" | "toolResult" }>;
+
+/** Tells the model the id of each message that has one. */
+export function addTags(bench: Bench): void {
+  const commands = new WeakMap<AgentMessage, AgentMessage>();
+  const tagged = new WeakMap<AgentMessage, { readonly id: string; readonly made: AgentMessage }>();
+
+  bench.pipeline.use(
+    "context_with_system",
+    "bash",
+    (messages, ctx) => {
+      if (bench.off(ctx) !== undefined || !messages.some(isCommand)) return undefined;
+      return messages.map((message) => {
+        if (!isCommand(message) || message.excludeFromContext === true) return message;
+        if (bench.entries.entryOf(message) === undefined) return message;
+        const made = commands.get(message) ?? spoken(message);
+        commands.set(message, made);
+        bench.entries.copied(made, message);
+        return made;
+      });
+    },
+    "tags",
+  );
+
+  bench.pipeline.use(
+    "context_with_system",
+    "tags",
+    (messages, ctx) => {
+      if (bench.off(ctx) !== undefined) return undefined;
+      return messages.map((message) => {
+        const id = idFor(message, ctx);
+        if (id === undefined) return message;
+        const known = tagged.get(message);
+        const made = known?.id === id ? known.made : withTag(message, id);
+        if (known?.made !== made) tagged.set(message, { id, made });
+        bench.entries.copied(made, message);
+        return made;
+      });
+    },
+    "ids",
+  );
+
+  function idFor(message: AgentMessage, ctx: ExtensionContext): string | undefined {
+    if (!hasId(message, bench.pruning())) return undefined;
+    const entryId = bench.entries.entryOf(message);
+    return entryId === undefined ? undefined : bench.ids.give(entryId, ctx);
+  }
+}
+
+/** A message with the tag of this id, and with no other. */
+export function withTag(message: AgentMessage, id: string): AgentMessage {
+  const tag = { type: "text" as const, text: tagOf(id) };
+  switch (message.role) {
+    case "user":
+    case "custom":
+    case "toolResult":
+      return { ...message, content: [...blocksOf(message), tag] } as AgentMessage;
+    case "assistant":
+      return { ...message, content: withTagBlock(message, tag) };
+    default:
+      return message;
+  }
+}
+
+function blocksOf({ content }: Texts) {
+  const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  return blocks.length > 1 ? blocks.filter((block) => !isTag(block)) : blocks;
+}
+
+/**
+ * Behind the text and before the first call, in a block of its own: services take reasoning, text and calls in this order,
+ * and a block that is signed must stay as it is.
+ */
+function withTagBlock({ content }: Assistant, tag: { readonly type: "text"; readonly text: string }) {
+  const blocks = content.length > 1 ? content.filter((block) => !isTag(block)) : content;
+  const call = blocks.findIndex(({ type }) => type === "toolCall");
+  const end = call < 0 ? blocks.length : call;
+  const text = blocks.slice(0, end).findLastIndex(({ type }) => type === "text");
+  return blocks.toSpliced(text < 0 ? end : text + 1, 0, tag);
+}
+
+function isTag(block: { readonly type: string; readonly text?: unknown }): boolean {
+  return block.type === "text" && taggedId(block.text) !== undefined;
+}
+
+function isCommand(message: AgentMessage): message is Extract<AgentMessage, { role: "bashExecution" }> {
+  return message.role === "bashExecution";
+}
+
+function spoken(message: Extract<AgentMessage, { role: "bashExecution" }>): AgentMessage {
+  return { role: "user", content: [{ type: "text", text: commandText(message) }], timestamp: message.timestamp };
+}

@@ -1,0 +1,85 @@
+import type { Places } from "../../extension/engine-port.ts";
+import type { PruningConfig } from "../../protocol/pruning/config.ts";
+import type { PruningChanged } from "../../protocol/pruning/notices.ts";
+
+const part = "pruning";
+const maxNamed = 20;
+/** UTF-16 units of a line of the log. */
+const maxFacts = 8 * 1_024;
+
+/** Tells subscribers and the user of what pruning does, as far as the configuration wants it, and the log of all of it. */
+export class Teller {
+  readonly #places: Places;
+  readonly #pruning: () => PruningConfig;
+  #isAnswering = false;
+
+  constructor(places: Places, pruning: () => PruningConfig) {
+    this.#places = places;
+    this.#pruning = pruning;
+  }
+
+  readonly notify: Places["notify"] = (name, data) => {
+    const { notification } = this.#pruning();
+    if (name.startsWith("pruning/")) this.debug(part, { told: name, ...data });
+    const isChange = name === "pruning/changed";
+    if (isChange && notification === "off") return;
+    this.#places.notify(name, data);
+    if (notification === "off" || this.#isAnswering) return;
+    const words = isChange ? changed(data as PruningChanged, notification) : other(name, data, notification);
+    if (words !== undefined) this.#show(words, name === "pruning/degraded" ? "warning" : "info");
+  };
+
+  /** A line of the log, where the configuration wants them. */
+  readonly debug: Places["debug"] = (of, facts) => {
+    if (!this.#pruning().debug) return;
+    const json = JSON.stringify(facts) ?? "";
+    this.#places.debug(of, json.length <= maxFacts ? facts : { cut: json.slice(0, maxFacts / 2).toWellFormed() });
+  };
+
+  /** The user is answered by other words than those of notifications. */
+  answering<T>(answer: () => T): T {
+    this.#isAnswering = true;
+    try {
+      return answer();
+    } finally {
+      this.#isAnswering = false;
+    }
+  }
+
+  #show(words: string, level: "info" | "warning"): void {
+    try {
+      this.#places.context()?.ui.notify(words, level);
+    } catch {
+      // The session has just been replaced.
+    }
+  }
+}
+
+const causes: Readonly<Record<PruningChanged["cause"], string>> = {
+  compress: "compressed",
+  decompress: "opened",
+  recompress: "compressed again",
+  strategies: "removed outputs",
+  compaction: "left with a compaction",
+  mode: "mode",
+};
+
+function changed({ cause, blocks, pruned, tokens, mode }: PruningChanged, level: "minimal" | "detailed"): string {
+  if (cause === "mode")
+    return `Context: compression is ${mode === "manual" ? "up to the user" : "up to the model"} now.`;
+  const amount = `${Math.abs(tokens)} tokens ${tokens < 0 ? "more" : "less"}`;
+  const what = level === "detailed" ? named([...blocks, ...pruned]) : blocks.length > 0 ? named(blocks) : "";
+  return `Context: ${causes[cause]}${what}, about ${amount}.`;
+}
+
+function named(ids: readonly string[]): string {
+  if (ids.length === 0) return "";
+  const more = ids.length > maxNamed ? ` and ${ids.length - maxNamed} more` : "";
+  return ` ${ids.slice(0, maxNamed).join(", ")}${more}`;
+}
+
+function other(name: string, data: object, level: "minimal" | "detailed"): string | undefined {
+  if (name === "pruning/degraded" && "message" in data) return `Context: ${String(data.message)}`;
+  if (name !== "pruning/nudged" || level !== "detailed" || !("kind" in data) || !("tokens" in data)) return undefined;
+  return `Context: the model was reminded (${String(data.kind)}) at ${String(data.tokens)} tokens.`;
+}

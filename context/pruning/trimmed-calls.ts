@@ -1,0 +1,71 @@
+import { type AgentMessage, isObject } from "../../extension/pi-types.ts";
+import { COMPRESS_TOOL } from "../../protocol/pruning/config.ts";
+import type { BlockTree } from "./bench.ts";
+
+type Assistant = Extract<AgentMessage, { role: "assistant" }>;
+type ToolCall = Extract<Assistant["content"][number], { type: "toolCall" }>;
+
+/** The blocks of each call, by its answer's entry and its id: services may give an id twice in a session. */
+type Stored = ReadonlyMap<string, readonly string[]>;
+
+/** Has calls that have stored blocks name these in the place of their texts, which the blocks carry. */
+export class TrimmedCalls {
+  #tree: BlockTree | undefined;
+  #stored: Stored = new Map();
+  #answers: ReadonlySet<string> = new Set();
+  /** A message is trimmed once. */
+  #made = new WeakMap<object, Assistant>();
+
+  /** A request begins. */
+  begin(tree: BlockTree): void {
+    if (tree === this.#tree) return;
+    this.#tree = tree;
+    this.#made = new WeakMap();
+    const stored = new Map<string, string[]>();
+    const answers = new Set<string>();
+    for (const { id, callId, answerId } of tree.all) {
+      if (callId === undefined || answerId === undefined) continue;
+      answers.add(answerId);
+      const ids = stored.get(`${answerId} ${callId}`);
+      if (ids === undefined) stored.set(`${answerId} ${callId}`, [id]);
+      else ids.push(id);
+    }
+    this.#stored = stored;
+    this.#answers = answers;
+  }
+
+  /** The message itself, where there is nothing to trim. */
+  of(message: AgentMessage, entryId: string): AgentMessage {
+    if (message.role !== "assistant" || !this.#answers.has(entryId)) return message;
+    const known = this.#made.get(message);
+    if (known !== undefined) return known;
+    const content = message.content.map((block) => {
+      if (block.type !== "toolCall" || block.name !== COMPRESS_TOOL) return block;
+      // A signed call is to be sent as it was made.
+      if (block.thoughtSignature !== undefined) return block;
+      const ids = this.#stored.get(`${entryId} ${block.id}`);
+      return ids === undefined ? block : { ...block, arguments: trimmed(block.arguments, ids) };
+    });
+    const made = { ...message, content };
+    this.#made.set(message, made);
+    return made;
+  }
+}
+
+/** In the shape in which the model has written it, where that can be told. */
+function trimmed(given: unknown, ids: readonly string[]): ToolCall["arguments"] {
+  const { topic, ranges }: Readonly<Record<string, unknown>> = isObject(given) ? given : {};
+  const written: readonly unknown[] = Array.isArray(ranges) && ranges.length === ids.length ? ranges : [];
+  return {
+    ...(typeof topic === "string" ? { topic } : {}),
+    ranges: ids.map((id, at) => {
+      const range = written[at];
+      const { startId, endId }: Readonly<Record<string, unknown>> = isObject(range) ? range : {};
+      return {
+        ...(typeof startId === "string" ? { startId } : {}),
+        ...(typeof endId === "string" ? { endId } : {}),
+        summary: `(stored as ${id})`,
+      };
+    }),
+  };
+}

@@ -1,0 +1,33 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { expect, test } from "vitest";
+import { PartStates } from "../../../context/parts/optimisation/workbench.ts";
+import { resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import { fakePlaces } from "./workbench.ts";
+
+const ctx = {} as ExtensionContext;
+
+function statesOf() {
+  const places = fakePlaces(ctx);
+  const optimisation = resolveOptimisation({ masking: { enabled: true } });
+  places.memory.parts = { optimisation } as typeof places.memory.parts;
+  const told = () => places.notices.map(({ data }) => (data as { reason: string }).reason);
+  return { states: new PartStates(places), told };
+}
+
+test("reasons that alternate are told once each, and again when the part was restored", () => {
+  const { states, told } = statesOf();
+  for (const reason of ["one", "two", "one", "two", "one"]) states.degraded("masking", reason);
+  expect(told()).toEqual(["one", "two"]);
+  expect(states.report("masking", ctx)).toMatchObject({ state: "degraded", reason: "one" });
+  states.restored("masking");
+  expect(states.report("masking", ctx).state).toBe("on");
+  states.degraded("masking", "one");
+  expect(told()).toEqual(["one", "two", "one"]);
+});
+
+test("a part that has a new reason each time is told of 32 times", () => {
+  const { states, told } = statesOf();
+  for (let at = 0; at < 100; at += 1) states.degraded("masking", `reason ${at}`);
+  expect(told()).toHaveLength(32);
+  expect(states.report("masking", ctx)).toMatchObject({ state: "degraded", reason: "reason 31" });
+});

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { addMasking } from "../../../../../context/parts/masking/masking.ts";
+import type { Workbench } from "../../../../../context/parts/optimisation/workbench.ts";
+import { resolveOptimisation } from "../../../../../protocol/optimisation/resolve.ts";
+
+type Contributor = (boundary: object) => { readonly drafts: readonly { readonly type: string }[] } | undefined;
+
+/** The part with as many free numbers, at a boundary with three old outputs. */
+function masked(numbers: number) {
+  const degraded: string[] = [];
+  const changed: string[] = [];
+  let left = numbers;
+  let contributor: Contributor | undefined;
+  const bench = {
+    recall: {
+      need: () => {},
+      missing: () => undefined,
+      registry: { ofEntry: () => [], reserve: () => (left-- > 0 ? numbers - left : undefined) },
+    },
+    config: () => resolveOptimisation({ masking: { enabled: true, afterTurns: 1, protectTokens: 0 } }),
+    boundary: {
+      contribute: (_name: string, given: Contributor): void => {
+        contributor = given;
+      },
+      isProtected: () => false,
+    },
+    entries: { need: () => {} },
+    pipeline: { use: () => {} },
+    inspect: () => {},
+    estimator: { message: (message: unknown) => JSON.stringify(message).length },
+    cacheRule: { decide: () => ({ act: true }), changed: (_: string, ids: readonly string[]) => changed.push(...ids) },
+    degraded: (_part: string, reason: string) => void degraded.push(reason),
+    restored: () => {},
+  };
+  addMasking(bench as unknown as Workbench);
+  const messages = [
+    ...["t1", "t2", "t3"].map((id) => ({ id, role: "toolResult", toolName: "read", toolCallId: id, text: "x" })),
+    { id: "a1", role: "assistant", text: "" },
+    { id: "a2", role: "assistant", text: "" },
+  ];
+  const contextEntries = messages.map(({ id, text, ...message }) => {
+    const content = text === "" ? [] : [{ type: "text", text: text.repeat(1_000) }];
+    const whole = { ...message, content };
+    return { sourceEntry: { type: "message", id, message: whole }, messages: [whole] };
+  });
+  const ctx = { model: { contextWindow: 200_000 }, sessionManager: {} };
+  const wish = contributor?.({ state: { context: { contextEntries } }, ctx });
+  return { wish, degraded, changed };
+}
+
+test("without a number that could recall it nothing is masked or written, and that is told", () => {
+  expect(masked(0)).toEqual({ wish: undefined, changed: [], degraded: [expect.stringContaining("no number")] });
+});
+
+test("as much is masked as there are numbers for", () => {
+  const { wish, changed, degraded } = masked(2);
+  expect(wish?.drafts.map(({ type }) => type)).toEqual(["custom", "context_edit", "context_edit"]);
+  expect(changed).toEqual(["t1", "t2"]);
+  expect(degraded).toEqual([]);
+});

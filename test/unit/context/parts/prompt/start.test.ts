@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { holds, StartConfig } from "../../../../../context/parts/prompt/start.ts";
+import { FakeBench } from "./bench.ts";
+
+const labels = { area: "web=shop", empty: "" };
+
+describe("a rule's condition", () => {
+  test.each([
+    [{ label: "area" }, true],
+    [{ label: "area=web=shop" }, true],
+    [{ label: "area=web" }, false],
+    [{ label: "empty=" }, true],
+    [{ label: "toString" }, false],
+    [{ path: "extension/index.ts" }, true],
+    [{ path: "/" }, true],
+    [{ path: "extension/nowhere" }, false],
+    [{ label: "area", path: "extension/nowhere" }, false],
+    [{ label: "area", path: "extension" }, true],
+    [{}, true],
+  ])("%j: %s", (rule, expected) => {
+    expect(holds({ heading: "*", ...rule }, labels, process.cwd())).toBe(expected);
+  });
+});
+
+test("a session that has had no request takes what is configured at its first one, and keeps it", () => {
+  const fake = new FakeBench({ contextFiles: { dedupe: true } });
+  const start = new StartConfig(fake.bench);
+  start.begin(fake.ctx);
+  fake.configure({ contextFiles: { budgetTokens: 500 }, skills: { prefetch: ["x"] } });
+  expect(start.at(fake.ctx)).toMatchObject({ contextFiles: { dedupe: false, budgetTokens: 500 }, prefetch: ["x"] });
+  fake.configure({});
+  expect(start.at(fake.ctx)).toMatchObject({ contextFiles: { enabled: true, budgetTokens: 500 }, prefetch: ["x"] });
+});
+
+test("skills that are configured and turned off are in no prompt", () => {
+  const fake = new FakeBench({ skills: { enabled: false, prefetch: ["x"] } });
+  expect(new StartConfig(fake.bench).at(fake.ctx).prefetch).toEqual([]);
+});

@@ -1,0 +1,39 @@
+import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { expect, test } from "vitest";
+import { createRecall } from "../../../../../context/parts/recall/recall.ts";
+import { RECALL_MARK, type RecallRecord, recordData } from "../../../../../context/parts/recall/record.ts";
+import { Branch } from "../../pruning/branch.ts";
+import { fakePlaces } from "../../workbench.ts";
+
+test("an output that was recorded again behind a crash is out of the context once, and once for each part that has shortened it", () => {
+  const branch = new Branch();
+  const [, result] = branch.call("read", { path: "a.ts" }, "text");
+  const record: RecallRecord = {
+    number: 1,
+    part: "deduplication",
+    tool: "read",
+    tokens: 50,
+    place: { kind: "entry", entryId: result },
+  };
+  const recorded = (one: RecallRecord): string =>
+    branch.add({ type: "custom", customType: RECALL_MARK, data: recordData(one.part, [one], { tokens: 0, usd: 0 }) });
+  recorded(record);
+  recorded({ ...record, tokens: 48 });
+  recorded({ ...record, part: "sizeDecay", tokens: 7 });
+  const sessionManager = {
+    getSessionId: () => "s1",
+    getEntries: () => branch.entries,
+    getBranch: () => branch.entries,
+    getEntry: (id: string) => branch.entries.find((entry) => entry.id === id),
+    getLeafEntry: () => branch.entries.at(-1),
+    buildSessionProjection: () => ({ entries: branch.entries.map((sourceEntry) => ({ sourceEntry })) }),
+  };
+  const ctx = { sessionManager } as unknown as ExtensionContext;
+  const places = fakePlaces(ctx);
+  const pi = { getAllTools: () => [], registerTool: () => undefined } as unknown as typeof places.pi;
+  const recall = createRecall({ ...places, pi });
+  expect(recall.masked(ctx).map(({ part, tokens }) => [part, tokens])).toEqual([
+    ["deduplication", 48],
+    ["sizeDecay", 7],
+  ]);
+});

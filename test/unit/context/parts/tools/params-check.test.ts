@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { ParamsCheck, type ParamsVerdict } from "../../../../../context/parts/tools/params-check.ts";
+
+const check = (schema: unknown, params: unknown): Promise<ParamsVerdict> => new ParamsCheck().check(schema, params);
+const good = { findings: [] };
+
+test("what is wrong is said with its place in the params and in the schema", async () => {
+  const item = { type: "object", properties: { kind: { enum: ["x", "y"] } }, additionalProperties: false };
+  const schema = { type: "object", properties: { list: { type: "array", items: item } }, required: ["list", "n"] };
+  expect(await check(schema, { list: [{ kind: "z", more: 1 }] })).toEqual({
+    findings: [
+      "params must have required property 'n' (#/required)",
+      'params/list/0 must NOT have additional properties: "more" (#/properties/list/items/additionalProperties)',
+      'params/list/0/kind must be equal to one of the allowed values: ["x","y"] (#/properties/list/items/properties/kind/enum)',
+    ],
+  });
+  expect(await check(schema, { list: [{ kind: "x" }], n: null })).toEqual(good);
+});
+
+test("it is as lenient as pi, and changes nothing of what it was given", async () => {
+  const params = { n: "5", flag: "true" };
+  expect(await check({ properties: { n: { type: "integer" }, flag: { type: "boolean" } } }, params)).toEqual(good);
+  expect(params).toEqual({ n: "5", flag: "true" });
+});
+
+test("schemas of older and newer drafts are read, whatever they call themselves", async () => {
+  const older = { properties: { pair: { type: "array", items: [{ type: "string" }] } } };
+  const newer = { properties: { pair: { type: "array", prefixItems: [{ type: "string" }] } } };
+  for (const schema of [older, newer]) {
+    for (const $schema of ["http://json-schema.org/draft-07/schema#", "https://no.such/draft"]) {
+      const verdict = await check({ $schema, $id: "same", ...schema }, { pair: [{}] });
+      expect(verdict).toEqual({ findings: [expect.stringMatching(/^params\/pair\/0 must be string/)] });
+    }
+  }
+});
+
+test("many findings are cut short", async () => {
+  const properties = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`p${n}`, { enum: ["x".repeat(999)] }]));
+  const params = Object.fromEntries(Object.keys(properties).map((name) => [name, 1]));
+  const verdict = await check({ properties }, params);
+  const findings = "findings" in verdict ? verdict.findings : [];
+  expect(findings).toHaveLength(8);
+  for (const finding of findings) expect(finding.length).toBeLessThanOrEqual(300);
+});
+
+/** Doubles at each step: 2^40 ways to fail. */
+function bomb(): object {
+  const steps = Array.from({ length: 40 }, (_, n) => [
+    `d${n}`,
+    { anyOf: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] },
+  ]);
+  return { $defs: { ...Object.fromEntries(steps), d40: false }, $ref: "#/$defs/d0" };
+}
+
+function deep(): object {
+  let schema: object = {};
+  for (let depth = 0; depth < 10_000; depth += 1) schema = { not: schema };
+  return schema;
+}
+
+function circular(): object {
+  const schema: Record<string, unknown> = {};
+  schema["not"] = schema;
+  return schema;
+}
+
+test.each([
+  ["a pattern that takes for ever", { properties: { s: { pattern: "^(a+)+$" } } }],
+  ["references that multiply", bomb()],
+  ["a type that there is not", { type: "nonsense" }],
+  ["a reference to nowhere", { $ref: "#/nowhere" }],
+  ["ten thousand levels", deep()],
+  ["a circle", circular()],
+  ["more than is looked at", { properties: { s: { description: "x".repeat(300_000) } } }],
+  ["no schema", undefined],
+])("%s leaves the params unchecked: pi has its own check", async (_case, schema) => {
+  const verdict = await new ParamsCheck(250).check(schema, { s: `${"a".repeat(64)}b` });
+  expect(verdict).toEqual({ unchecked: expect.any(String) });
+});
+
+test("after a schema that takes for ever, others are checked as before", async () => {
+  const checks = new ParamsCheck();
+  const hostile = { properties: { s: { pattern: "^(a+)+$" } } };
+  // One that takes for ever takes as long as it may.
+  expect(await checks.check(hostile, { s: `${"a".repeat(64)}b` })).toHaveProperty("unchecked");
+  expect(await checks.check(hostile, { s: "a" })).toEqual(good);
+  expect(await checks.check({ required: ["a"] }, {})).toHaveProperty("findings.length", 1);
+});

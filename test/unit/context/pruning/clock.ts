@@ -1,0 +1,130 @@
+import { ChangeLog } from "../../../../context/parts/cache/change-log.ts";
+import type { Usage } from "../../../../context/pruning/bench.ts";
+import { createBreaker } from "../../../../context/pruning/nudges/breaker.ts";
+import { addNudges } from "../../../../context/pruning/nudges/nudges.ts";
+import type { NudgeKind } from "../../../../context/pruning/nudges/record.ts";
+import { createPrompts } from "../../../../context/pruning/prompts/prompts.ts";
+import type { AgentMessage } from "../../../../extension/pi-types.ts";
+import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { fakePlaces } from "../workbench.ts";
+import { Branch } from "./branch.ts";
+
+const window = 100_000;
+export const storedText = "Stored as b1.";
+
+/** What a request is answered with: words, calls of a tool with results, a call of compress with its result, or a failure. */
+export type Reply = "text" | "error" | { readonly results: number } | { readonly compress: string };
+
+/** A session in which each request is a tick: the model's reminders are what the branch and the clock make of it. */
+export class Clock {
+  readonly branch = new Branch();
+  readonly changes = new ChangeLog();
+  readonly config: PruningConfig;
+  readonly places = fakePlaces(this.branch.context);
+  /** The share of the window that the next request takes. `undefined`: nothing was reported. */
+  share: number | undefined = 0.5;
+  isManual = false;
+  off: string | undefined;
+  /** Whether pi takes what is proposed at boundaries. */
+  takesDrafts = true;
+
+  constructor(config: Partial<PruningConfig> = {}) {
+    this.config = { ...defaultPruning, enabled: true, ...config };
+    this.begin();
+  }
+
+  #breaker: ReturnType<typeof createBreaker>["breaker"] = () => undefined;
+  #run: (messages: readonly AgentMessage[]) => readonly AgentMessage[] = (messages) => messages;
+
+  /** Another process takes the session up: nothing is known but what stands in the file. */
+  begin(): void {
+    const places = fakePlaces(this.branch.context);
+    const { histories, breaker } = createBreaker(() => this.config);
+    const bench = {
+      ...places,
+      cacheRule: { passing: (text: string) => this.changes.passing(text), changes: this.changes } as never,
+      pruning: () => this.config,
+      off: () => this.off,
+      prompts: createPrompts({ directory: () => null, degraded: () => undefined }),
+      mode: { of: () => (this.isManual ? "manual" : "automatic") } as never,
+      blocks: { on: () => ({ active: [] }) as never },
+      notify: this.places.notify,
+    };
+    addNudges(bench, { histories, windowUsage: { of: () => this.usage }, candidates: () => [] });
+    this.#breaker = breaker;
+    this.#run = (messages) => places.pipeline.run("context_with_system", messages, this.branch.context);
+    this.#boundary = () =>
+      places.boundary.write({
+        hook: "turn_end",
+        state: { entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } } as never,
+        ctx: this.branch.context,
+      });
+  }
+
+  #boundary: () => unknown = () => undefined;
+
+  get usage(): Usage | undefined {
+    const { share } = this;
+    return share === undefined ? undefined : { tokens: share * window, window, share, max: 0.8, min: 0.4 };
+  }
+
+  get broken(): number | undefined {
+    return this.#breaker(this.branch.context);
+  }
+
+  /** What was told, by name. */
+  told(name: string): readonly Readonly<Record<string, unknown>>[] {
+    return this.places.notices.filter((notice) => notice.name === name).map(({ data }) => data as never);
+  }
+
+  user(text = "Go on."): void {
+    this.branch.user(text);
+  }
+
+  /** The reminder that a request made now has. */
+  reminder(): string | undefined {
+    const messages = this.branch.messages.map(({ message }) => message);
+    const made = this.#run(messages);
+    if (made.length === messages.length) return undefined;
+    const { role, content } = made.at(-1) as { role: string; content: readonly { text: string }[] };
+    if (made.length !== messages.length + 1 || role !== "user") throw new Error("This is no reminder.");
+    return content[0]?.text;
+  }
+
+  /** A request and its answer. Gives the reminder's kind. */
+  request(reply: Reply = "text"): NudgeKind | undefined {
+    const before = this.told("pruning/nudged").length;
+    this.reminder();
+    const told = this.told("pruning/nudged")[before];
+    this.answer(reply);
+    return told?.["kind"] as NudgeKind | undefined;
+  }
+
+  /** Requests in a row, with their reminders by the number of the request. */
+  requests(count: number, reply: Reply = { results: 1 }): Readonly<Record<number, NudgeKind>> {
+    const found: Record<number, NudgeKind> = {};
+    for (let at = 0; at < count; at += 1) {
+      const kind = this.request(reply);
+      if (kind !== undefined) found[at] = kind;
+    }
+    return found;
+  }
+
+  answer(reply: Reply): void {
+    if (reply === "error") {
+      this.branch.message({ role: "assistant", content: [], stopReason: "error" });
+      return;
+    }
+    const calls = reply === "text" ? [] : [{ type: "toolCall" }];
+    this.branch.message({ role: "assistant", content: calls, stopReason: reply === "text" ? "stop" : "toolUse" });
+    if (typeof reply === "object" && "results" in reply) {
+      for (let at = 0; at < reply.results; at += 1) this.#result("read", "text", false);
+    } else if (typeof reply === "object") this.#result("compress", reply.compress, reply.compress !== storedText);
+    const answer = this.#boundary() as { entries: readonly object[] } | undefined;
+    if (this.takesDrafts) for (const draft of answer?.entries ?? []) this.branch.add({ ...draft });
+  }
+
+  #result(toolName: string, text: string, isError: boolean): void {
+    this.branch.message({ role: "toolResult", toolCallId: "c", toolName, content: [{ type: "text", text }], isError });
+  }
+}

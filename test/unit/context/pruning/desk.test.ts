@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { PruningBench } from "../../../../context/pruning/bench.ts";
+import { createBlocks } from "../../../../context/pruning/blocks.ts";
+import { PruningDesk } from "../../../../context/pruning/desk/desk.ts";
+import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import { fakePlaces } from "../workbench.ts";
+import { Branch, blockOf } from "./branch.ts";
+
+test("what waits can be taken back in the same run, and what is done already is refused", () => {
+  const branch = new Branch();
+  const users = Array.from({ length: 4 }, (_, at) => branch.user(`Message ${at}.`));
+  branch.compress("T", blockOf("b1", users.slice(1, 3), "A"));
+  branch.isIdle = false;
+  const places = {
+    ...fakePlaces(branch.context),
+    pruning: () => ({ ...defaultPruning, enabled: true }),
+    off: () => undefined,
+    entries: { need: () => {} },
+    recall: { need: () => {}, addSource: () => {} },
+    ids: { idOf: () => undefined },
+    cacheRule: { changed: () => {} },
+  };
+  const blocks = createBlocks(places as unknown as PruningBench);
+  const desk = new PruningDesk({ ...places, blocks } as unknown as PruningBench, {} as never);
+  const ctx = branch.context;
+  expect(() => desk.recompress("b1", ctx)).toThrow("b1 is active.");
+  expect(desk.decompress("b1", ctx)).toMatchObject({ state: "waiting", blocks: [{ id: "b1", state: "active" }] });
+  expect(() => desk.decompress("b1", ctx)).toThrow("b1 is not active.");
+  expect(desk.recompress("b1", ctx)).toMatchObject({ state: "waiting", blocks: [{ id: "b1", state: "active" }] });
+  const written = { hook: "turn_end", state: { entries: [], continue: false }, ctx };
+  expect(places.boundary.write(written as unknown as Parameters<typeof places.boundary.write>[0])).toBeUndefined();
+  expect(blocks.on(ctx).find("b1")?.state.kind).toBe("active");
+  expect(places.faults).toEqual([]);
+});

@@ -1,0 +1,140 @@
+import { expect, test } from "vitest";
+import { createMode, type Mode } from "../../../../context/pruning/mode.ts";
+import { defaultPruning, type PruningConfig } from "../../../../protocol/pruning/config.ts";
+import { fakePlaces } from "../workbench.ts";
+import { Branch } from "./branch.ts";
+
+/** A session's mode in one process after the other. */
+class Modes {
+  readonly branch = new Branch();
+  config: PruningConfig;
+  off: string | undefined;
+  #places = fakePlaces(this.branch.context);
+  mode: Mode;
+
+  constructor(manualMode: Partial<PruningConfig["manualMode"]> = {}) {
+    this.config = { ...defaultPruning, enabled: true, manualMode: { ...defaultPruning.manualMode, ...manualMode } };
+    this.mode = this.begin();
+  }
+
+  begin(): Mode {
+    this.#places = fakePlaces(this.branch.context);
+    const pi = {
+      appendEntry: (customType: string, data: unknown) => void this.branch.add({ type: "custom", customType, data }),
+    } as never;
+    this.mode = createMode({ ...this.#places, pi, pruning: () => this.config, off: () => this.off });
+    return this.mode;
+  }
+
+  get now(): string {
+    return this.mode.of(this.branch.context);
+  }
+
+  set(mode: "automatic" | "manual"): boolean {
+    return this.mode.set(mode, this.branch.context);
+  }
+
+  boundary(takes = true): void {
+    const state = { entries: [], continue: false, outcome: "completed", context: { contextEntries: [] } } as never;
+    const answer = this.#places.boundary.write({ hook: "turn_end", state, ctx: this.branch.context });
+    const drafts = (answer as { entries: readonly object[] } | undefined)?.entries ?? [];
+    if (takes) for (const draft of drafts) this.branch.add({ ...draft });
+  }
+
+  settle(): void {
+    this.branch.isIdle = true;
+    this.#places.emit("agent_settled", {});
+  }
+
+  /** What a call of a tool is told instead of being done. */
+  blocked(toolName = "compress"): string | undefined {
+    const answers = this.#places.emit("tool_call", { toolName, input: {} }) as readonly (
+      | { reason: string }
+      | undefined
+    )[];
+    return answers.find((answer) => answer !== undefined)?.reason;
+  }
+
+  get records(): readonly unknown[] {
+    return this.branch.entries.flatMap((entry) => (entry.type === "custom" ? [entry.data] : []));
+  }
+}
+
+test("the mode is that of the configuration until somebody sets it, and what was set stays", () => {
+  const modes = new Modes({ enabled: true });
+  expect(modes.now).toBe("manual");
+  expect(modes.set("manual")).toBe(false);
+  expect(modes.set("automatic")).toBe(true);
+  expect(modes.now).toBe("automatic");
+  modes.begin();
+  expect(modes.now).toBe("automatic");
+  expect(modes.records).toEqual([{ v: 1, mode: "automatic" }]);
+});
+
+test("a mode that is set in a run holds at once, is written at the next boundary, and survives the process", () => {
+  const modes = new Modes();
+  modes.branch.user("Go on.");
+  modes.branch.isIdle = false;
+  expect(modes.set("manual")).toBe(true);
+  expect(modes.now).toBe("manual");
+  expect(modes.records).toEqual([]);
+  modes.boundary(false);
+  modes.boundary();
+  modes.boundary();
+  modes.settle();
+  expect(modes.records).toEqual([{ v: 1, mode: "manual" }]);
+  modes.begin();
+  expect(modes.now).toBe("manual");
+});
+
+test("in a run whose boundaries were not taken it is written when that has settled", () => {
+  const modes = new Modes();
+  modes.branch.user("Go on.");
+  modes.branch.isIdle = false;
+  modes.set("manual");
+  modes.settle();
+  expect(modes.records).toEqual([{ v: 1, mode: "manual" }]);
+  modes.settle();
+  expect(modes.records).toHaveLength(1);
+});
+
+test("a mode follows its branch, and what is no mode is passed over", () => {
+  const modes = new Modes();
+  const first = modes.branch.user("Go on.");
+  modes.set("manual");
+  modes.branch.add({ type: "custom", customType: "pi-rpcd.pruning-mode", data: { v: 1, mode: "wild" } });
+  modes.branch.add({ type: "custom", customType: "pi-rpcd.pruning-mode", data: null });
+  const last = modes.branch.user("And now?");
+  expect(modes.now).toBe("manual");
+  modes.branch.go(first);
+  expect(modes.now).toBe("automatic");
+  modes.branch.go(last);
+  expect(modes.now).toBe("manual");
+});
+
+test.for([
+  { mode: "automatic", strict: false, reason: undefined },
+  { mode: "automatic", strict: true, reason: undefined },
+  { mode: "manual", strict: false, reason: undefined },
+  { mode: "manual", strict: true, reason: "Compression waits for the user in manual mode." },
+] as const)("in mode $mode, strict: $strict, a call of compress is told $reason", ({ mode, strict, reason }) => {
+  const modes = new Modes({ enabled: mode === "manual", strict });
+  expect(modes.blocked()).toBe(reason);
+  expect(modes.blocked("read")).toBeUndefined();
+});
+
+test("the user grants one call, which lapses when the run has settled", () => {
+  const modes = new Modes({ enabled: true, strict: true });
+  modes.mode.grant();
+  expect(modes.blocked()).toBeUndefined();
+  expect(modes.blocked()).toMatch("waits for the user");
+  modes.mode.grant();
+  modes.settle();
+  expect(modes.blocked()).toMatch("waits for the user");
+});
+
+test("while pruning is off no call is stopped: another extension's tool may have the name", () => {
+  const modes = new Modes({ enabled: true, strict: true });
+  modes.off = "Another extension has a tool named compress.";
+  expect(modes.blocked()).toBeUndefined();
+});

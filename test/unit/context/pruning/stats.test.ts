@@ -1,0 +1,157 @@
+import { expect, test } from "vitest";
+import { CacheLedger } from "../../../../context/parts/cache/cache-ledger.ts";
+import { recordData } from "../../../../context/parts/recall/record.ts";
+import { RecallRegistry } from "../../../../context/parts/recall/registry.ts";
+import { createCacheLosses } from "../../../../context/pruning/cache-losses.ts";
+import type { BlockRecord } from "../../../../context/pruning/record.ts";
+import { createStats } from "../../../../context/pruning/stats.ts";
+import { BoundaryWriter } from "../../../../extension/boundary.ts";
+import { PruningStats } from "../../../../protocol/pruning/report.ts";
+import { Branch } from "./branch.ts";
+
+const cost = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+
+function block(id: string, tokensBefore: number, tokensAfter: number, children: readonly string[] = []): BlockRecord {
+  const range = { firstEntryId: "e1", lastEntryId: "e1", entryIds: ["e1"] };
+  return { id, ...range, children, body: [{ text: id }], kept: [], tokensBefore, tokensAfter };
+}
+
+const removed = (part: string, number: number, tokens: number, entryId = "e1") =>
+  recordData(part, [{ number, part, tool: "read", tokens, place: { kind: "entry", entryId } }], {
+    tokens: 500,
+    usd: 0.01,
+  });
+
+/** The counts of a session of these entries. */
+function counting(branch: Branch, ledger?: CacheLedger, sessionId = "s1") {
+  const registry = new RecallRegistry();
+  const memory = { audit: ledger === undefined ? undefined : { ledger, sessionId } };
+  const boundary = new BoundaryWriter((_where, thrown) => {
+    throw thrown;
+  });
+  const active = [{ ...block("b2", 900, 100, ["b1"]), topic: "All", state: { kind: "active" }, entryId: "x" }];
+  const b1 = { ...block("b1", 1_000, 200), topic: "One", state: { kind: "consumed", parent: "b2" }, entryId: "x" };
+  const bench = {
+    recall: {
+      registry,
+      masked: () => [
+        { part: "deduplication", tokens: 50 },
+        { part: "masking", tokens: 7 },
+      ],
+    },
+    blocks: { on: () => ({ active, all: [b1, ...active], find: (id: string) => (id === "b1" ? b1 : undefined) }) },
+    estimator: { text: (text: string) => text.length },
+    pi: { getAllTools: () => [] },
+    memory,
+    boundary,
+  };
+  const losses = createCacheLosses(bench as never);
+  const stats = createStats(bench as never, { section: () => "four", echoes: () => 2, losses });
+  const ctx = { sessionManager: managerOf(branch), model: { cost } } as never;
+  return {
+    stats: () => stats(ctx),
+    boundary: () => boundary.write({ hook: "turn_end", state: { entries: [], continue: false } as never, ctx }),
+  };
+}
+
+function managerOf(branch: Branch) {
+  const byId = () => new Map(branch.entries.map((entry) => [entry.id, entry]));
+  return {
+    getSessionId: () => "s1",
+    getEntries: () => branch.entries,
+    getEntry: (id: string) => byId().get(id),
+    getLeafEntry: () => byId().get(branch.leaf ?? ""),
+  };
+}
+
+test("stats grow with every request: every removal is counted once, however often it is asked for", () => {
+  const branch = new Branch();
+  branch.user("Go on.");
+  branch.add({ type: "custom", customType: "pi-rpcd.recall", data: removed("deduplication", 1, 50) });
+  branch.add({ type: "custom", customType: "pi-rpcd.recall", data: removed("masking", 2, 7) });
+  // The same again, on another branch of the file.
+  branch.add({ type: "custom", customType: "pi-rpcd.recall", data: removed("deduplication", 1, 50) });
+  branch.compress("One", block("b1", 1_000, 200));
+  branch.compress("All", block("b2", 900, 100, ["b1"]));
+  branch.call("compress", {}, "no", { isError: true });
+  const { stats } = counting(branch);
+  const first = stats();
+  expect(first).toEqual({
+    now: 50 + 800 + 800,
+    removed: { count: 3, tokens: 1_650 },
+    blocks: [
+      { id: "b1", topic: "One", tokens: 800 },
+      { id: "b2", topic: "All", tokens: 800 },
+    ],
+    strategies: { deduplication: { count: 1, tokens: 50 } },
+    cache: { misses: 2, tokens: 1_000, usd: 0.02 },
+    net: { tokens: 650, usd: (1_650 * 0.3) / 1e6 - 0.02 },
+    standing: { system: 4, tool: 0 },
+    calls: { succeeded: 2, failed: 1 },
+    echoes: 2,
+  });
+  for (let request = 0; request < 100; request += 1) expect(stats()).toEqual(first);
+  // The daemon adds these where it answers with what pi said last.
+  const { cached, cachedAt, ...counted } = PruningStats.properties;
+  expect([cached, cachedAt].every((property) => property !== undefined)).toBe(true);
+  expect(Object.keys(first).toSorted()).toEqual(Object.keys(counted).toSorted());
+});
+
+test("what the cache has lost by us is measured, and what another process has measured counts once", () => {
+  const branch = new Branch();
+  branch.user("Go on.");
+  const lose = (ledger: CacheLedger, cause: string, missedTokens: number): void =>
+    ledger.broken({ cause, missedTokens, missedUsd: 0.5 } as never);
+  const one = new CacheLedger();
+  lose(one, "edit:deduplication", 1_000);
+  lose(one, "edit:pruning", 200);
+  lose(one, "edit:foreign", 77);
+  lose(one, "edit:masking", 77);
+  const before = counting(branch, one);
+  const cache = { misses: 2, tokens: 1_200, usd: 1 };
+  expect(before.stats().cache).toEqual(cache);
+  const answer = before.boundary() as { readonly entries: readonly object[] };
+  expect(answer.entries).toHaveLength(1);
+  branch.add(answer.entries[0] as never);
+  expect(before.boundary()).toBeUndefined();
+  expect(before.stats().cache).toEqual(cache);
+  const two = new CacheLedger();
+  const after = counting(branch, two);
+  expect(after.stats().cache).toEqual(cache);
+  lose(two, "edit:sweep", 100);
+  expect(after.stats().cache).toEqual({ misses: 3, tokens: 1_300, usd: 1.5 });
+  // The session before this one in the process is another's.
+  const foreign = counting(branch, two, "s0");
+  expect([foreign.stats().cache, foreign.boundary()]).toEqual([cache, undefined]);
+  // What a hand has written is no number of ours.
+  for (const data of [
+    null,
+    { v: 1, life: 1 },
+    { v: 1, life: "x", misses: Number.POSITIVE_INFINITY, tokens: -1, usd: "1" },
+  ]) {
+    branch.add({ type: "custom", customType: "pi-rpcd.pruning-losses", data });
+  }
+  expect(counting(branch).stats().cache).toEqual(cache);
+});
+
+test("sums of what a hand has written stay numbers", () => {
+  const branch = new Branch();
+  branch.user("Go on.");
+  for (const at of [1, 2]) {
+    const data = recordData(
+      "deduplication",
+      [{ number: at, part: "deduplication", tool: "read", tokens: 1e308, place: { kind: "entry", entryId: "e1" } }],
+      { tokens: 1e308, usd: 1e308 },
+    );
+    branch.add({ type: "custom", customType: "pi-rpcd.recall", data });
+    branch.compress("One", block(`b${at}`, 1e308, 0));
+    const losses = { v: 1, life: `life${at}`, misses: 1e308, tokens: 1e308, usd: 1e308 };
+    branch.add({ type: "custom", customType: "pi-rpcd.pruning-losses", data: losses });
+  }
+  const { removed: all, cache, net } = counting(branch).stats();
+  expect([all.tokens, cache, net]).toEqual([
+    0,
+    { misses: 0, tokens: 0, usd: 0 },
+    { tokens: expect.any(Number), usd: expect.any(Number) },
+  ]);
+});

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { planned } from "../../../../../context/pruning/strategies/plan.ts";
+import { resolvePruning } from "../../../../../protocol/pruning/resolve.ts";
+import { contextOf, edit, entriesOf, long, plan, read, run, write } from "./scene.ts";
+
+const text = long("a.ts");
+
+test("of a file that is read again unchanged only the last output stays", () => {
+  const steps = [read("src/a.ts", text), read("src/a.ts", text), read("src/b.ts", text), read("src/a.ts", text)];
+  const made = plan(steps);
+  expect(made.map(({ entry, strategy }) => `${entry} ${strategy}`)).toEqual(["t1 deduplication", "t2 deduplication"]);
+  const size = (text.length / 1_024).toFixed(1);
+  expect(made[0]?.content).toContain(`[read src/a.ts: ${size} KB, 100 lines, ok; pruned, repeated below; recall r007]`);
+});
+
+test("what was read of a file stays where a write, an edit or a shell call touched it in between", () => {
+  const again = [read("src/a.ts", text), read("src/a.ts", text)] as const;
+  const between = [
+    write("src/a.ts", "x"),
+    write("/project/src/a.ts", "x"),
+    edit("./src/a.ts"),
+    edit("@src/a.ts"),
+    run("sed -i s/a/b/ src/a.ts"),
+    run("cd src && prettier -w a.ts"),
+    run(`echo ${"x".repeat(70_000)}`),
+    { tool: "rename_symbol", args: { file: "src/a.ts" }, output: "ok" },
+  ];
+  for (const step of between) expect(entriesOf([again[0], step, again[1]]), step.tool).toEqual([]);
+  const harmless = [
+    write("src/b.ts", "x"),
+    write("src/a.ts", "x", { isError: true }),
+    edit("src/a.ts", { isError: true }),
+    run("npm test"),
+    { tool: "grep", args: { pattern: "x", path: "src/a.ts" }, output: "" },
+  ];
+  for (const step of harmless) expect(entriesOf([again[0], step, again[1]]), step.tool).toEqual(["t1"]);
+});
+
+test("another content of a file is another version of it, whoever has changed it", () => {
+  expect(entriesOf([read("a.ts", text), run("npm run format"), read("a.ts", long("b"))])).toEqual([]);
+});
+
+test("a command that is run again leaves its last output, unless a file that it names was written in between", () => {
+  const made = plan([run("npm test", long("one")), write("src/a.ts", "x"), run("npm test", long("two"))]);
+  expect(made.map(({ entry }) => entry)).toEqual(["t1"]);
+  expect(made[0]?.content).toContain("pruned, newer output below");
+  expect(entriesOf([run("cat src/a.ts", text), write("src/a.ts", "x"), run("cat src/a.ts", text)])).toEqual([]);
+});
+
+test("an output is not given up for a failure, but a failure is for what came of it later", () => {
+  const fetch = (output: string, isError: boolean) => ({ tool: "fetch", args: { url: "u" }, output, isError });
+  expect(entriesOf([fetch(text, false), fetch("503", true)])).toEqual([]);
+  expect(entriesOf([fetch(text, true), fetch(text, false)])).toEqual(["t1"]);
+});
+
+test("arguments are the same whatever the order of their keys, and without what is null", () => {
+  const first = { tool: "grep", args: { pattern: "x", path: "src", limit: null, more: { a: 1, b: 2 } }, output: text };
+  const second = { tool: "grep", args: { more: { b: 2, a: 1 }, path: "src", pattern: "x" }, output: text };
+  expect(entriesOf([first, second])).toEqual(["t1"]);
+  expect(entriesOf([first, { ...second, args: { ...second.args, pattern: "y" } }])).toEqual([]);
+  expect(entriesOf([first, { ...second, tool: "find" }])).toEqual([]);
+});
+
+test("what searches look through is touched by what is written below it", () => {
+  const search = { tool: "grep", args: { pattern: "x" }, output: text };
+  expect(entriesOf([search, write("src/deep/a.ts", "x"), search])).toEqual([]);
+  expect(entriesOf([search, write("/elsewhere/a.ts", "x"), search])).toEqual(["t1"]);
+});
+
+test("outputs of write, edit, compress and recall stay, and of tools and files that globs protect", () => {
+  for (const tool of ["write", "edit", "compress", "recall"]) {
+    const step = { tool, args: { id: "r001" }, output: text };
+    expect(entriesOf([step, step]), tool).toEqual([]);
+  }
+  const ask = { tool: "mcp_ask", args: { question: "?" }, output: text };
+  const strategies = { deduplication: { protectedTools: ["mcp_*"] } };
+  expect(entriesOf([ask, ask], { pruning: { strategies } })).toEqual([]);
+  const reads = [read("docs/plan.md", text), read("docs/plan.md", text)];
+  for (const glob of ["*.md", "docs/**", "/project/docs/*", "**/plan.{md,txt}"]) {
+    expect(entriesOf(reads, { pruning: { protectedFilePatterns: [glob] } }), glob).toEqual([]);
+  }
+  expect(entriesOf(reads, { pruning: { protectedFilePatterns: ["docs/*.ts", "src/**"] } })).toEqual(["t1"]);
+});
+
+test("an output is repeated below only by one that the model sees", () => {
+  const steps = [read("a.ts", text), read("a.ts", text), read("a.ts", text)];
+  expect(entriesOf(steps, { isOut: (id) => id === "t3" })).toEqual(["t1"]);
+  expect(entriesOf(steps, { isOut: (id) => id !== "t1" })).toEqual([]);
+  const context = contextOf(steps);
+  const edits = ["t2", "t3"].map((targetId) => ({ sourceEntry: { type: "context_edit", targetId }, messages: [] }));
+  const removals = planned({
+    context: [...context, ...(edits as never[])],
+    config: resolvePruning({ enabled: true }),
+    cwd: "/project",
+    tokensOf: () => 1,
+    isOut: () => false,
+  });
+  expect(removals).toEqual([]);
+});
+
+test("arguments that are huge, deep or no object are compared with nothing, and take no time", () => {
+  let deep: unknown = "x";
+  for (let at = 0; at < 10_000; at += 1) deep = [deep];
+  for (const args of [{ text: "x".repeat(5_000_000) }, { deep }, { many: Array.from({ length: 100_000 }, () => 1) }]) {
+    const step = { tool: "ask", args, output: text };
+    expect(entriesOf([step, { ...step, args: { ...args } }])).toEqual([]);
+  }
+  const none = { tool: "ask", args: undefined as never, output: text };
+  expect(entriesOf([none, none])).toEqual([]);
+});
+
+test("off, nothing is looked for", () => {
+  const strategies = { deduplication: { enabled: false } };
+  expect(entriesOf([read("a.ts", text), read("a.ts", text)], { pruning: { strategies } })).toEqual([]);
+});
+
+test("a file that a shell shows is another once a shell or a patch has changed it in between", () => {
+  const shown = (output: string) => run("cat src/a.ts", long(output));
+  expect(entriesOf([shown("one"), run("cat src/b.ts"), shown("two")])).toEqual(["t1"]);
+  for (const between of [
+    run("sed -i s/a/b/ src/a.ts"),
+    run("cd src && prettier -w a.ts"),
+    run(Array.from({ length: 100 }, (_, at) => `src/${at}.ts`).join(" ")),
+    { tool: "apply_patch", args: { input: "*** Update File: src/a.ts" }, output: "ok" },
+  ]) {
+    expect(entriesOf([shown("one"), between, shown("two")]), JSON.stringify(between.args)).toEqual([]);
+  }
+  const page = (output: string) => ({ tool: "next_page", args: {}, output: long(output) });
+  expect(entriesOf([page("one"), page("two")])).toEqual([]);
+  expect(entriesOf([page("one"), page("one")])).toEqual(["t1"]);
+});

@@ -1,0 +1,146 @@
+import { expect, test } from "vitest";
+import { WindowUsage } from "../../../../context/pruning/usage.ts";
+import type { AgentMessage } from "../../../../extension/pi-types.ts";
+import { defaultOptimisation } from "../../../../protocol/optimisation/config.ts";
+import { defaultPruning } from "../../../../protocol/pruning/config.ts";
+import { fakePlaces } from "../workbench.ts";
+import { Branch } from "./branch.ts";
+
+/** A session whose messages have a token for each character, with an estimator that is never wrong. */
+class Window {
+  readonly branch = new Branch();
+  readonly #places = fakePlaces(this.branch.context);
+  /** What stands in the place of messages, by their text. */
+  readonly blocks = new Map<string, string>();
+  isOff = false;
+  readonly usage: WindowUsage;
+
+  constructor() {
+    this.branch.window = 1_000;
+    const rendered = (messages: readonly AgentMessage[]) => messages.flatMap((message) => this.#rendered(message));
+    const estimator = {
+      message: (message: AgentMessage) => textOf(message).length,
+      request: (messages: readonly AgentMessage[]) => messages.reduce((sum, one) => sum + textOf(one).length, 0),
+      context: () => this.#context(),
+    } as never;
+    const bench = {
+      ...this.#places,
+      estimator,
+      pruning: () => ({ ...defaultPruning, enabled: true }),
+      config: () => defaultOptimisation,
+      off: () => (this.isOff ? "Off." : undefined),
+      blocks: { rendered },
+    };
+    this.#places.pipeline.use("context_with_system", "blocks", (messages) =>
+      this.isOff ? undefined : rendered(messages),
+    );
+    this.usage = new WindowUsage(bench);
+  }
+
+  get next(): number | undefined {
+    return this.usage.next(this.branch.context)?.tokens;
+  }
+
+  /** A request with an answer that reports what it had. */
+  request(answer: string, reports = true): void {
+    const messages = this.branch.messages.map(({ message }) => message);
+    const made = this.#places.pipeline.run("context_with_system", structuredClone(messages), this.branch.context);
+    const input = reports ? made.reduce((sum, one) => sum + textOf(one).length, 0) : 0;
+    const message = {
+      role: "assistant",
+      content: [{ type: "text", text: answer }],
+      stopReason: "stop",
+      usage: { input, output: reports ? answer.length : 0, cacheRead: 0, cacheWrite: 0 },
+      timestamp: 10_000 + this.branch.entries.length,
+    };
+    this.#places.pipeline.run("message_end", structuredClone(message) as never, this.branch.context);
+    this.branch.message(message);
+  }
+
+  #rendered(message: AgentMessage): AgentMessage[] {
+    const block = this.blocks.get(textOf(message));
+    if (block === undefined) return [message];
+    return block === "" ? [] : [{ ...message, content: [{ type: "text", text: block }] } as AgentMessage];
+  }
+
+  /** As the estimator has it: the newest report, and what came since. */
+  #context(): number {
+    const messages = this.branch.messages.map(({ message }) => message);
+    const at = messages.findLastIndex((message) => message.role === "assistant" && message.usage.input > 0);
+    const report = messages[at];
+    const known = report?.role === "assistant" ? report.usage.input + report.usage.output : 0;
+    return messages.slice(at + 1).reduce((sum, one) => sum + textOf(one).length, known);
+  }
+}
+
+function textOf(message: AgentMessage): string {
+  const { content } = message as { content: readonly { text?: string }[] };
+  return content.map(({ text }) => text ?? "").join("");
+}
+
+test("usage is that of the next request: less by a new block before any response has said so, and not twice", () => {
+  const window = new Window();
+  window.branch.user("x".repeat(500));
+  window.request("y".repeat(100));
+  window.branch.user("z".repeat(50));
+  expect(window.next).toBe(650);
+  window.blocks.set("x".repeat(500), "block");
+  expect(window.next).toBe(155);
+  window.request("w".repeat(10));
+  expect(window.next).toBe(165);
+  // Opened again.
+  window.blocks.clear();
+  expect(window.next).toBe(660);
+});
+
+test("while pruning is off usage is that of the whole messages", () => {
+  const window = new Window();
+  window.branch.user("x".repeat(500));
+  window.blocks.set("x".repeat(500), "block");
+  window.request("y");
+  expect(window.next).toBe(6);
+  window.isOff = true;
+  expect(window.next).toBe(501);
+});
+
+test("an answer without a report changes nothing of what is known", () => {
+  const window = new Window();
+  window.branch.user("x".repeat(300));
+  window.request("y".repeat(10));
+  window.blocks.set("x".repeat(300), "");
+  window.request("w".repeat(20), false);
+  expect(window.next).toBe(30);
+});
+
+test("usage is not known right behind a compaction, nor in a window that is not known", () => {
+  const window = new Window();
+  const first = window.branch.user("x".repeat(300));
+  expect(window.next).toBe(300);
+  window.request("y".repeat(10));
+  window.branch.compact(first);
+  expect(window.next).toBeUndefined();
+  window.request("w");
+  expect(window.next).toBeDefined();
+  window.branch.window = undefined;
+  expect(window.next).toBeUndefined();
+});
+
+test("usage has the limits of the model as shares", () => {
+  const window = new Window();
+  window.branch.user("x".repeat(300));
+  expect(window.usage.next(window.branch.context)).toEqual({
+    tokens: 300,
+    window: 1_000,
+    share: 0.3,
+    max: 0.8,
+    min: 0.4,
+  });
+});
+
+test("of the request in the making usage is what its messages have", () => {
+  const window = new Window();
+  window.branch.user("x".repeat(300));
+  window.request("y".repeat(10));
+  const made = [{ role: "user", content: [{ type: "text", text: "abc" }], timestamp: 1 }] as unknown as AgentMessage[];
+  expect(window.usage.of(made, window.branch.context)?.tokens).toBe(3);
+});

@@ -1,0 +1,63 @@
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { BoundaryWriter } from "../../../extension/boundary.ts";
+import type { Answerer, Places } from "../../../extension/engine-port.ts";
+import { emptyMemory } from "../../../extension/memory.ts";
+import type { SessionEntry } from "../../../extension/pi-types.ts";
+import { RequestPipeline } from "../../../extension/request-pipeline.ts";
+
+export interface FakePlaces extends Places {
+  readonly faults: { readonly where: string; readonly thrown: unknown }[];
+  readonly notices: { readonly name: string; readonly data: unknown }[];
+  readonly answers: Map<string, Answerer>;
+  /** Tells the parts of an event of pi's. */
+  emit(event: string, given: unknown): unknown;
+}
+
+/** The places of a part without a pi: its hooks are run by the test. */
+export function fakePlaces(ctx: ExtensionContext): FakePlaces {
+  const faults: FakePlaces["faults"] = [];
+  const notices: FakePlaces["notices"] = [];
+  const handlers = new Map<string, ((given: unknown, ctx: ExtensionContext) => unknown)[]>();
+  const answers = new Map<string, Answerer>();
+  const fault: Places["fault"] = (where, thrown) => void faults.push({ where, thrown });
+  return {
+    faults,
+    notices,
+    answers,
+    pi: {} as ExtensionAPI,
+    memory: emptyMemory(),
+    pipeline: new RequestPipeline(fault),
+    boundary: new BoundaryWriter(fault),
+    context: () => ctx,
+    answer: (about, answerer) => void answers.set(about, answerer),
+    onSession: (begun) => begun(ctx, "startup"),
+    on: (_part, event, handler) => {
+      handlers.set(event, [...(handlers.get(event) ?? []), handler as (given: unknown) => unknown]);
+    },
+    notify: (name, data) => void notices.push({ name, data }),
+    debug: () => undefined,
+    reload: () => undefined,
+    isUnanswered: () => false,
+    fault,
+    emit: (event, given) => (handlers.get(event) ?? []).map((handler) => handler(given, ctx)),
+  };
+}
+
+/** pi's context in a session of these entries. */
+export function fakeContext(entries: readonly SessionEntry[] = []): ExtensionContext {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  return {
+    model: { provider: "test", id: "model", contextWindow: 200_000, maxTokens: 8_192, cost: { input: 3 } },
+    getSystemPrompt: () => "You are helpful.",
+    sessionManager: {
+      getLeafEntry: () => entries.at(-1),
+      getEntry: (id: string) => byId.get(id),
+      getSessionId: () => "s1",
+      getEntries: () => [...entries],
+      buildSessionProjection: () => ({
+        entries: [],
+        messages: entries.flatMap((entry) => (entry.type === "message" ? [entry.message] : [])),
+      }),
+    },
+  } as unknown as ExtensionContext;
+}
