@@ -4,7 +4,8 @@
  */
 
 export { type ContextLimits, defaultContextLimits, hardContextLimits } from "../../protocol/context-limits.ts";
-export type { BuiltMessage, ContextCounts, ContextWarning, PreparedContext } from "./built.ts";
+export type { BuiltMessage } from "../../protocol/link-context.ts";
+export type { ContextCounts, ContextWarning, PreparedContext } from "./built.ts";
 export {
   CONTEXT_FORMAT,
   CONTEXT_VERSION,

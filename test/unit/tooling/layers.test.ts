@@ -111,13 +111,13 @@ test.each(["client/browser.ts", "client/index.ts"])(
   "%s must not load the code of contexts, however indirectly",
   (entry) => {
     const findings = check({
-      [entry]: 'import { a } from "../protocol/index.ts";\n',
-      "protocol/index.ts":
+      [entry]: 'import { a } from "./a.ts";\n',
+      "client/a.ts":
         'import type { T } from "../context/document/document.ts";\nexport { read } from "../context/document/read.ts";\n',
     });
-    expect(findings).toEqual([
-      `protocol/index.ts:2 ${entry} must not load context/document/read.ts: clients have no use for it ` +
-        `(${entry} → protocol/index.ts → context/document/read.ts)`,
-    ]);
+    expect(findings).toContain(
+      `client/a.ts:2 ${entry} must not load context/document/read.ts: clients have no use for it ` +
+        `(${entry} → client/a.ts → context/document/read.ts)`,
+    );
   },
 );
