@@ -125,6 +125,19 @@ export const hostCommands = {
     examples: ["pi-rpcd logs", "pi-rpcd logs -f -n 10", "pi-rpcd logs --json -n 1000"],
     exitCodes: [0, 1, 2, 130],
   },
+  docs: {
+    summary: "Opens the reference of the protocol in the browser: every method, type, field, error and limit.",
+    description:
+      "Writes it to a file for you alone and prints the path. The browser is opened if a person reads the output and the machine has a desktop. The page has no scripts and loads nothing. No daemon is needed.",
+    arguments: [],
+    options: {
+      "state-dir": { ...stateDir, description: "Has no effect here.", default: "none" },
+      json: { type: "boolean", description: "Prints one JSON document: {path, opened}." },
+      help,
+    },
+    examples: ["pi-rpcd docs"],
+    exitCodes: [0, 1, 2],
+  },
   completion: {
     summary: "Prints a script that completes commands, options and sessions in your shell.",
     description:

@@ -30,6 +30,7 @@ export const loaders: Loaders = {
   service: async () => (await import("./service.ts")).service,
   token: async () => (await import("./token.ts")).token,
   logs: async () => (await import("./logs.ts")).logs,
+  docs: async () => (await import("./docs.ts")).docs,
   completion: async () => (await import("./completion.ts")).completion,
   demo: async () => (await import("./demo.ts")).demo,
 };

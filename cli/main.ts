@@ -16,14 +16,12 @@ await run(process.argv.slice(2));
 /** Makes Node cache the compiled program for the next start, if a private directory is available. */
 async function keepCompiled(): Promise<void> {
   const { default: module } = await import("node:module");
-  const { XDG_CACHE_HOME: cacheHome, HOME: home } = process.env;
-  const folder =
-    cacheHome?.startsWith("/") === true ? cacheHome : home?.startsWith("/") === true ? `${home}/.cache` : "";
-  if (folder === "") return;
-  const { makePrivateDirectory } = await import("../server/lib/private-directory.ts");
+  const { cacheDirectory, makePrivateDirectory } = await import("../server/lib/private-directory.ts");
+  const folder = cacheDirectory(process.env);
+  if (folder === undefined) return;
   try {
     // Node executes the cached code without checking its origin.
-    module.enableCompileCache(makePrivateDirectory(`${folder}/pi-rpcd/compiled`));
+    module.enableCompileCache(makePrivateDirectory(`${folder}/compiled`));
   } catch {
     // Without a cache every start compiles the program.
   }

@@ -4,7 +4,6 @@ import { type FixedRoute, fixedRoutes } from "./fixed-routes.ts";
 import { type HttpRoute, type MethodRow, type MethodTable, routesOf } from "./method-row.ts";
 import { isMethodName, methods } from "./methods.ts";
 import { namedObjects, namedTypes } from "./named-schemas.ts";
-import { shapeOf } from "./schema-text.ts";
 import { PROTOCOL_VERSION, RPC_PATH } from "./wire.ts";
 
 type Json = Record<string, unknown>;
@@ -300,6 +299,11 @@ function refer(schema: unknown): unknown {
     ...(description !== undefined && { description }),
     ...(value !== undefined && { default: value }),
   };
+}
+
+/** A schema without its own description and default: the same type may have others where it is used. */
+function shapeOf(schema: object): string {
+  return JSON.stringify({ ...schema, description: undefined, default: undefined });
 }
 
 function inner(schema: object): Json {

@@ -3,9 +3,11 @@ import { defaultOptimisation } from "../../protocol/optimisation/config.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { defaultPruning } from "../../protocol/pruning/config.ts";
 import { PruningOptions } from "../../protocol/pruning/options.ts";
-import { SchemaText, table } from "../../protocol/schema-text.ts";
+import { TypeText } from "../../protocol/type-text.ts";
 import { type SettingName, settings } from "../../server/configuration/settings.ts";
-import { filled } from "./generated-parts.ts";
+import { filled, table } from "./generated-parts.ts";
+
+const text = new TypeText({}, { isOutline: true });
 
 // The parts of CONFIGURATION.md that derive from the table of settings, from the options of the optimisation, and from those of pruning.
 
@@ -22,17 +24,14 @@ type Shape = TSchema & {
 };
 
 function optimisationTable(): string {
-  const text = new SchemaText({});
   const parts = Object.entries(OptimisationOptions.properties as Readonly<Record<string, Shape>>);
   const rows = parts.flatMap(([part, { properties }]) =>
     Object.entries(properties ?? {}).flatMap(([name, schema]) => {
       if (name === "enabled") return [];
       const defaults = defaultOptimisation[part as keyof typeof defaultOptimisation];
       const value = (defaults as Readonly<Record<string, unknown>>)[name];
-      const isTable = schema.type === "object" || (schema.type === "array" && schema.items?.type === "object");
       const { description = "" } = schema;
-      const type = isTable ? (schema.type ?? "") : text.type(schema);
-      return [[`\`${part}.${name}\``, type, `\`${JSON.stringify(value)}\``, description]];
+      return [[`\`${part}.${name}\``, `\`${text.type(schema)}\``, `\`${JSON.stringify(value)}\``, description]];
     }),
   );
   return table(["option", "type", "default", "what it is"], rows);
@@ -44,17 +43,16 @@ function pruningTable(): string {
 
 /** Keys of keys with dots in between. */
 function pruningRows({ properties = {} }: Shape, defaults: object, before: string): string[][] {
-  const text = new SchemaText({});
   return Object.entries(properties).flatMap(([name, schema]) => {
     const value = (defaults as Readonly<Record<string, unknown>>)[name];
     if (schema.properties !== undefined) return pruningRows(schema, value as object, `${before}${name}.`);
-    const type = schema.type === "object" ? "object" : text.type(schema);
-    return [[`\`${before}${name}\``, type, `\`${JSON.stringify(value)}\``, schema.description ?? ""]];
+    return [
+      [`\`${before}${name}\``, `\`${text.type(schema)}\``, `\`${JSON.stringify(value)}\``, schema.description ?? ""],
+    ];
   });
 }
 
 function settingsTable(): string {
-  const text = new SchemaText({});
   return table(
     ["setting", "type", "default", "variable", "option of start", "what it is"],
     (Object.keys(settings) as SettingName[]).map((name) => {
@@ -62,7 +60,7 @@ function settingsTable(): string {
       const { description = "" } = schema as { readonly description?: string };
       return [
         `\`${name}\``,
-        name === "profiles" || name === "optimisation" || name === "pruning" ? "object" : text.type(schema),
+        `\`${text.type(schema)}\``,
         defaultInWords ?? `\`${JSON.stringify(value)}\``,
         env === undefined ? "" : `\`${env}\``,
         flag === undefined ? "" : `\`--${flag}\``,

@@ -30,8 +30,12 @@ const layers: Readonly<Record<string, Layer>> = {
     files: ["cli/doctor.ts", "cli/doctor/"],
     imports: ["cli", "client", "protocol", "provider", "server/config", "server/pi"],
   },
+  "cli/docs": { files: ["cli/docs.ts"], imports: ["cli", "protocol", "server/edge", "server/lib"] },
   "cli/main": { files: ["cli/main.ts"], imports: ["cli", "cli/start", "server/lib"] },
-  cli: { files: ["cli/"], imports: ["client", "context/document", "protocol", "cli/start", "cli/demo", "cli/doctor"] },
+  cli: {
+    files: ["cli/"],
+    imports: ["client", "context/document", "protocol", "cli/start", "cli/demo", "cli/doctor", "cli/docs"],
+  },
   "server/lib": { files: ["server/lib/"], imports: [] },
   "server/config": { files: ["server/config.ts", "server/log.ts", "server/configuration/"], imports: base },
   "server/store": { files: ["server/store/"], imports: [...base, "server/config"] },

@@ -27,3 +27,9 @@ export function makePrivateDirectory(path: string): string {
   if ((found.mode & 0o077) !== 0) chmodSync(real, 0o700);
   return real;
 }
+
+/** The path of the program's directory for caches; undefined if the environment names no absolute path for it. */
+export function cacheDirectory({ XDG_CACHE_HOME: cacheHome, HOME: home }: NodeJS.ProcessEnv): string | undefined {
+  if (cacheHome?.startsWith("/") === true) return `${cacheHome}/pi-rpcd`;
+  return home?.startsWith("/") === true ? `${home}/.cache/pi-rpcd` : undefined;
+}

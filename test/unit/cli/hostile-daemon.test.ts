@@ -166,7 +166,7 @@ const calls: readonly (readonly [name: CommandName, words?: readonly string[], o
 const titled = calls.map((call) => [`${call[0]} ${JSON.stringify(call.slice(1))}`, call] as const);
 
 /** What prints nothing that a daemon answers, or prints for a program what it was sent. */
-const others = ["stop", "config", "connect", "doctor", "service", "logs", "completion", "demo", "help"];
+const others = ["stop", "config", "connect", "doctor", "service", "logs", "docs", "completion", "demo", "help"];
 
 // biome-ignore-start lint/suspicious/noControlCharactersInRegex: they are what is looked for
 /** What a terminal obeys, line ends and tabs aside. */

@@ -1,6 +1,6 @@
-import { limits as daemonLimits } from "../../server/config.ts";
-import { defaultEdgeLimits, type EdgeLimits } from "../../server/edge/limits.ts";
-import { type DispatcherLimits, defaultDispatcherLimits } from "../../server/rpc/dispatcher.ts";
+import { limits as daemonLimits } from "../config.ts";
+import { type DispatcherLimits, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
+import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 
 // What a client meets of the daemon's bounds, in words. A bound without words does not compile.
 
