@@ -1,5 +1,6 @@
 import type { DaemonEvent, FeedGap, FeedPlace } from "../protocol/feed.ts";
 import type { DaemonPeer } from "./daemon-peer.ts";
+import { BufferOverflowError } from "./local-errors.ts";
 import type { FeedEnd } from "./session-feed.ts";
 
 /** A range of the feed that a reader does not get. `unreported`: the daemon did not say why, which is a fault. */
@@ -20,11 +21,16 @@ interface Reader {
   position: number | undefined;
   epoch: string | undefined;
   hasBegun: boolean;
-  /** Whether it waits for the answer that says where it continues. */
-  isHeld: boolean;
+  /** What arrives before the answer that says where the reader continues; `undefined` otherwise. */
+  held: Item[] | undefined;
   /** Whether late events of an earlier subscription of this connection may still arrive. */
   mayBeStale: boolean;
 }
+
+type Item = { readonly kind: "event"; readonly event: DaemonEvent } | { readonly kind: "gap"; readonly gap: FeedGap };
+
+/** A backstop: what arrives before an answer is far below it. */
+const maxHeld = 1_000_000;
 
 /**
  * The daemon's feed for any number of readers, over the one subscription that a connection can have. A reader that needs
@@ -48,7 +54,7 @@ export class DaemonFeed {
 
   /** Adds a reader: from `after` on, else from now on. */
   join(listener: DaemonFeedListener, after?: number, epoch?: string): void {
-    this.#readers.set(listener, { position: after, epoch, hasBegun: false, isHeld: true, mayBeStale: false });
+    this.#readers.set(listener, { position: after, epoch, hasBegun: false, held: [], mayBeStale: false });
     if (!this.#isSuspended) void this.#subscribe();
   }
 
@@ -61,29 +67,13 @@ export class DaemonFeed {
   }
 
   receive(event: DaemonEvent): void {
-    const { seq, after } = event;
-    for (const [listener, reader] of [...this.#readers]) {
-      const { position, epoch = "" } = reader;
-      if (reader.isHeld || position === undefined || seq <= position) continue;
-      if (after > position) {
-        if (reader.mayBeStale) continue;
-        listener.gap({ from: position + 1, to: after, reason: "unreported" });
-      }
-      this.#moveTo(reader, seq);
-      listener.receive(event, epoch);
-    }
+    for (const [listener, reader] of [...this.#readers]) this.#deliver(listener, reader, { kind: "event", event });
   }
 
   receiveGap(gap: FeedGap): void {
     // The answer to the subscription already said so.
     if (gap.reason === "log_reset") return;
-    for (const [listener, reader] of [...this.#readers]) {
-      const { position } = reader;
-      if (reader.isHeld || position === undefined || gap.to <= position) continue;
-      if (gap.from > position + 1 && reader.mayBeStale) continue;
-      this.#moveTo(reader, gap.to);
-      listener.gap({ ...gap, from: position + 1 });
-    }
+    for (const [listener, reader] of [...this.#readers]) this.#deliver(listener, reader, { kind: "gap", gap });
   }
 
   /** The connection is lost, and with it the subscription. */
@@ -91,7 +81,7 @@ export class DaemonFeed {
     this.#requests += 1;
     this.#isSuspended = true;
     this.#hasSubscribed = false;
-    for (const reader of this.#readers.values()) reader.isHeld = true;
+    for (const reader of this.#readers.values()) reader.held = [];
   }
 
   /** Another connection is open: subscribes from where the readers are. */
@@ -145,31 +135,54 @@ export class DaemonFeed {
   #answered(place: FeedPlace, mayBeStale: boolean): void {
     const { cursor, epoch } = place;
     for (const [listener, reader] of [...this.#readers]) {
-      const { position = cursor, isHeld } = reader;
-      if (!isHeld) continue;
+      const { position = cursor, held } = reader;
+      if (held === undefined) continue;
       const isOther = position > cursor || (reader.epoch !== undefined && reader.epoch !== epoch);
       reader.position = isOther ? 0 : position;
       reader.epoch = epoch;
-      reader.isHeld = false;
-      reader.mayBeStale = mayBeStale;
+      reader.held = undefined;
       if (!reader.hasBegun) {
         reader.hasBegun = true;
         listener.begin(place);
       }
       if (isOther) listener.gap({ from: 0, to: position, reason: "log_reset" });
+      // The first of these may belong to the earlier subscription, the last ones already follow the answer.
+      reader.mayBeStale = true;
+      for (const item of held) this.#deliver(listener, reader, item);
+      reader.mayBeStale &&= mayBeStale;
     }
   }
 
-  #moveTo(reader: Reader, seq: number): void {
-    reader.position = seq;
+  #deliver(listener: DaemonFeedListener, reader: Reader, item: Item): void {
+    if (this.#readers.get(listener) !== reader) return;
+    const { position, held, epoch = "" } = reader;
+    if (held !== undefined) {
+      if (held.length < maxHeld) held.push(item);
+      else this.#fail(listener, new BufferOverflowError(`${maxHeld} events`, position));
+      return;
+    }
+    const [before, last] =
+      item.kind === "event" ? [item.event.after, item.event.seq] : [item.gap.from - 1, item.gap.to];
+    if (position === undefined || last <= position) return;
+    if (before > position && reader.mayBeStale) return;
+    reader.position = last;
     reader.mayBeStale = false;
+    if (item.kind === "gap") {
+      listener.gap({ ...item.gap, from: position + 1 });
+      return;
+    }
+    if (before > position) listener.gap({ from: position + 1, to: before, reason: "unreported" });
+    if (this.#readers.get(listener) === reader) listener.receive(item.event, epoch);
   }
 
   #refused(error: unknown): void {
-    for (const [listener, { isHeld }] of [...this.#readers]) {
-      if (!isHeld) continue;
-      this.#readers.delete(listener);
-      listener.end({ kind: "failed", error });
+    for (const [listener, { held }] of [...this.#readers]) {
+      if (held !== undefined) this.#fail(listener, error);
     }
+  }
+
+  #fail(listener: DaemonFeedListener, error: unknown): void {
+    this.#readers.delete(listener);
+    listener.end({ kind: "failed", error });
   }
 }

@@ -96,3 +96,26 @@ test("after a lost connection it goes on where it was, and names a feed that is 
   feed.end({ kind: "client_closed", error: new Error("closed") });
   expect([heard, old.heard, late.heard].map((all) => all.at(-1))).toEqual(["1", "client_closed", "client_closed"]);
 });
+
+test("events that arrive together with the answer to the subscription are not lost", async () => {
+  const { feed, asked, answer, join } = stage();
+  const first = join(5, "e");
+  await asked(1);
+  // One chunk of the socket can have all three frames, and the answer is a promise.
+  const answered = answer(9);
+  feed.receiveGap({ from: 6, to: 7, reason: "not_retained" });
+  feed.receive(at(8));
+  await answered;
+  feed.receive(at(9));
+  expect(first.heard).toEqual(["begin 9", "not_retained 6-7", "8", "9"]);
+  // A late event of the earlier subscription leaves a hole, and comes again in its place.
+  const second = join(7, "e");
+  await asked(2);
+  feed.receive(at(10));
+  const again = answer(10);
+  feed.receive(at(8));
+  await again;
+  for (const seq of [9, 10, 11]) feed.receive(at(seq));
+  expect(second.heard).toEqual(["begin 10", "8", "9", "10", "11"]);
+  expect(first.heard.slice(-2)).toEqual(["10", "11"]);
+});
