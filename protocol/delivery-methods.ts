@@ -142,7 +142,7 @@ export const deliveryMethods = {
     scope: "none",
     capability: "prompt",
     since: "0.1.0",
-    errors: ["delivery_not_found", "session_closed", "link_failed", "overloaded", "cancelled"],
+    errors: ["delivery_not_found", "session_file_unusable", "session_closed", "link_failed", "overloaded", "cancelled"],
   },
   "delivery/resend": {
     summary: "Starts a run that carries a parked push. While a run is on, that run goes on for it.",

@@ -89,7 +89,7 @@ export const subscriptionMethods = {
       { param: "dialogs", capability: "prompt" },
     ],
     since: "0.1.0",
-    errors: ["session_not_found", "invalid_request", "child_exited"],
+    errors: ["session_not_found", "session_file_unusable", "invalid_request", "child_exited"],
   },
   "session/unsubscribe": {
     summary: "Ends this connection's subscription. Not being subscribed is no error.",

@@ -1,8 +1,8 @@
-import { createReadStream } from "node:fs";
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { allHeads, headOf } from "./file-mark.ts";
+import { openSessionFile } from "./open-file.ts";
 
 export interface BranchRequest {
   /** The session file that has the branch. */
@@ -85,7 +85,8 @@ async function copyEntries(file: string, path: ReadonlySet<string>, target: File
     },
     onOversize: () => {},
   });
-  for await (const chunk of createReadStream(file)) {
+  const source = await openSessionFile(file);
+  for await (const chunk of source.createReadStream()) {
     splitter.push(chunk as Buffer);
     if (bytes > writeBytes) await flush();
   }

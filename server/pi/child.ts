@@ -268,6 +268,7 @@ export class Child {
         if (event?.type === "extension_ui_request" && this.#state.kind === "starting") this.#startup.look(event);
         this.#sinks.onEvent(record, event, isDelta);
       },
+      unread: (head) => this.#commands.refuse(head, "is no JSON, is nested too deep or has too many parts"),
       diagnostic: onDiagnostic,
     });
     const splitter = new JsonlSplitter({

@@ -1,7 +1,8 @@
-import { createReadStream } from "node:fs";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { unusable } from "./lease.ts";
+import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
+import { isBounded, MAX_DEPTH, MAX_PARTS } from "./structure.ts";
 
 /** A longer line is not looked at. */
 const maxEntryBytes = 64 * 1024 * 1024;
@@ -11,12 +12,14 @@ const maxEntryBytes = 64 * 1024 * 1024;
  * end where they form a cycle. One line at a time is in memory. Throws `session_file_unusable`.
  */
 export async function checkEntries(file: string): Promise<void> {
-  const parents = new Map<string, unknown>();
+  const parents = new Map<unknown, unknown>();
   let line = 0;
   const onRecord = (record: Buffer): void => {
     line += 1;
+    requireBounded(file, record, line);
     const { type, id, parentId } = entryIn(record);
-    if (type === "session" || typeof id !== "string") return;
+    // pi follows ids of every type. Files of its first form have none.
+    if (type === "session" || id === undefined || id === null) return;
     if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${shown(id)} twice (line ${line})`);
     parents.set(id, parentId);
   };
@@ -24,18 +27,26 @@ export async function checkEntries(file: string): Promise<void> {
     line += 1;
   };
   const splitter = new JsonlSplitter({ maxRecordBytes: maxEntryBytes, onRecord, onOversize });
-  for await (const chunk of createReadStream(file)) splitter.push(chunk as Buffer);
+  const handle = await openSessionFile(file);
+  for await (const chunk of handle.createReadStream()) splitter.push(chunk as Buffer);
   splitter.push(Buffer.from("\n"));
   requireNoCycle(file, parents);
 }
 
+/** Throws `session_file_unusable` for an entry that takes too long to parse, or is too deep to be written again. */
+export function requireBounded(file: string, record: Buffer, line: number): void {
+  if (isBounded(record)) return;
+  const limits = `deeper than ${MAX_DEPTH} levels or of more than ${MAX_PARTS} parts`;
+  throw unusable(file, "entries_damaged", `has an entry that is ${limits} (line ${line})`);
+}
+
 /** Throws `session_file_unusable` where parents form a cycle. */
-export function requireNoCycle(file: string, parents: ReadonlyMap<string, unknown>): void {
+export function requireNoCycle(file: string, parents: ReadonlyMap<unknown, unknown>): void {
   const known = new Set<unknown>();
   for (const start of parents.keys()) {
     const path = new Set<unknown>();
     let id: unknown = start;
-    while (typeof id === "string" && parents.has(id) && !known.has(id)) {
+    while (parents.has(id) && !known.has(id)) {
       if (path.has(id)) throw unusable(file, "entries_damaged", `has a cycle of parents at the entry ${shown(id)}`);
       path.add(id);
       id = parents.get(id);
@@ -54,6 +65,6 @@ function entryIn(record: Buffer): Readonly<Record<string, unknown>> {
   }
 }
 
-function shown(id: string): string {
-  return JSON.stringify(id.slice(0, 128));
+function shown(id: unknown): string {
+  return JSON.stringify(id).slice(0, 128);
 }

@@ -1,5 +1,6 @@
-import { open } from "node:fs/promises";
+import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
+import { parseBounded } from "./structure.ts";
 
 /** An entry of a session file, and the very line. */
 export interface EntryLine {
@@ -18,7 +19,7 @@ export async function entriesBehind(
   place: (entries: readonly EntryLine["entry"][]) => number,
   maxBytes: number,
 ): Promise<readonly EntryLine[]> {
-  const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
+  const handle = await openSessionFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
@@ -52,7 +53,7 @@ function linesOf(bytes: Buffer): Buffer[] {
 
 function entryLine(line: Buffer): EntryLine[] {
   try {
-    const entry: unknown = JSON.parse(line.toString("utf8"));
+    const entry = parseBounded(line);
     return isRecordObject(entry) && entry["type"] !== "session" ? [{ entry, line }] : [];
   } catch {
     return [];

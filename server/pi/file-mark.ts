@@ -1,9 +1,10 @@
-import { createReadStream } from "node:fs";
-import { type FileHandle, open, stat } from "node:fs/promises";
+import { type FileHandle, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { NAVIGATED_TYPE } from "../../protocol/link.ts";
+import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
+import { parseBounded } from "./structure.ts";
 
 /** A session file as it was when it was last looked at, to see at a glance whether it is another by now. */
 export interface FileMark {
@@ -61,13 +62,13 @@ export async function changeSince(file: string, mark: FileMark): Promise<FileCha
     return mark.size === 0 ? undefined : { mark: noFile, kind: "removed", entries: [] };
   }
   if (found.size === mark.size && found.ino === mark.inode && found.mtimeMs === mark.mtimeMs) return undefined;
-  const handle = await open(file, "r");
+  const handle = await openSessionFile(file);
   try {
     // What is read now belongs to what the handle says, whatever the name has become meanwhile.
     const { size, ino: inode, mtimeMs } = await handle.stat();
     const isGrown = mark.size === 0 || (inode === mark.inode && size >= mark.read && (await hasTail(handle, mark)));
     const from = isGrown ? mark.read : 0;
-    const { entries, read } = await headsFrom(file, from, size);
+    const { entries, read } = await headsFrom(handle, from, size);
     const lastId = entries.at(-1)?.id ?? (isGrown ? mark.lastId : undefined);
     const tailSum = await sumBefore(handle, read);
     return {
@@ -82,7 +83,7 @@ export async function changeSince(file: string, mark: FileMark): Promise<FileCha
 
 /** The file as it is now. Only its end is read, unless the last entry is a very large one. */
 export async function markOf(file: string): Promise<FileMark> {
-  const handle = await open(file, "r").catch((error: NodeJS.ErrnoException) => {
+  const handle = await openSessionFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
@@ -124,7 +125,11 @@ async function sumBefore(handle: FileHandle, end: number): Promise<number> {
   return crc32(buffer.subarray(0, bytesRead));
 }
 
-async function headsFrom(file: string, from: number, to: number): Promise<{ entries: EntryHead[]; read: number }> {
+async function headsFrom(
+  handle: FileHandle,
+  from: number,
+  to: number,
+): Promise<{ entries: EntryHead[]; read: number }> {
   const entries: EntryHead[] = [];
   let seen = from;
   let read = from;
@@ -137,7 +142,8 @@ async function headsFrom(file: string, from: number, to: number): Promise<{ entr
     },
     onOversize: () => {},
   });
-  for await (const chunk of createReadStream(file, { start: from, end: to - 1, highWaterMark: chunkBytes })) {
+  const place = { start: from, end: to - 1, highWaterMark: chunkBytes, autoClose: false };
+  for await (const chunk of handle.createReadStream(place)) {
     const bytes = chunk as Buffer;
     const newline = bytes.lastIndexOf(0x0a);
     if (newline >= 0) read = seen + newline + 1;
@@ -159,7 +165,7 @@ export function headOf(line: Buffer): EntryHead | undefined {
   const head = headPattern.exec(line.toString("latin1", 0, headBytes));
   if (head?.[1] !== undefined && line[line.length - 1] === 0x7d) return { id: head[1], parentId: head[2] ?? null };
   try {
-    const entry: unknown = JSON.parse(line.toString("utf8"));
+    const entry = parseBounded(line);
     if (!isRecordObject(entry) || entry["type"] === "session" || typeof entry["id"] !== "string") return undefined;
     const { id, type, customType } = entry;
     const parentId = typeof entry["parentId"] === "string" ? entry["parentId"] : null;

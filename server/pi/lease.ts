@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { lstatSync, type Stats } from "node:fs";
-import { link, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
+import { constants, lstatSync, type Stats } from "node:fs";
+import { link, open, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
@@ -224,9 +224,16 @@ async function release(path: string, id: string): Promise<void> {
 
 async function read(path: string): Promise<Found> {
   try {
-    const { size, mtimeMs } = await stat(path);
-    const value: unknown = size > maxLeaseBytes ? undefined : parsed(await readFile(path, "utf8"));
-    return isLeaseFacts(value) ? { kind: "lease", facts: value } : { kind: "unreadable", mtimeMs };
+    // A pipe or a device in the lease's place must not be waited for.
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const found = await handle.stat();
+      const isRead = found.isFile() && found.size <= maxLeaseBytes;
+      const value: unknown = isRead ? parsed(await handle.readFile("utf8")) : undefined;
+      return isLeaseFacts(value) ? { kind: "lease", facts: value } : { kind: "unreadable", mtimeMs: found.mtimeMs };
+    } finally {
+      await handle.close();
+    }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { kind: "none" };
     throw error;

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { isHighRate, isRecordObject, isUnread, type PiEvent, type PiResponse } from "./records.ts";
-import { isOneObject } from "./structure.ts";
+import { isOneObject, parseBounded } from "./structure.ts";
 
 /** A record that could not be passed on as pi wrote it. */
 export interface RecordDiagnostic {
@@ -15,6 +15,8 @@ export interface RouterSinks {
   readonly response: (response: PiResponse) => boolean;
   /** A status text under any key. Returns whether it was a frame of the link, which is no event for anybody. */
   readonly status: (key: string, text: string) => boolean;
+  /** The first bytes of a record that is no JSON, or that takes too long to parse: somebody may wait for a response. */
+  readonly unread: (head: string) => void;
   /**
    * Everything else. `record` holds the very bytes of pi, valid UTF-8 with the structure of one JSON object; `event` is
    * its parsed form, absent for high-rate records (`isDelta`) and for those of which nobody needs a field.
@@ -42,9 +44,10 @@ export class Router {
     }
     let value: unknown;
     try {
-      value = JSON.parse(record.toString("utf8"));
+      value = parseBounded(record);
     } catch {
       this.#report("unparsable", record);
+      this.#sinks.unread(record.toString("utf8", 0, excerptBytes));
       return;
     }
     if (!isRecordObject(value)) {

@@ -1,10 +1,12 @@
-import { createReadStream, readFileSync } from "node:fs";
-import { mkdir, open, stat, unlink, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { mkdir, stat, unlink, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
 import { DELIVERY_MARK } from "../../protocol/link.ts";
+import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
+import { parseBounded } from "./structure.ts";
 
 /** Session files are pi's: they lie where a terminal pi looks for them. */
 export interface SessionFileRequest {
@@ -69,7 +71,7 @@ export async function removeIfEmpty(file: string): Promise<boolean> {
 
 /** Only the start of the file is looked at: the entries that pi writes before any message are few and small. */
 async function hasNoMessage(file: string): Promise<boolean> {
-  const handle = await open(file, "r");
+  const handle = await openSessionFile(file);
   try {
     const { size } = await handle.stat();
     const limit = 256 * 1024;
@@ -96,7 +98,7 @@ export async function readEntries(
   const entries: Record<string, unknown>[] = [];
   for (const line of (await tailOf(file, Math.min(maxBytes, maxTailBytes))).split("\n")) {
     try {
-      const entry: unknown = line === "" ? undefined : JSON.parse(line);
+      const entry = line === "" ? undefined : parseBounded(Buffer.from(line));
       if (isRecordObject(entry) && entry["type"] !== "session") entries.push(entry);
     } catch {
       // Torn by a crash, or by the cut.
@@ -121,7 +123,8 @@ export async function deliveriesIn(file: string, deliveryIds: readonly string[])
       if (id !== undefined && wanted.has(id)) found.add(id);
     };
     const splitter = new JsonlSplitter({ maxRecordBytes: maxEntryBytes, onRecord: look, onOversize: () => {} });
-    for await (const chunk of createReadStream(file)) splitter.push(chunk as Buffer);
+    const handle = await openSessionFile(file);
+    for await (const chunk of handle.createReadStream()) splitter.push(chunk as Buffer);
     // An entry whose last byte alone is lacking is one for pi too.
     splitter.push(Buffer.from("\n"));
   } catch (error) {
@@ -133,7 +136,7 @@ export async function deliveriesIn(file: string, deliveryIds: readonly string[])
 /** The delivery whose entry a line is. A torn line is none's, as for pi. */
 function deliveryIn(line: Buffer): string | undefined {
   try {
-    const entry: unknown = JSON.parse(line.toString("utf8"));
+    const entry = parseBounded(line);
     if (!isRecordObject(entry) || entry["type"] !== "custom_message") return undefined;
     const details = entry["details"];
     const mark = isRecordObject(details) ? details[DELIVERY_MARK] : undefined;
@@ -145,7 +148,7 @@ function deliveryIn(line: Buffer): string | undefined {
 }
 
 async function tailOf(file: string, maxBytes: number): Promise<string> {
-  const handle = await open(file, "r");
+  const handle = await openSessionFile(file);
   try {
     const { size } = await handle.stat();
     const length = Math.min(size, maxBytes);

@@ -1,5 +1,6 @@
-import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { closeSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { openSessionFileSync } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { sessionRoot } from "./session-file.ts";
 
@@ -32,7 +33,7 @@ export function textsIn(file: string, texts: ReadonlySet<string>): ReadonlySet<s
   const found = new Set<string>();
   const overlap = Math.max(0, ...Array.from(texts, (text) => text.length));
   try {
-    const descriptor = openSync(file, "r");
+    const descriptor = openSessionFileSync(file);
     try {
       const chunk = Buffer.alloc(chunkBytes);
       let behind = "";
@@ -52,7 +53,7 @@ export function textsIn(file: string, texts: ReadonlySet<string>): ReadonlySet<s
 
 function readHeader(file: string, sessionId: string): FoundSessionFile | undefined {
   try {
-    const descriptor = openSync(file, "r");
+    const descriptor = openSessionFileSync(file);
     try {
       const bytes = Buffer.alloc(maxHeaderBytes);
       const [line = ""] = bytes.toString("utf8", 0, readSync(descriptor, bytes)).split("\n");

@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, readSync } from "node:fs";
 import { unusable } from "./lease.ts";
+import { openSessionFileSync } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 
 /** What the first line of a session file says. */
@@ -26,7 +27,6 @@ export function isSessionId(id: unknown): id is string {
 export function readStoredHeader(file: string): StoredHeader {
   const descriptor = opened(file);
   try {
-    if (!fstatSync(descriptor).isFile()) throw unusable(file, "not_a_file", "is not a regular file");
     const bytes = Buffer.alloc(maxHeaderBytes);
     const bytesRead = readSync(descriptor, bytes, 0, maxHeaderBytes, 0);
     if (bytesRead === 0) throw unusable(file, "header_damaged", "is empty");
@@ -38,12 +38,10 @@ export function readStoredHeader(file: string): StoredHeader {
 
 function opened(file: string): number {
   try {
-    return openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    return openSessionFileSync(file);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw code === "ENOENT"
-      ? unusable(file, "missing", "is not there", error)
-      : unusable(file, "unreadable", `cannot be read (${code})`, error);
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    throw unusable(file, "missing", "is not there", error);
   }
 }
 

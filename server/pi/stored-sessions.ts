@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { lstat, open, readdir, realpath } from "node:fs/promises";
+import { type FileHandle, lstat, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { StoredSessionInfo } from "../../protocol/stored-session.ts";
+import { openSessionFile } from "./open-file.ts";
 import { isRecordObject } from "./records.ts";
 import { sessionRoot } from "./session-file.ts";
 
@@ -99,7 +100,7 @@ async function factsOf(file: string): Promise<Found | undefined> {
 }
 
 async function read({ file, bytes, mtimeMs }: Found): Promise<StoredSessionInfo | undefined> {
-  const handle = await open(file, "r").catch(() => undefined);
+  const handle = await openSessionFile(file).catch(() => undefined);
   if (handle === undefined) return undefined;
   try {
     const head = await textAt(handle, 0, Math.min(headBytes, bytes));
@@ -128,9 +129,7 @@ async function read({ file, bytes, mtimeMs }: Found): Promise<StoredSessionInfo 
   }
 }
 
-type Handle = Awaited<ReturnType<typeof open>>;
-
-async function textAt(handle: Handle, position: number, length: number): Promise<string> {
+async function textAt(handle: FileHandle, position: number, length: number): Promise<string> {
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position);
   return buffer.toString("utf8", 0, bytesRead);
 }

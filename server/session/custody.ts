@@ -4,6 +4,7 @@ import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.
 import { WireError } from "../../protocol/errors.ts";
 import type { EntriesReply } from "../../protocol/link.ts";
 import type { Child } from "../pi/child.ts";
+import { checkEntries } from "../pi/entry-check.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import { isEntriesReply } from "../pi/outward-frame.ts";
 import { type AskForEntries, FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
@@ -231,6 +232,9 @@ export class Custody {
   /** What the policy says. Throws `foreign_write` where the session must not go on. */
   async #decide(finding: Finding): Promise<"reloaded" | "allowed" | { readonly to: string }> {
     const policy = this.#options.policy();
+    const isTaken = policy === "allow" || (policy === "reload" && finding.canReload);
+    // A file that pi could not load is never loaded.
+    if (isTaken && finding.kind !== "removed") await checkEntries(this.#options.file);
     if (policy === "allow") return this.#tell(finding, "allowed");
     if (policy === "reload" && finding.canReload) return this.#tell(finding, "reloaded");
     const to = policy === "fork" && finding.ownLeaf !== undefined ? await this.#fork(finding.ownLeaf) : undefined;

@@ -1,8 +1,8 @@
-import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { JsonlSplitter } from "../../protocol/jsonl.ts";
-import { requireNoCycle } from "../pi/entry-check.ts";
+import { requireBounded, requireNoCycle } from "../pi/entry-check.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
+import { openSessionFile } from "../pi/open-file.ts";
 import { isRecordObject } from "../pi/records.ts";
 import { requireOwnHeader, type SessionFileOwner } from "../pi/session-paths.ts";
 import type { StoredSession } from "../store/sessions.ts";
@@ -35,10 +35,9 @@ export async function readStoredEntries(
 ): Promise<StoredEntries | UnreadReason> {
   const { file } = owner;
   checkFile(file);
-  // A pipe that takes the file's place meanwhile must not be waited for.
-  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+  const handle = await openSessionFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
-    throw unusable(file, "unreadable", `cannot be read (${error.code})`, error);
+    throw error;
   });
   try {
     return handle === undefined ? "missing" : await entriesIn(handle, owner, maxBytes);
@@ -63,14 +62,16 @@ async function entriesIn(
 ): Promise<StoredEntries | UnreadReason> {
   const { file } = owner;
   const found = await handle.stat();
-  if (!found.isFile()) throw unusable(file, "not_a_file", "is not a regular file");
   if (found.size === 0) return "missing";
   requireOwnHeader(owner);
   if (found.size > maxBytes) return "file_too_large";
   const entries: StoredEntry[] = [];
-  const parents = new Map<string, unknown>();
+  const parents = new Map<string, string | null>();
   let version: unknown;
+  let lines = 0;
   const onRecord = (line: Buffer): void => {
+    lines += 1;
+    requireBounded(file, line, lines);
     const entry = entryIn(line);
     if (entry === undefined) return;
     const { type, id, parentId } = entry;
@@ -78,10 +79,13 @@ async function entriesIn(
       version ??= entry["version"] ?? 1;
       return;
     }
-    if (typeof id === "string") {
-      if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${JSON.stringify(id)} twice`);
-      parents.set(id, parentId);
+    // Files of pi's first form have no ids.
+    if (version !== currentVersion) return;
+    if (typeof id !== "string" || (typeof parentId !== "string" && parentId !== null)) {
+      throw unusable(file, "entries_damaged", `has an entry without an id or a parent (line ${lines})`);
     }
+    if (parents.has(id)) throw unusable(file, "entries_damaged", `has the entry ${JSON.stringify(id)} twice`);
+    parents.set(id, parentId);
     entries.push(entry);
   };
   const splitter = new JsonlSplitter({ maxRecordBytes: maxBytes, onRecord, onOversize: () => {} });

@@ -1,4 +1,5 @@
-import { mkdirSync, truncateSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { startCore } from "../../helpers/core.ts";
@@ -19,6 +20,8 @@ test("a session file that pi could not load is refused by name, with what is wro
   };
   const sparse = written("sparse", []);
   truncateSync(sparse, 20 * 1024 ** 3);
+  const deep = written("deep", []);
+  appendFileSync(deep, `{"type":"custom","id":"a","parentId":null,"data":${"[".repeat(600)}${"]".repeat(600)}}\n`);
   const folder = join(directory, "0_folder.jsonl");
   mkdirSync(folder);
   for (const [file, reason, words] of [
@@ -33,6 +36,12 @@ test("a session file that pi could not load is refused by name, with what is wro
       "entries_damaged",
       'entry "a" twice (line 4)',
     ],
+    [
+      written("numbers", [{ ...entry("a", null), id: 1, parentId: 1 }]),
+      "entries_damaged",
+      "cycle of parents at the entry 1",
+    ],
+    [deep, "entries_damaged", "deeper than 512 levels"],
     [sparse, "too_large", "21474836480 bytes"],
     [folder, "not_a_file", "is no"],
   ] as const) {
@@ -44,4 +53,49 @@ test("a session file that pi could not load is refused by name, with what is wro
     file: written("fine", [entry("a", null), entry("b", "gone"), entry("c", "a")]),
   });
   expect(fine.state.kind).toBe("idle");
+});
+
+test("a pipe or a device in the place of a session file is not waited for, whatever reads the file", async () => {
+  await using core = await startCore();
+  const { registry, cwd, tracker } = core;
+  const session = await registry.create({ cwd }, "piped");
+  const { file, sessionId } = session;
+  appendFileSync(file, `${JSON.stringify({ type: "message", id: "a", message: { role: "user", content: "Hi." } })}\n`);
+  await tracker.accept({ sessionId, customType: "n", content: "x", deliveryId: "p" });
+  await session.upkeep.hibernate(true);
+  for (const make of ["pipe", "device"] as const) {
+    rmSync(file);
+    if (make === "pipe") execFileSync("mkfifo", [file]);
+    else symlinkSync("/dev/zero", file);
+    // More at a time than Node has threads for files.
+    const snapshots = Array.from({ length: 6 }, () => session.snapshot());
+    for (const snapshot of await Promise.allSettled(snapshots)) {
+      expect(snapshot).toMatchObject({ reason: { kind: "session_file_unusable", data: { reason: "not_a_file" } } });
+    }
+    await expect(session.awake()).rejects.toMatchObject({ kind: "session_file_unusable" });
+    await expect(registry.files.open({ sessionId: "planted" })).rejects.toMatchObject({ kind: "session_not_found" });
+    if (make === "pipe") execFileSync("mkfifo", [join(dirname(file), "0_planted.jsonl")]);
+    await expect(registry.files.open({ sessionId: "planted" })).rejects.toMatchObject({ kind: "session_not_found" });
+  }
+  const withdrawal = {
+    kind: "withdrawn",
+    as: "failed",
+    at: Date.now(),
+    reason: { code: "cancelled", message: "x" },
+  } as const;
+  await expect(session.pushing.withdraw(["p"], withdrawal)).rejects.toMatchObject({ kind: "session_file_unusable" });
+  rmSync(file);
+});
+
+test("what another program has appended is not loaded where pi could not", async () => {
+  await using core = await startCore();
+  const session = await core.registry.create({ cwd: core.cwd }, "appended");
+  const entry = (id: string, parentId: string | null): string =>
+    `${JSON.stringify({ type: "message", id, parentId, message: { role: "user", content: "Hi." } })}\n`;
+  appendFileSync(session.file, entry("a", null));
+  await session.upkeep.hibernate(true);
+  appendFileSync(session.file, entry("b", "c") + entry("c", "b"));
+  const refusal = { kind: "session_file_unusable", data: { reason: "entries_damaged" } };
+  await expect(session.awake()).rejects.toMatchObject(refusal);
+  await expect(session.awake()).rejects.toMatchObject(refusal);
 });

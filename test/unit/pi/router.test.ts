@@ -7,10 +7,11 @@ interface Routed {
   readonly diagnostics: RecordDiagnostic[];
   readonly responses: unknown[];
   readonly statuses: string[];
+  readonly unread: string[];
 }
 
 function route(...records: (string | Buffer)[]): Routed {
-  const routed: Routed = { events: [], diagnostics: [], responses: [], statuses: [] };
+  const routed: Routed = { events: [], diagnostics: [], responses: [], statuses: [], unread: [] };
   const router = new Router({
     response: (response) => {
       routed.responses.push(response);
@@ -23,6 +24,7 @@ function route(...records: (string | Buffer)[]): Routed {
     },
     event: (record: Buffer, event: PiEvent | undefined) =>
       routed.events.push({ text: record.toString("utf8"), parsed: event !== undefined }),
+    unread: (head) => routed.unread.push(head),
     diagnostic: (diagnostic) => routed.diagnostics.push(diagnostic),
   });
   for (const record of records) router.route(Buffer.from(record as string));
@@ -46,6 +48,7 @@ describe("Router", () => {
       response: () => true,
       status: () => false,
       event: (_, event, isDelta) => deltas.push(isDelta && event === undefined),
+      unread: () => {},
       diagnostic: () => {},
     });
     for (const type of ["turn_end", "message_start", "tool_execution_start", "tool_execution_end", "message_update"])
@@ -70,6 +73,14 @@ describe("Router", () => {
     expect(routed.responses).toHaveLength(2);
     expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unknown_response"]);
     expect(routed.events).toEqual([]);
+  });
+
+  test("does not parse what is nested too deep, and says so of a response to who waits for it", () => {
+    const deep = "[".repeat(600) + "]".repeat(600);
+    const routed = route(`{"id":"d1","type":"response","data":${deep}}`, `{"type":"message_end","message":${deep}}`);
+    expect([routed.responses, routed.events]).toEqual([[], []]);
+    expect(routed.diagnostics.map(({ kind }) => kind)).toEqual(["unparsable", "unparsable"]);
+    expect(routed.unread[0]).toMatch(/^\{"id":"d1","type":"response"/);
   });
 
   test("takes the link's status records out of the events, and no others", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isOneObject, MAX_DEPTH } from "../../../server/pi/structure.ts";
+import { isBounded, isOneObject, MAX_DEPTH, MAX_PARTS } from "../../../server/pi/structure.ts";
 
 const isOne = (text: string): boolean => isOneObject(Buffer.from(text));
 
@@ -152,5 +152,22 @@ describe("isOneObject", () => {
     const slashes = Buffer.from(`{"a":"${"x".repeat(200)}${"\\\\".repeat(2_000_000)}"}`);
     expect(isOneObject(escapes(2_000_000))).toBe(true);
     expect(isOneObject(slashes)).toBe(true);
+  });
+});
+
+describe("isBounded", () => {
+  const bounded = (text: string): boolean => isBounded(Buffer.from(text));
+
+  test("is true for what JSON.stringify writes, whatever stands in strings", () => {
+    fc.assert(fc.property(object, bounded));
+    expect(bounded(JSON.stringify({ text: "[".repeat(MAX_DEPTH + 1) + "\\".repeat(1_001), after: [] }))).toBe(true);
+  });
+
+  test("is false for what is nested too deep, and for too many parts", () => {
+    const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
+    expect([bounded(nested(MAX_DEPTH)), bounded(nested(MAX_DEPTH + 1))]).toEqual([true, false]);
+    expect(bounded(`[${"1,".repeat(MAX_PARTS)}1]`)).toBe(false);
+    expect(bounded(`[${"{},".repeat(MAX_PARTS / 2)}1]`)).toBe(false);
+    expect(bounded(`[${"1,".repeat(MAX_PARTS - 2)}1]`)).toBe(true);
   });
 });

@@ -39,6 +39,15 @@ test("a file that no pi can load is refused by name", async () => {
   await expect(read(["no header"])).rejects.toMatchObject(unusable("header_damaged"));
   await expect(read([header, entry("a", "b"), entry("b", "a")])).rejects.toMatchObject(unusable("entries_damaged"));
   await expect(read([header, entry("a", null), entry("a", null)])).rejects.toMatchObject(unusable("entries_damaged"));
+  // Each would be followed without end, or take many seconds to parse.
+  for (const damaged of [
+    { type: "message", id: null, parentId: null },
+    { type: "message" },
+    { type: "message", id: 1, parentId: 1 },
+    `{"type":"custom","id":"b","parentId":"a","data":${"[".repeat(600)}${"]".repeat(600)}}`,
+  ]) {
+    await expect(read([header, entry("a", null), damaged])).rejects.toMatchObject(unusable("entries_damaged"));
+  }
   const file = join(directory, "session.jsonl");
   truncateSync(file, 20 * 1024 ** 3);
   await expect(readStoredEntries({ sessionId: "own", file }, 100)).rejects.toMatchObject(unusable("too_large"));

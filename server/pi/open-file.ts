@@ -1,0 +1,37 @@
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { unusable } from "./lease.ts";
+
+/** A pipe is opened without waiting for its writer. */
+const readFlags = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/**
+ * Opens a session file to read it. The caller closes it. Throws `ENOENT` as it is, and `session_file_unusable` for what is not a
+ * regular file: reading a pipe or a device could take for ever, and a few such reads would hold up all others of the daemon.
+ */
+export async function openSessionFile(file: string): Promise<FileHandle> {
+  const handle = await open(file, readFlags).catch((error: unknown) => {
+    throw named(file, error);
+  });
+  if ((await handle.stat()).isFile()) return handle;
+  await handle.close();
+  throw unusable(file, "not_a_file", "is not a regular file");
+}
+
+/** As {@link openSessionFile}, at once. */
+export function openSessionFileSync(file: string): number {
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, readFlags);
+  } catch (error) {
+    throw named(file, error);
+  }
+  if (fstatSync(descriptor).isFile()) return descriptor;
+  closeSync(descriptor);
+  throw unusable(file, "not_a_file", "is not a regular file");
+}
+
+function named(file: string, error: unknown): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" ? error : unusable(file, "unreadable", `cannot be read (${code})`, error);
+}
