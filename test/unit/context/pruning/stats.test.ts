@@ -92,8 +92,8 @@ test("stats grow with every request: every removal is counted once, however ofte
   });
   for (let request = 0; request < 100; request += 1) expect(stats()).toEqual(first);
   // The daemon adds these where it answers with what pi said last.
-  const { cached, cachedAt, ...counted } = PruningStats.properties;
-  expect([cached, cachedAt].every((property) => property !== undefined)).toBe(true);
+  const { cached, cachedAt, outdated, ...counted } = PruningStats.properties;
+  expect([cached, cachedAt, outdated].every((property) => property !== undefined)).toBe(true);
   expect(Object.keys(first).toSorted()).toEqual(Object.keys(counted).toSorted());
 });
 
