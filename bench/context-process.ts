@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { defaultContextLimits } from "../protocol/context-limits.ts";
-import { perform } from "../server/session/context/work.ts";
+import { perform } from "../server/context/work.ts";
 
 // Does one thing with a document, as the daemon's thread does it, and writes what it took to stdout as JSON. Arguments:
 // what, and the document's file.

@@ -1,5 +1,5 @@
 import { type Logger, pino } from "pino";
-import { limits } from "./config.ts";
+import { limits } from "./configuration/limits.ts";
 import { RotatingFile } from "./lib/rotating-file.ts";
 
 /** How many lines of a log its file has not taken. */

@@ -2,10 +2,10 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Delivery } from "../protocol/delivery.ts";
 import type { Metric } from "../protocol/metrics-methods.ts";
 import type { DeliveryTracker } from "./delivery/tracker.ts";
+import type { DialogDesk } from "./dialogs/dialog-registry.ts";
 import type { Edge } from "./edge/app.ts";
 import { Histogram } from "./lib/histogram.ts";
-import type { DialogDesk } from "./session/dialog-desk.ts";
-import type { Logs } from "./session/logs.ts";
+import type { Logs } from "./log/logs.ts";
 import type { Registry } from "./session/registry.ts";
 import type { Database } from "./store/database.ts";
 

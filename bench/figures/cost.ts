@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FoldOfSession } from "../../context/cost/fold-of-session.ts";
 import { COST_MARK_TYPE, markData } from "../../context/cost/marks.ts";
-import { FileFold } from "../../server/session/cost/file-fold.ts";
+import { FileFold } from "../../server/context/cost/file-fold.ts";
 import { Random } from "../../test/soak/random.ts";
 import type { Figure, Row } from "../lib/figure.ts";
 

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import type { Delivery } from "../../protocol/delivery.ts";
-import { limits } from "../../server/config.ts";
+import { limits } from "../../server/configuration/limits.ts";
 import { DeliveryStore, type StoredPush } from "../../server/store/deliveries.ts";
 import { type OpenStore, openStore } from "../../server/store/open-store.ts";
 import type { Figure } from "../lib/figure.ts";

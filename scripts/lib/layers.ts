@@ -14,6 +14,32 @@ interface Layer {
 
 const base = ["protocol", "server/lib"] as const;
 
+/** The rooms of the server's domain, from the ground up. A room may import those on the floors below its own. */
+const floors: readonly (readonly string[])[] = [
+  ["server/frames"],
+  ["server/store", "server/pi"],
+  ["server/core"],
+  ["server/log", "server/delivery"],
+  ["server/dialogs", "server/context"],
+  ["server/prompts"],
+  ["server/custody"],
+  ["server/children"],
+  ["server/session"],
+];
+
+function roomLayers(): Record<string, Layer> {
+  const below: string[] = [...base, "server/config"];
+  const rooms: Record<string, Layer> = {};
+  for (const floor of floors) {
+    for (const room of floor) {
+      const context = room === "server/context" ? ["context", "context/document"] : [];
+      rooms[room] = { files: [`${room}/`], imports: [...below, ...context] };
+    }
+    below.push(...floor);
+  }
+  return rooms;
+}
+
 const layers: Readonly<Record<string, Layer>> = {
   protocol: { files: ["protocol/"], imports: [] },
   provider: { files: ["provider/"], imports: [] },
@@ -37,42 +63,20 @@ const layers: Readonly<Record<string, Layer>> = {
     imports: ["client", "context/document", "protocol", "cli/start", "cli/demo", "cli/doctor", "cli/docs"],
   },
   "server/lib": { files: ["server/lib/"], imports: [] },
-  "server/config": { files: ["server/config.ts", "server/log.ts", "server/configuration/"], imports: base },
-  "server/store": { files: ["server/store/"], imports: [...base, "server/config"] },
-  "server/delivery": { files: ["server/delivery/"], imports: [...base, "server/config", "server/store"] },
-  "server/pi": { files: ["server/pi/"], imports: [...base, "server/config"] },
-  "server/frames": { files: ["server/frames/"], imports: base },
-  "server/session": {
-    files: ["server/session/"],
-    imports: [
-      ...base,
-      "context",
-      "context/document",
-      "server/config",
-      "server/frames",
-      "server/pi",
-      "server/delivery",
-      "server/store",
-    ],
+  "server/config": {
+    files: ["server/log.ts", "server/configuration/"],
+    imports: base,
   },
+  ...roomLayers(),
   "server/rpc": {
     files: ["server/rpc/"],
-    imports: [...base, "server/config", "server/frames", "server/session", "server/delivery"],
+    imports: [...base, "server/config", "server/frames", ...floors.slice(2).flat()],
   },
   "server/edge": { files: ["server/edge/"], imports: [...base, "server/config", "server/frames", "server/rpc"] },
   // The composition root: daemon.ts and what stands beside it.
   server: {
     files: ["server/*"],
-    imports: [
-      ...base,
-      "server/config",
-      "server/store",
-      "server/delivery",
-      "server/pi",
-      "server/session",
-      "server/rpc",
-      "server/edge",
-    ],
+    imports: [...base, "server/config", ...floors.flat(), "server/rpc", "server/edge"],
   },
   "tests and tools": { files: ["test/", "bench/", "examples/", "scripts/", "*"], imports: "all" },
 };

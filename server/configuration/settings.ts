@@ -5,7 +5,7 @@ import { Type } from "../../protocol/json-schema.ts";
 import { OptimisationOptions } from "../../protocol/optimisation/options.ts";
 import { PruningOptions } from "../../protocol/pruning/options.ts";
 import { CustomUi, Profile } from "../../protocol/session-options.ts";
-import { limits } from "../config.ts";
+import { limits } from "./limits.ts";
 
 interface SettingRow<S extends TSchema = TSchema> {
   /** What its value is in the configuration file. Its description is the setting's. */

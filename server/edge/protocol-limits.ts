@@ -1,4 +1,4 @@
-import { limits as daemonLimits } from "../config.ts";
+import { limits as daemonLimits } from "../configuration/limits.ts";
 import { type DispatcherLimits, defaultDispatcherLimits } from "../rpc/dispatcher.ts";
 import { defaultEdgeLimits, type EdgeLimits } from "./limits.ts";
 

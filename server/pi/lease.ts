@@ -5,7 +5,7 @@ import { uptime } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SessionFileReason } from "../../protocol/custody.ts";
 import { WireError } from "../../protocol/errors.ts";
-import { limits } from "../config.ts";
+import { limits } from "../configuration/limits.ts";
 import { exhaustion } from "./exhaustion.ts";
 import { type HolderLife, isLeaseHolder, type LeaseHolder, lifeOf, thisHolder } from "./lease-holder.ts";
 import { endMarked, marked } from "./processes.ts";

@@ -3,7 +3,7 @@ import { type ErrorName, WireError } from "../../protocol/errors.ts";
 import type { MethodRow } from "../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../protocol/methods.ts";
 import { routeOf } from "../../protocol/pi-commands.ts";
-import type { SessionScope } from "../session/session-scope.ts";
+import type { SessionScope } from "../core/session-scope.ts";
 import type { Call, Handlers } from "./call.ts";
 import { type SessionParam, sessionParams } from "./governance.ts";
 import type { Grant } from "./grant.ts";

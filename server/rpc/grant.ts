@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve, sep } from "node:path";
 import type { Capability } from "../../protocol/capability.ts";
 import { WireError } from "../../protocol/errors.ts";
 import type { Labels } from "../../protocol/session-options.ts";
-import type { Covers, SessionScope } from "../session/session-scope.ts";
+import type { Covers, SessionScope } from "../core/session-scope.ts";
 
 export interface GrantOptions {
   readonly name: string;

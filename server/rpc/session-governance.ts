@@ -1,5 +1,5 @@
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { DialogDesk } from "../session/dialog-desk.ts";
+import type { DialogDesk } from "../dialogs/dialog-registry.ts";
 import type { Registry } from "../session/registry.ts";
 import type { Session } from "../session/session.ts";
 import type { AuthorityOptions } from "./authority.ts";

@@ -1,12 +1,12 @@
 import type { By } from "../../protocol/client-identity.ts";
+import type { ChildLife } from "../children/child-life.ts";
+import type { Control } from "../core/control.ts";
+import type { SessionRecord } from "../core/session-record.ts";
+import { defaultPolicy } from "../dialogs/dialog-policy.ts";
+import { Dialogs } from "../dialogs/dialogs.ts";
 import { systemClock } from "../lib/monotonic-clock.ts";
-import type { ChildLife } from "./child-life.ts";
-import type { Control } from "./control.ts";
-import { defaultPolicy } from "./dialog-policy.ts";
-import { Dialogs } from "./dialogs.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal } from "../log/journal.ts";
 import type { SessionOptions } from "./session-options.ts";
-import type { SessionRecord } from "./session-record.ts";
 
 export interface SessionDialogsParts {
   readonly options: SessionOptions;

@@ -7,6 +7,10 @@ import { v7 as uuidv7 } from "uuid";
 import { WireError } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/methods.ts";
 import type { ChildExit } from "../../protocol/session.ts";
+import type { SessionConfiguration } from "../context/create-options.ts";
+import { openedParts, tellProjectProblem } from "../context/part-layers.ts";
+import type { Covers } from "../core/session-scope.ts";
+import { workingDirectory } from "../core/working-directory.ts";
 import { writeBranch } from "../pi/branch-file.ts";
 import type { Child } from "../pi/child.ts";
 import { checkFile, unusable } from "../pi/lease.ts";
@@ -17,15 +21,11 @@ import { isSameFile, requireOwnPath, type SessionFileOwner } from "../pi/session
 import { findSessionFile } from "../pi/session-search.ts";
 import { isSessionId, readStoredHeader, type StoredHeader } from "../pi/stored-header.ts";
 import { listStored, type StoredPage } from "../pi/stored-sessions.ts";
+import { refused } from "../prompts/prompting.ts";
 import { type ClosedSession, closedSession } from "../store/closed-sessions.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { SessionConfiguration } from "./create-options.ts";
-import type { Beginning } from "./creation.ts";
-import { openedParts, tellProjectProblem } from "./part-layers.ts";
-import { refused } from "./prompting.ts";
 import type { Session } from "./session.ts";
-import type { Covers } from "./session-scope.ts";
-import { workingDirectory } from "./working-directory.ts";
+import type { Beginning } from "./session-factory.ts";
 
 /** What the registry lets be done with its sessions. */
 export interface SessionHouse {

@@ -1,27 +1,20 @@
 import type { Logger } from "pino";
+import type { CachedAnswersOptions } from "../children/cached-answers.ts";
+import type { StartSinks } from "../children/child-source.ts";
+import type { PiCallsOptions } from "../children/pi-calls.ts";
+import type { ResponsivenessLimits } from "../children/responsiveness.ts";
+import type { WakeLimits } from "../children/start-rate-limit.ts";
+import type { PartsConfiguringOptions } from "../context/parts-configuring.ts";
 import type { DeliveryTracker } from "../delivery/tracker.ts";
-import type { Child, ChildLimits, ChildSinks } from "../pi/child.ts";
+import type { DialogDesk } from "../dialogs/dialog-registry.ts";
+import type { Logs } from "../log/logs.ts";
+import type { Child, ChildLimits } from "../pi/child.ts";
 import type { LeaseTaker } from "../pi/lease.ts";
 import type { Hello } from "../pi/link.ts";
 import type { ReadyState } from "../pi/ready-state.ts";
 import type { PromptStore } from "../store/prompts.ts";
 import type { StoredSession } from "../store/sessions.ts";
-import type { CachedAnswersOptions } from "./cached-answers.ts";
-import type { DialogDesk } from "./dialog-desk.ts";
-import type { Logs } from "./logs.ts";
-import type { PartsConfiguringOptions } from "./parts-configuring.ts";
-import type { PiCallsOptions } from "./pi-calls.ts";
-import type { ResponsivenessLimits } from "./responsiveness.ts";
 import type { Session } from "./session.ts";
-import type { WakeLimits } from "./wakes.ts";
-
-/** What a session hears of its start and from its child, and how it gives up waiting for one. */
-export interface StartSinks extends ChildSinks {
-  /** Aborted when the session ends while its child starts. */
-  readonly signal: AbortSignal;
-  /** Called for each pi that is started for it, or that waited and is taken. */
-  readonly onPi: () => void;
-}
 
 export interface SessionOptions {
   readonly stored: StoredSession;

@@ -1,7 +1,7 @@
 import type { Params, Result } from "../../protocol/methods.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
+import type { Covers } from "../core/session-scope.ts";
 import type { Registry } from "./registry.ts";
-import type { Covers } from "./session-scope.ts";
 
 const defaultLimit = 1_000;
 

@@ -1,17 +1,17 @@
 import type { Logger } from "pino";
 import { WireError } from "../../protocol/errors.ts";
-import { limits } from "../config.ts";
+import { Upkeep, type UpkeepOptions } from "../children/child-supervisor.ts";
+import { limits } from "../configuration/limits.ts";
+import { SessionContext } from "../context/session-context.ts";
+import { Control } from "../core/control.ts";
+import type { SessionRecord } from "../core/session-record.ts";
+import { isInMemoryAlone } from "../custody/ephemeral.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
+import type { Journal } from "../log/journal.ts";
+import { signed } from "../log/signed.ts";
 import type { Child } from "../pi/child.ts";
-import { SessionContext } from "./context/session-context.ts";
-import { Control } from "./control.ts";
-import { isInMemoryAlone } from "./ephemeral.ts";
-import type { Journal } from "./journal.ts";
 import type { Session } from "./session.ts";
 import type { SessionOptions } from "./session-options.ts";
-import type { SessionRecord } from "./session-record.ts";
-import { signed } from "./signed.ts";
-import { Upkeep, type UpkeepOptions } from "./upkeep.ts";
 
 // How a session makes those of its parts that need little of it.
 

@@ -1,8 +1,8 @@
 import type { NotificationParams } from "../../protocol/notifications.ts";
 import type { SessionInfo } from "../../protocol/session.ts";
+import type { Covers, SessionScope } from "../core/session-scope.ts";
 import { unnumberedFrame } from "../frames/frame.ts";
-import type { Covers, SessionScope } from "./session-scope.ts";
-import type { Subscriber } from "./subscription.ts";
+import type { Subscriber } from "../log/subscription.ts";
 
 type Change = NotificationParams<"daemon/sessionChanged">;
 

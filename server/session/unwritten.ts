@@ -1,4 +1,4 @@
-import { hasPartOptions } from "./parts-config.ts";
+import { hasPartOptions } from "../context/parts-config.ts";
 import type { Registry } from "./registry.ts";
 
 const quiet: ReadonlySet<string> = new Set(["hibernated", "idle", "crashed", "closed"]);

@@ -1,5 +1,5 @@
 import { WireError } from "../../protocol/errors.ts";
-import { limits } from "../config.ts";
+import { limits } from "../configuration/limits.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { Histogram } from "../lib/histogram.ts";
 import type { CommitMark } from "./commit-mark.ts";

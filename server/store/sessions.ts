@@ -51,7 +51,7 @@ export interface StoredSession {
   readonly ownPruning?: PruningOptions;
   /** Default: `reload`. */
   readonly onForeignWrite?: OnForeignWrite;
-  /** The file as the session's children have left it; see `server/session/file-watch.ts`. */
+  /** The file as the session's children have left it; see `server/custody/file-watch.ts`. */
   readonly fileMark?: {
     readonly size: number;
     readonly inode: number;

@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import type { Dialog, DialogAnswer, DialogPolicy, DialogResolution } from "../../protocol/dialog.ts";
 import { WireError } from "../../protocol/errors.ts";
-import { limits } from "../../server/config.ts";
+import { limits } from "../../server/configuration/limits.ts";
+import { DialogDesk, type DialogLimits } from "../../server/dialogs/dialog-registry.ts";
+import { type DialogAnnouncement, Dialogs, type Reader } from "../../server/dialogs/dialogs.ts";
 import type { ChildState } from "../../server/pi/child-state.ts";
 import type { PiCommand, PiEvent } from "../../server/pi/records.ts";
-import { DialogDesk, type DialogLimits } from "../../server/session/dialog-desk.ts";
-import { type DialogAnnouncement, Dialogs, type Reader } from "../../server/session/dialogs.ts";
 import { type FakeClock, fakeClock } from "./fake-clock.ts";
 
 export interface Said {

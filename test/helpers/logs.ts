@@ -1,7 +1,7 @@
 import type { Gap } from "../../protocol/event.ts";
-import { EventLog, type EventLogOptions, type LogStore } from "../../server/session/event-log.ts";
-import { MemoryBudget } from "../../server/session/memory-budget.ts";
-import { SeqNumbers, type SeqReserve } from "../../server/session/seq-numbers.ts";
+import { MemoryBudget } from "../../server/core/memory-budget.ts";
+import { SeqNumbers, type SeqReserve } from "../../server/core/seq-numbers.ts";
+import { EventLog, type EventLogOptions, type LogStore } from "../../server/log/event-log.ts";
 import type { StoredSpan } from "../../server/store/events.ts";
 
 /** A store of logs in memory, whose bounds are the test's to play. */

@@ -26,7 +26,7 @@ export const plantedBugs = {
     replacement: "const standing = findEntries(ctx.sessionManager, new Set<string>());",
   },
   "a daemon begins with numbers that another has used": {
-    file: "server/session/seq-numbers.ts",
+    file: "server/core/seq-numbers.ts",
     text: "    this.#last = store.reserved;\n",
     replacement: "    this.#last = Math.max(0, store.reserved - block);\n",
   },

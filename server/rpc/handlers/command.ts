@@ -1,13 +1,13 @@
 import type { commandMethods } from "../../../protocol/command-methods.ts";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { Validator } from "../../../protocol/validation.ts";
+import { changesSession, checkCommand } from "../../children/client-command.ts";
+import { checkFields } from "../../children/command-fields.ts";
+import { objectOf, type PiCommand } from "../../children/pi-calls.ts";
+import { entryTree } from "../../custody/entry-tree.ts";
+import { labelsIn } from "../../custody/stored-branch.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { changesSession, checkCommand } from "../../session/client-command.ts";
-import { checkFields } from "../../session/command-fields.ts";
-import { entryTree } from "../../session/entry-tree.ts";
-import { objectOf, type PiCommand } from "../../session/pi-calls.ts";
 import type { Registry } from "../../session/registry.ts";
-import { labelsIn } from "../../session/stored-branch.ts";
 import { keepText } from "../answer-text.ts";
 import type { Call, HandlersOf } from "../call.ts";
 

@@ -1,5 +1,5 @@
 import type { contextMethods } from "../../../protocol/context-methods.ts";
-import type { ContextCaller } from "../../session/context/read-path.ts";
+import type { ContextCaller } from "../../context/read-path.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 

@@ -2,10 +2,10 @@ import type { DaemonInfo, PiInfo, StoreInfo } from "../../../protocol/daemon.ts"
 import type { daemonMethods } from "../../../protocol/daemon-methods.ts";
 import { openRpcDocument } from "../../../protocol/openrpc.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
+import type { Covers } from "../../core/session-scope.ts";
 import { keptFor } from "../../lib/kept-for.ts";
-import type { Feed } from "../../session/feed.ts";
+import type { Feed } from "../../log/feed.ts";
 import type { Registry } from "../../session/registry.ts";
-import type { Covers } from "../../session/session-scope.ts";
 import { keepText } from "../answer-text.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";

@@ -1,5 +1,5 @@
 import type { dialogMethods } from "../../../protocol/dialog-methods.ts";
-import type { DialogDesk } from "../../session/dialog-desk.ts";
+import type { DialogDesk } from "../../dialogs/dialog-registry.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 

@@ -1,6 +1,6 @@
 import type { optimisationMethods } from "../../../protocol/optimisation-methods.ts";
+import { requireCacheAudit } from "../../context/required-parts.ts";
 import type { Registry } from "../../session/registry.ts";
-import { requireCacheAudit } from "../../session/required-parts.ts";
 import type { HandlersOf } from "../call.ts";
 
 export function optimisationHandlers(registry: Registry): HandlersOf<typeof optimisationMethods> {

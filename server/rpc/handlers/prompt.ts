@@ -3,9 +3,9 @@ import { type IfRunning, type PromptResult, PromptState } from "../../../protoco
 import type { promptMethods } from "../../../protocol/prompt-methods.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { unlessAborted } from "../../lib/deadline.ts";
-import { type PromptLedger, promptNotFound, shown } from "../../session/prompt-ledger.ts";
-import { resultOf } from "../../session/prompting.ts";
-import type { QueueKind } from "../../session/queued-texts.ts";
+import { type PromptLedger, promptNotFound, shown } from "../../prompts/prompt-ledger.ts";
+import { resultOf } from "../../prompts/prompting.ts";
+import type { QueueKind } from "../../prompts/queued-texts.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 

@@ -1,7 +1,7 @@
 import type { MethodName, Params, Result } from "../../../protocol/methods.ts";
 import type { pruningMethods } from "../../../protocol/pruning-methods.ts";
+import { requirePruned } from "../../context/required-parts.ts";
 import type { Registry } from "../../session/registry.ts";
-import { requirePruned } from "../../session/required-parts.ts";
 import type { HandlersOf } from "../call.ts";
 
 type PruningName = keyof typeof pruningMethods & MethodName;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { PiInfo, Readiness, StoreInfo } from "../../../protocol/daemon.ts";
 import { WireError } from "../../../protocol/errors.ts";
-import { limits } from "../../config.ts";
+import { limits } from "../../configuration/limits.ts";
 
 export interface ReadinessFacts {
   readonly pi: Pick<PiInfo, "path">;

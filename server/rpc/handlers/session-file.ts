@@ -1,6 +1,6 @@
 import type { sessionFileMethods } from "../../../protocol/session-file-methods.ts";
+import { requireFile } from "../../custody/ephemeral.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
-import { requireFile } from "../../session/ephemeral.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 

@@ -1,12 +1,12 @@
 import { realpath } from "node:fs/promises";
 import type { Params, Result } from "../../../protocol/methods.ts";
 import type { sessionMethods } from "../../../protocol/session-methods.ts";
+import type { Covers } from "../../core/session-scope.ts";
 import type { DeliveryTracker } from "../../delivery/tracker.ts";
 import { Gate } from "../../lib/gate.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Session } from "../../session/session.ts";
 import { sessionPage } from "../../session/session-page.ts";
-import type { Covers } from "../../session/session-scope.ts";
 import type { HandlersOf } from "../call.ts";
 import { callerOf } from "./context.ts";
 

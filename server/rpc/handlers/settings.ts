@@ -1,6 +1,6 @@
 import { piCommands } from "../../../protocol/pi-commands.ts";
 import type { settingsMethods } from "../../../protocol/settings-methods.ts";
-import { requireConfirmation } from "../../session/client-command.ts";
+import { requireConfirmation } from "../../children/client-command.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { Call, HandlersOf } from "../call.ts";
 

@@ -1,5 +1,5 @@
 import type { subscriptionMethods } from "../../../protocol/subscription-methods.ts";
-import { pageOf } from "../../session/event-page.ts";
+import { pageOf } from "../../log/event-page.ts";
 import type { Registry } from "../../session/registry.ts";
 import type { HandlersOf } from "../call.ts";
 import { peerOf } from "./peer.ts";

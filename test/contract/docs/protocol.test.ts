@@ -20,9 +20,9 @@ import { createValidator } from "../../../protocol/validation.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/wire.ts";
 import { withoutGeneratedParts } from "../../../scripts/lib/generated-parts.ts";
 import { withGeneratedParts } from "../../../scripts/lib/protocol-document.ts";
+import { maxFileBytes } from "../../../server/context/cost/file-fold.ts";
+import { retryDelaysMs } from "../../../server/core/restart-policy.ts";
 import { protocolLimits, quantity } from "../../../server/edge/protocol-limits.ts";
-import { maxFileBytes } from "../../../server/session/cost/file-fold.ts";
-import { retryDelaysMs } from "../../../server/session/restart-policy.ts";
 import { documents, fencesOf, found, read, spansOf } from "./documents.ts";
 
 const protocol = read("PROTOCOL.md");
@@ -150,14 +150,14 @@ describe("the numbers in the documents", () => {
   test.each([
     ["server/delivery/delivery-state.ts", /maxAttempts = (\d+)/, Delivery.properties.attempts],
     ["server/delivery/delivery-state.ts", /maxHistory = (\d+)/, Delivery.properties.history],
-    ["server/session/prompt-ledger.ts", /maxLost = (\d+)/, SessionInfo.properties.lostPrompts],
+    ["server/prompts/prompt-ledger.ts", /maxLost = (\d+)/, SessionInfo.properties.lostPrompts],
     [
       "server/rpc/handlers/delivery.ts",
       /defaultWaitMs = ([\d_]+)/,
       methods["delivery/wait"].params.properties.timeoutMs,
     ],
     ["server/delivery/delivery-state.ts", /error\.slice\(0, ([\d_]+)\)/, Attempt.properties.error],
-    ["server/config.ts", /maxStderrBytes: (\d+ \* 1024)/, ChildExit.properties.stderrTail],
+    ["server/configuration/limits.ts", /maxStderrBytes: (\d+ \* 1024)/, ChildExit.properties.stderrTail],
   ])("what %s says with %s is in the schema", (file, pattern, schema) => {
     const [, written = ""] = pattern.exec(read(file)) ?? [];
     const value = written.split("*").reduce((product, factor) => product * Number(factor.replaceAll("_", "")), 1);

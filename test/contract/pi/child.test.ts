@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { OutwardFrame } from "../../../protocol/link.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import type { Child, ChildOptions } from "../../../server/pi/child.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
 import { exists, marked, startTimeOf } from "../../../server/pi/processes.ts";

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { WireError } from "../../../protocol/errors.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { Link } from "../../../server/pi/link.ts";
 import { type Core, startCore } from "../../helpers/core.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";
 

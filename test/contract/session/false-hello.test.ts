@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { leasePath } from "../../../server/pi/lease.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
-import { lifeLimits, limits } from "../../../server/config.ts";
+import { lifeLimits, limits } from "../../../server/configuration/limits.ts";
 import type { RegistryOptions } from "../../../server/session/registry.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, recorder, startCore } from "../../helpers/core.ts";

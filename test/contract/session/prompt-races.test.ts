@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkCommand } from "../../../server/session/client-command.ts";
+import { checkCommand } from "../../../server/children/client-command.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 import { type Move, type Racecourse, race } from "../../helpers/prompt-races.ts";
 

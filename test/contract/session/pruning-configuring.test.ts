@@ -2,8 +2,8 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { PruningOptions } from "../../../protocol/pruning/options.ts";
+import { partsOf, spawnOptions } from "../../../server/context/parts-config.ts";
 import { pruningHandlers } from "../../../server/rpc/handlers/pruning.ts";
-import { partsOf, spawnOptions } from "../../../server/session/parts-config.ts";
 import type { Session } from "../../../server/session/session.ts";
 import { type Core, type Heard, recorder, startCore } from "../../helpers/core.ts";
 

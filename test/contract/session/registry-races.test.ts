@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
+import type { Covers } from "../../../server/core/session-scope.ts";
 import { findSessionFile } from "../../../server/pi/session-search.ts";
-import type { Covers } from "../../../server/session/session-scope.ts";
 import { closedSession } from "../../../server/store/closed-sessions.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { recorder, startCore } from "../../helpers/core.ts";
 
 const changes = ({ heard }: ReturnType<typeof recorder>) => heard.map(({ params: { change } }) => change);

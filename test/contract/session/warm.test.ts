@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test, vi } from "vitest";
-import { lifeLimits, limits } from "../../../server/config.ts";
+import { ChildSource } from "../../../server/children/child-source.ts";
+import { lifeLimits, limits } from "../../../server/configuration/limits.ts";
 import { locatePi } from "../../../server/pi/locate.ts";
-import { ChildSource } from "../../../server/session/child-source.ts";
 import type { StoredSession } from "../../../server/store/sessions.ts";
 
 const fakePi = join(import.meta.dirname, "..", "..", "fixtures", "fake-pi.mjs");

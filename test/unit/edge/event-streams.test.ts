@@ -2,10 +2,10 @@ import { describe, expect, it, test } from "vitest";
 import { capabilities } from "../../../protocol/capability.ts";
 import { WireError } from "../../../protocol/errors.ts";
 import type { Transport } from "../../../server/edge/admission.ts";
+import { pageOf } from "../../../server/log/event-page.ts";
+import { Journal, type SubscribeOptions } from "../../../server/log/journal.ts";
 import { Grant } from "../../../server/rpc/grant.ts";
 import type { TokenSource } from "../../../server/rpc/tokens.ts";
-import { pageOf } from "../../../server/session/event-page.ts";
-import { Journal, type SubscribeOptions } from "../../../server/session/journal.ts";
 import {
   authorization,
   type EdgeTestOptions,

@@ -2,11 +2,11 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { createValidator } from "../../../protocol/validation.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
+import { Journal } from "../../../server/log/journal.ts";
 import type { Call, Handlers, Peer } from "../../../server/rpc/call.ts";
 import { compatDispatcher } from "../../../server/rpc/compat-v0.ts";
 import { createDispatcher, type Dispatcher } from "../../../server/rpc/dispatcher.ts";
 import { governed } from "../../../server/rpc/governance.ts";
-import { Journal } from "../../../server/session/journal.ts";
 import { fakeCore } from "../../helpers/edge.ts";
 import { memoryLog } from "../../helpers/logs.ts";
 

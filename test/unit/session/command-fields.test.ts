@@ -3,8 +3,8 @@ import type { MethodRow } from "../../../protocol/method-row.ts";
 import { type MethodName, methods } from "../../../protocol/methods.ts";
 import { piCommands, routeOf } from "../../../protocol/pi-commands.ts";
 import { createValidator } from "../../../protocol/validation.ts";
-import { checkCommand } from "../../../server/session/client-command.ts";
-import { checkFields } from "../../../server/session/command-fields.ts";
+import { checkCommand } from "../../../server/children/client-command.ts";
+import { checkFields } from "../../../server/children/command-fields.ts";
 
 const validator = createValidator();
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
-import { Control } from "../../../server/session/control.ts";
+import { Control } from "../../../server/core/control.ts";
 
 const ada = { clientId: "client-ada", name: "Ada" };
 const bob = { clientId: "client-bob" };

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { CreatedFiles } from "../../../server/session/created-files.ts";
+import { CreatedFiles } from "../../../server/custody/created-files.ts";
 
 let root: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DialogAnswer, DialogMethod, DialogPolicy } from "../../../protocol/dialog.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { DialogRoom, type Said } from "../../helpers/dialog-room.ts";
 
 const { maxDialogMs, maxDialogsPerSession } = limits.dialogs;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { DialogRoom } from "../../helpers/dialog-room.ts";
 
 const { maxDialogsPerSession, maxDialogMs, maxAwayMs } = limits.dialogs;

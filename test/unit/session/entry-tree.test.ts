@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entryTree } from "../../../server/session/entry-tree.ts";
+import { entryTree } from "../../../server/custody/entry-tree.ts";
 
 const entry = (id: string, parentId: string | null, at = 0, more: object = {}): object => ({
   ...{ type: "message", id, parentId, timestamp: new Date(at).toISOString() },

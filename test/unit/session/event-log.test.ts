@@ -3,10 +3,10 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import type { Gap } from "../../../protocol/event.ts";
+import { MemoryBudget } from "../../../server/core/memory-budget.ts";
+import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
-import type { EventLog, LogChunk, LogStore } from "../../../server/session/event-log.ts";
-import { MemoryBudget } from "../../../server/session/memory-budget.ts";
-import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
+import type { EventLog, LogChunk, LogStore } from "../../../server/log/event-log.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
 
 interface Notification {

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Occupancy } from "../../../server/session/occupancy.ts";
-import type { Upkeep } from "../../../server/session/upkeep.ts";
+import type { Upkeep } from "../../../server/children/child-supervisor.ts";
+import { Occupancy } from "../../../server/children/occupancy.ts";
 
 interface FakeSession {
   readonly sessionId: string;

@@ -5,9 +5,9 @@ import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import type { OutwardFrame } from "../../../protocol/link.ts";
 import type { ProviderLevel } from "../../../protocol/provider-level.ts";
+import { Journal } from "../../../server/log/journal.ts";
+import { ProviderWatch } from "../../../server/log/provider-watch.ts";
 import type { FrameBody } from "../../../server/pi/link.ts";
-import { Journal } from "../../../server/session/journal.ts";
-import { ProviderWatch } from "../../../server/session/provider-watch.ts";
 import { type Recorder, recorder } from "../../helpers/core.ts";
 import { memoryLog } from "../../helpers/logs.ts";
 

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import type { EventLog } from "../../../server/session/event-log.ts";
-import { Refill } from "../../../server/session/refill.ts";
-import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
-import { takeSnapshot } from "../../../server/session/snapshot.ts";
+import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
+import { Refill } from "../../../server/log/event-backfill.ts";
+import type { EventLog } from "../../../server/log/event-log.ts";
+import { takeSnapshot } from "../../../server/log/snapshot.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
 
 const header = { type: "session", version: 3, id: "s-1", timestamp: "2026-01-01T00:00:00.000Z", cwd: "/" };

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { maxRestarts, nextTry, StartHealth } from "../../../server/session/restart-policy.ts";
-import { Retry } from "../../../server/session/retry.ts";
+import { maxRestarts, nextTry, StartHealth } from "../../../server/core/restart-policy.ts";
+import { Retry } from "../../../server/delivery/retry.ts";
 
 test("the first two failures are tried again at once, later ones less and less often, and without a push not for ever", () => {
   const delays = [1, 2, 3, 4, 5, 6].map((failures) => nextTry(failures, false));

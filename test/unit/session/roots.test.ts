@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Params } from "../../../protocol/methods.ts";
-import { createOptions } from "../../../server/session/create-options.ts";
-import { requireFiles } from "../../../server/session/part-layers.ts";
-import { liesUnder } from "../../../server/session/roots.ts";
+import { createOptions } from "../../../server/context/create-options.ts";
+import { requireFiles } from "../../../server/context/part-layers.ts";
+import { liesUnder } from "../../../server/core/roots.ts";
 
 let top = "";
 const at = (...names: string[]): string => join(top, ...names);

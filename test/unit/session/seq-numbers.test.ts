@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
+import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
 
 test("no number is given before its reservation is on disk, whenever a daemon is killed", () => {
   fc.assert(

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
+import { contextMessages, statsOf } from "../../../server/custody/stored-branch.ts";
 import { isRecordObject } from "../../../server/pi/records.ts";
-import { contextMessages, statsOf } from "../../../server/session/stored-branch.ts";
 import { installedPi } from "../../helpers/pi-reader.ts";
 import { randomSession } from "../../helpers/random-session.ts";
 import { Random } from "../../soak/random.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readStoredEntries } from "../../../server/session/stored-entries.ts";
+import { readStoredEntries } from "../../../server/custody/stored-entries.ts";
 
 let directory = "";
 beforeAll(() => {

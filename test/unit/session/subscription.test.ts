@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { SeqNumbers } from "../../../server/core/seq-numbers.ts";
 import type { Frame } from "../../../server/frames/frame.ts";
-import type { EventLogOptions } from "../../../server/session/event-log.ts";
-import { pageOf } from "../../../server/session/event-page.ts";
-import { Journal, type SubscribeOptions } from "../../../server/session/journal.ts";
-import { SeqNumbers } from "../../../server/session/seq-numbers.ts";
-import type { Subscriber } from "../../../server/session/subscription.ts";
+import type { EventLogOptions } from "../../../server/log/event-log.ts";
+import { pageOf } from "../../../server/log/event-page.ts";
+import { Journal, type SubscribeOptions } from "../../../server/log/journal.ts";
+import type { Subscriber } from "../../../server/log/subscription.ts";
 import { memoryLog, memoryStore, reserveFrom } from "../../helpers/logs.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: looks into notifications of every shape

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Succession, type SuccessionParts } from "../../../server/custody/succession.ts";
 import { SerialQueue } from "../../../server/lib/serial-queue.ts";
 import type { Child } from "../../../server/pi/child.ts";
-import { Succession, type SuccessionParts } from "../../../server/session/succession.ts";
 
 const stored = { sessionId: "forked", file: "/nowhere/1_forked.jsonl" };
 

@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Logs } from "../../../server/session/logs.ts";
+import { Logs } from "../../../server/log/logs.ts";
 import { EventTail } from "../../../server/store/event-tail.ts";
 import { EventStore } from "../../../server/store/events.ts";
 import type { OpenStore } from "../../../server/store/open-store.ts";

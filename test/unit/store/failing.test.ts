@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { Database } from "../../../server/store/database.ts";
 import { type FailingConnection, failingConnection } from "../../helpers/failing-connection.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Dialog } from "../../../protocol/dialog.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { DeliveryStore } from "../../../server/store/deliveries.ts";
 import { DialogStore } from "../../../server/store/dialogs.ts";
 import { type FeedLimits, FeedStore } from "../../../server/store/feed.ts";

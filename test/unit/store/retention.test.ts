@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { PromptState } from "../../../protocol/prompt.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { ClosedSessions } from "../../../server/store/closed-sessions.ts";
 import { DeliveryStore, type SettledBounds } from "../../../server/store/deliveries.ts";
 import { EventStore } from "../../../server/store/events.ts";

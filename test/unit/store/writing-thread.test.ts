@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WireError } from "../../../protocol/errors.ts";
-import { limits } from "../../../server/config.ts";
+import { limits } from "../../../server/configuration/limits.ts";
 import { CommitMark } from "../../../server/store/commit-mark.ts";
 import { connect } from "../../../server/store/connection.ts";
 import { Database, type DatabaseOptions } from "../../../server/store/database.ts";

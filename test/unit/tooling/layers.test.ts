@@ -18,7 +18,7 @@ test.each([
   ["server/delivery/tracker.ts", "../store/deliveries.ts"],
   ["server/store/database.ts", "../lib/async.ts"],
   ["server/daemon.ts", "./edge/app.ts"],
-  ["server/session/registry.ts", "../config.ts"],
+  ["server/session/registry.ts", "../configuration/limits.ts"],
   ["server/edge/ws.ts", "ws"],
   ["client/socket.ts", "ws"],
   ["extension/index.ts", "../protocol/link.ts"],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ByteRoom } from "../../../../server/session/context/byte-room.ts";
+import { ByteRoom } from "../../../../server/context/byte-budget.ts";
 
 const { signal } = new AbortController();
 const limits = { maxHeldBytes: 100, maxWaiting: 2, waitMs: 60_000, maxFreeBytes: 5 };

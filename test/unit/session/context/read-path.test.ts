@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readNamed, readOwn } from "../../../../server/session/context/read-path.ts";
+import { readNamed, readOwn } from "../../../../server/context/read-path.ts";
 
 let root: string;
 beforeEach(() => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { PiModel } from "../../../../protocol/pi-data.ts";
-import { budgetOf, Targets } from "../../../../server/session/context/targets.ts";
+import { budgetOf, Targets } from "../../../../server/context/targets.ts";
 import type { StoredOptions } from "../../../../server/store/sessions.ts";
 
 let root: string;

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { defaultContextLimits } from "../../../../protocol/context-limits.ts";
-import { type ExportWork, type PrepareWork, perform } from "../../../../server/session/context/work.ts";
-import { WorkDesk, type WorkDeskLimits } from "../../../../server/session/context/work-desk.ts";
+import { type ExportWork, type PrepareWork, perform } from "../../../../server/context/work.ts";
+import { WorkDesk, type WorkDeskLimits } from "../../../../server/context/worker-pool.ts";
 
 const { signal } = new AbortController();
 const limits = { maxOwnBytes: 1_000, maxThreads: 1, maxWaiting: 4, workTimeoutMs: 60_000, maxThreadMiB: 512 };

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { WireError } from "../../../../protocol/errors.ts";
 import type { OptimisationOptions } from "../../../../protocol/optimisation/options.ts";
 import { createValidator } from "../../../../protocol/validation.ts";
-import { SessionCosts } from "../../../../server/session/cost/session-costs.ts";
+import { SessionCosts } from "../../../../server/context/cost/session-costs.ts";
 
 const { signal } = new AbortController();
 

@@ -1,0 +1,191 @@
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
+import type { LRUCache } from "lru-cache";
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import type { MethodRow } from "../../protocol/method-row.ts";
+import { type MethodName, methods } from "../../protocol/methods.ts";
+import { type PiCommandRoute, piCommands } from "../../protocol/pi-commands.ts";
+import type { PartCalls } from "../context/part-calls.ts";
+import type { SessionRecord } from "../core/session-record.ts";
+import { within } from "../lib/deadline.ts";
+import type { Child } from "../pi/child.ts";
+import type { LastAnswersStore } from "../store/last-answers.ts";
+import { withoutLink } from "./pi-calls.ts";
+
+/** What a session was like when its pi answered. */
+export interface AnswerStamp {
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** The session's file; null where there was none. */
+  readonly file: FileStamp | null;
+  /** A hash of how the parts were configured. */
+  readonly parts: string;
+}
+
+interface FileStamp {
+  readonly size: number;
+  readonly inode: number;
+  readonly mtimeMs: number;
+}
+
+interface KnownAnswer extends AnswerStamp {
+  /** JSON. */
+  readonly text: string;
+}
+
+/** A session's last answers, by method. */
+export type KnownAnswers = ReadonlyMap<string, KnownAnswer>;
+
+export interface CachedAnswer {
+  readonly value: object;
+  /** When pi gave it, in Unix milliseconds. */
+  readonly at: number;
+  /** The session's file or configuration has changed since. */
+  readonly isOutdated: boolean;
+}
+
+export interface CachedAnswersOptions {
+  readonly record: Pick<SessionRecord, "stored">;
+  readonly parts: Pick<PartCalls, "askChild">;
+  /** Those of all sessions, by their ids. */
+  readonly cache: LRUCache<string, KnownAnswers>;
+  readonly store: LastAnswersStore;
+  /** A longer answer is not kept. */
+  readonly maxBytes: number;
+  readonly log: Logger;
+}
+
+/** A pi that is being ended is not waited for longer. */
+const askTimeoutMs = 2_000;
+
+/** What is asked of a pi before it ends: what only it knows, and two answers of which the session file has a part. */
+const asked: readonly MethodName[] = [
+  "session/getState",
+  "session/getStats",
+  ...(Object.keys(methods) as MethodName[]).filter((method) => (methods[method] as MethodRow).asleep === "cached"),
+];
+
+const commands: ReadonlyMap<string, string> = new Map(
+  Object.entries<PiCommandRoute>(piCommands).map(([type, { method = "" }]) => [method, type]),
+);
+
+/**
+ * The last answers of a session's pi, so that a question about a session without one need not start another. They are stored
+ * when pi ends, however it ends, and outlive the daemon.
+ */
+export class CachedAnswers {
+  readonly #options: CachedAnswersOptions;
+  /** Whether the cache has answers that the store lacks. */
+  #isUnsaved = false;
+
+  constructor(options: CachedAnswersOptions) {
+    this.#options = options;
+  }
+
+  /** Asks an idle pi that is about to be ended. Never rejects. */
+  async ask(child: Child): Promise<void> {
+    const { ephemeral } = this.#options.record.stored;
+    if (ephemeral === true) return;
+    const stamp = await this.stamp();
+    const questions = asked.map(async (method) => {
+      try {
+        this.note(method, await this.#answer(child, method), stamp);
+      } catch (error) {
+        // pi has another answer now, which is none: the part is off, for example.
+        if (error instanceof WireError && error.kind !== "child_exited") this.#set(method, undefined);
+      }
+    });
+    await within(Promise.allSettled(questions), askTimeoutMs);
+    this.save();
+  }
+
+  /** The session as it is. To be taken before the question. */
+  async stamp(): Promise<AnswerStamp> {
+    const { file } = this.#options.record.stored;
+    return { at: Date.now(), file: (await stampOf(file)) ?? null, parts: this.#parts() };
+  }
+
+  /** Remembers what pi answered to a method without params. */
+  note(method: MethodName, value: unknown, stamp: AnswerStamp): void {
+    const { record, maxBytes } = this.#options;
+    if (value === undefined || record.stored.ephemeral === true) return;
+    const text = JSON.stringify(value);
+    if (Buffer.byteLength(text) <= maxBytes) this.#set(method, { ...stamp, text });
+  }
+
+  /** Stores what was noted. Called when the session has no pi any more. */
+  save(): void {
+    if (!this.#isUnsaved) return;
+    this.#isUnsaved = false;
+    const { store, log } = this.#options;
+    store.put(this.#sessionId, JSON.stringify([...this.#known()])).catch((error: unknown) => {
+      log.warn({ err: error }, "the last answers of a session's pi were not stored; they are written again");
+    });
+  }
+
+  /** pi's last answer to a method without params. Throws `store_failed` where the disk does not answer. */
+  async get(method: MethodName): Promise<CachedAnswer | undefined> {
+    const { file: path, fileMark } = this.#options.record.stored;
+    const known = this.#known().get(method);
+    if (known === undefined) return undefined;
+    const { text, at, file, parts } = known;
+    const now = await stampOf(path);
+    // A file without messages is deleted when its pi ends, and the session then has no mark of it.
+    const isSame = now === undefined ? fileMark === undefined : isSameStamp(now, file);
+    return { value: JSON.parse(text) as object, at, isOutdated: !isSame || parts !== this.#parts() };
+  }
+
+  /** The session is over. */
+  forget(): void {
+    this.#isUnsaved = false;
+    this.#options.cache.delete(this.#sessionId);
+    // What fails is made again.
+    this.#options.store.delete(this.#sessionId).catch(() => {});
+  }
+
+  get #sessionId(): string {
+    return this.#options.record.stored.sessionId;
+  }
+
+  #known(): KnownAnswers {
+    const { cache, store } = this.#options;
+    const cached = cache.get(this.#sessionId);
+    if (cached !== undefined) return cached;
+    const known: KnownAnswers = new Map(JSON.parse(store.get(this.#sessionId) ?? "[]") as [string, KnownAnswer][]);
+    cache.set(this.#sessionId, known);
+    return known;
+  }
+
+  #set(method: MethodName, answer: KnownAnswer | undefined): void {
+    const known = new Map(this.#known());
+    if (answer === undefined) known.delete(method);
+    else known.set(method, answer);
+    this.#options.cache.set(this.#sessionId, known);
+    this.#isUnsaved = true;
+  }
+
+  async #answer(child: Child, method: MethodName): Promise<unknown> {
+    const type = commands.get(method);
+    if (type === undefined) return await this.#options.parts.askChild(child, method, {});
+    const { success, data } = await child.send({ type });
+    if (!success || typeof data !== "object" || data === null) return undefined;
+    return type === "get_commands" ? withoutLink(data, child.link.command) : data;
+  }
+
+  #parts(): string {
+    const { optimisation, pruning } = this.#options.record.stored.options;
+    return createHash("sha256")
+      .update(JSON.stringify([optimisation, pruning]))
+      .digest("base64url");
+  }
+}
+
+async function stampOf(file: string): Promise<FileStamp | undefined> {
+  const found = await stat(file).catch(() => undefined);
+  return found && { size: found.size, inode: found.ino, mtimeMs: found.mtimeMs };
+}
+
+function isSameStamp(one: FileStamp, other: FileStamp | null): boolean {
+  return one.size === other?.size && one.inode === other.inode && one.mtimeMs === other.mtimeMs;
+}

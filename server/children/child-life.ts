@@ -1,0 +1,320 @@
+import type { Logger } from "pino";
+import { v7 as uuidv7 } from "uuid";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
+import type { ChildExit } from "../../protocol/session.ts";
+import type { StartPurpose } from "../core/session-core.ts";
+import { mayBecome, type SessionState } from "../core/session-state.ts";
+import type { Child } from "../pi/child.ts";
+import type { RunStarter, Runs } from "../prompts/runs.ts";
+import { type WakeLimits, Wakes } from "./start-rate-limit.ts";
+
+export interface ChildLifeOptions {
+  readonly runs: Runs;
+  readonly wakes: WakeLimits;
+  /**
+   * Starts a child of the next generation; `onPi` is called for each pi that is started or taken for it. An aborted signal
+   * abandons the start.
+   */
+  readonly start: (signal: AbortSignal, onPi: () => void) => Promise<Child>;
+  /** A child is ready, and nobody else has it yet. */
+  readonly onReady: (child: Child) => void;
+  /** Brings to a child that has just started what waits for it. */
+  readonly resume: (child: Child, purpose: StartPurpose) => Promise<void>;
+  /** A child that was ready has ended; the state says so already. `hadRun`: in the middle of a run. */
+  readonly onEnded: (child: Child, exit: ChildExit, hadRun: boolean) => void;
+  /** Ends a child that hibernates, by `end`. No other child is started before it resolves. */
+  readonly leave: <T>(end: () => Promise<T>) => Promise<T>;
+  /** The state has changed. */
+  readonly onChange: () => void;
+  readonly log: Logger;
+}
+
+/** The children of one session, of which there is at most one: when it is started, how it ends, and the runs in it. */
+export class ChildLife {
+  readonly #options: ChildLifeOptions;
+  readonly #runs: Runs;
+  readonly #wakes: Wakes;
+  #state: SessionState = { kind: "hibernated" };
+  #starting: Promise<Child> | undefined;
+  /** Resolves when nothing is left of the last child. */
+  #lastCleaned: Promise<void> = Promise.resolve();
+  /** Children that are other sessions' by now. */
+  readonly #given = new WeakSet<Child>();
+  /** Resolves when the last child that was to hibernate has ended. */
+  #left: Promise<unknown> = Promise.resolve();
+  /** How many such ends are under way. */
+  #leaving = 0;
+  #asleep: Child | undefined;
+  #hadRun = false;
+  #uses = 0;
+  #lastUsedAt = performance.now();
+  #abandonStart = new AbortController();
+  /** Why no child may be started any more. Set before anything is awaited. */
+  #ending: WireError | undefined;
+
+  constructor(options: ChildLifeOptions) {
+    this.#options = options;
+    this.#runs = options.runs;
+    this.#wakes = new Wakes(options.wakes);
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  /** The child, if there is one that can be used. */
+  get child(): Child | undefined {
+    return this.#state.kind === "idle" || this.#state.kind === "running" ? this.#state.child : undefined;
+  }
+
+  get runId(): string | undefined {
+    return this.#state.kind === "running" ? this.#state.runId : undefined;
+  }
+
+  /** How many runs there have been. */
+  get runsStarted(): number {
+    return this.#runs.started;
+  }
+
+  /** Whether no child may be started any more. */
+  get isEnding(): boolean {
+    return this.#ending !== undefined;
+  }
+
+  /** How often somebody wanted the child, or a run began or ended. */
+  get uses(): number {
+    return this.#uses;
+  }
+
+  /** When that was last, by the clock of `performance.now`. */
+  get lastUsedAt(): number {
+    return this.#lastUsedAt;
+  }
+
+  /**
+   * The child; one is started if there is none. Throws what starting can throw, why no child may be started, and
+   * `overloaded` where too many were.
+   */
+  awake(purpose: StartPurpose): Promise<Child> {
+    if (this.#ending !== undefined) return Promise.reject(this.#ending);
+    this.#used();
+    const { child } = this;
+    if (child !== undefined) return Promise.resolve(child);
+    const refusal = this.#starting === undefined ? this.#wakes.refusal() : undefined;
+    if (refusal !== undefined) return Promise.reject(refusal);
+    this.#starting ??= this.#start(purpose).finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  /** Resolves when no start is under way, whatever came of it. */
+  async startOver(): Promise<void> {
+    await this.#starting?.catch(() => {});
+  }
+
+  /** Notes that a run is on, and gives its id. One that is noted already stays. */
+  runStarted(starter?: RunStarter): string {
+    if (this.#state.kind === "running") return this.#state.runId;
+    const runId = uuidv7();
+    if (this.#asleep !== undefined && this.#state.kind === "hibernated" && !this.#hadRun) {
+      // In the moment between pi's last answer and the end of its stdin: the end of the child is that of the run.
+      this.#hadRun = true;
+      this.#runs.begin(runId, starter);
+    }
+    if (this.#state.kind !== "idle") return runId;
+    this.#used();
+    this.#hadRun = true;
+    this.#runs.begin(runId, starter);
+    this.#become({ kind: "running", child: this.#state.child, runId });
+    return runId;
+  }
+
+  /** Notes that the run has ended by itself; `aborted` is pi's own word. Gives whether one was on. */
+  runSettled(aborted?: boolean): boolean {
+    if (this.#state.kind !== "running") return false;
+    this.#become({ kind: "idle", child: this.#state.child });
+    this.#used();
+    this.#hadRun = false;
+    this.#runs.settle(aborted);
+    return true;
+  }
+
+  /** Resolves when the next run begins. */
+  nextRun(): Promise<void> {
+    return this.#runs.next;
+  }
+
+  /** Resolves when no run is on. */
+  settled(): Promise<void> {
+    return this.#runs.settled;
+  }
+
+  /** Resolves when nothing is left of the last child. */
+  cleaned(): Promise<void> {
+    return this.#lastCleaned;
+  }
+
+  /** From now on no child is started, and one that starts is ended. Resolves when no start is under way. */
+  async refuseStarts(why: WireError): Promise<void> {
+    this.#ending ??= why;
+    this.#abandonStart.abort();
+    await this.startOver();
+  }
+
+  /**
+   * Ends the child, if there is one; the session hibernates from now on, and who wants a child gets another one behind this
+   * end. Resolves when nothing of it is left.
+   */
+  async endChild(): Promise<ChildExit | undefined> {
+    const { child } = this;
+    if (child === undefined) {
+      await this.#left;
+      await this.#lastCleaned;
+      return undefined;
+    }
+    this.#asleep = child;
+    this.#become({ kind: "hibernated" });
+    this.#leaving += 1;
+    const left = this.#options
+      .leave(() => endAll(child))
+      .finally(() => {
+        this.#leaving -= 1;
+      });
+    this.#left = left.catch(() => {});
+    return await left;
+  }
+
+  /** Ends the child for good. `settle` is awaited when nothing of it is left, before the session says to be closed. */
+  async close(settle: () => Promise<void>): Promise<ChildExit | undefined> {
+    const { child } = this;
+    this.#become({ kind: "closing" });
+    await this.#left;
+    const exit = child === undefined ? undefined : await endAll(child);
+    await settle();
+    this.#become({ kind: "closed" });
+    return exit;
+  }
+
+  #used(): void {
+    this.#uses += 1;
+    this.#lastUsedAt = performance.now();
+  }
+
+  /**
+   * The child is another session's from now on. Here it is as one that has ended in order; the next one is started when it
+   * has `left` this session's file.
+   */
+  giveAway(child: Child, left: Promise<void>): void {
+    if (this.child !== child) return;
+    this.#given.add(child);
+    this.#lastCleaned = left;
+    this.#hadRun = false;
+    this.#become({ kind: "hibernated" });
+    this.#runs.interrupt();
+  }
+
+  /** Whether a child of another session can be taken over. */
+  get canTake(): boolean {
+    const isAsleep = this.#state.kind === "hibernated" || this.#state.kind === "crashed";
+    // The former child may write the file until it is gone.
+    return this.#ending === undefined && isAsleep && this.#asleep === undefined && this.#leaving === 0;
+  }
+
+  /** Takes over a child of another session. Only where {@link canTake} says so. */
+  take(child: Child): void {
+    this.#become({ kind: "starting" });
+    this.#lastCleaned = child.cleaned;
+    this.#hadRun = false;
+    this.#used();
+    this.#become({ kind: "idle", child });
+    this.#options.onReady(child);
+    // One that comes back is waited for already.
+    if (!this.#given.delete(child)) void child.exited.then((exit) => this.#ended(child, exit));
+  }
+
+  async #start(purpose: StartPurpose): Promise<Child> {
+    this.#become({ kind: "starting" });
+    try {
+      this.#abandonStart = new AbortController();
+      // Two children must never write the one file.
+      await this.#left;
+      await this.#lastCleaned;
+      if (this.#ending !== undefined) throw this.#ending;
+      const child = await this.#options.start(this.#abandonStart.signal, () => this.#wakes.count());
+      this.#lastCleaned = child.cleaned;
+      if (this.#ending !== undefined) {
+        await child.stop();
+        throw this.#ending;
+      }
+      this.#hadRun = false;
+      this.#used();
+      this.#become({ kind: "idle", child });
+      this.#options.onReady(child);
+      void child.exited.then((exit) => this.#ended(child, exit));
+      await this.#resume(child, purpose);
+      return child;
+    } catch (error) {
+      if (this.#state.kind === "starting") {
+        const exit = error instanceof WireError ? (error.data["exit"] as ChildExit | undefined) : undefined;
+        const isRefused = this.#ending !== undefined || (error instanceof WireError && refusals.has(error.kind));
+        this.#become({ kind: isRefused ? "hibernated" : "crashed", exit });
+      }
+      throw this.#ending ?? error;
+    }
+  }
+
+  /** A pi that says nothing any more is ended with its start, when nobody wants that. */
+  async #resume(child: Child, purpose: StartPurpose): Promise<void> {
+    const { signal } = this.#abandonStart;
+    const abandon = (): void => void child.stop();
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      await this.#options.resume(child, purpose);
+    } finally {
+      signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  #ended(child: Child, exit: ChildExit): void {
+    if (this.#given.has(child)) return;
+    const { child: current } = this;
+    if (current !== undefined && current !== child) {
+      // What is on now is that one's.
+      if (this.#asleep === child) this.#asleep = undefined;
+      return;
+    }
+    const kind = exit.expected ? "hibernated" : "crashed";
+    if (this.child === child || (this.#asleep === child && this.#state.kind === "hibernated")) {
+      this.#become({ kind: this.#asleep === child ? "hibernated" : kind, exit });
+    }
+    this.#asleep = undefined;
+    this.#runs.interrupt();
+    this.#options.onEnded(child, exit, this.#hadRun);
+  }
+
+  #become(state: SessionState): void {
+    if (!mayBecome(this.#state.kind, state.kind)) {
+      this.#options.log.error({ from: this.#state.kind, to: state.kind }, "a session may not go this way");
+      return;
+    }
+    this.#state = state;
+    this.#options.onChange();
+  }
+}
+
+/** Where a start was not made, or the file is another's, there was nothing that could crash. */
+const refusals: ReadonlySet<ErrorName> = new Set([
+  "overloaded",
+  "shutting_down",
+  "session_closed",
+  "session_in_use",
+  "session_file_unusable",
+  "foreign_write",
+]);
+
+async function endAll(child: Child): Promise<ChildExit> {
+  const exit = await child.stop();
+  await child.cleaned;
+  return exit;
+}

@@ -1,0 +1,295 @@
+import { dirname } from "node:path";
+import type { Logger } from "pino";
+import { WireError } from "../../protocol/errors.ts";
+import type { PartsConfig } from "../../protocol/link.ts";
+import { CompactionSettings, settingsOf } from "../context/compaction-settings.ts";
+import type { SessionConfiguration } from "../context/create-options.ts";
+import { gaveParts, partsOf, spawnOptions } from "../context/parts-config.ts";
+import type { Spill } from "../context/spill.ts";
+import { StartHealth } from "../core/restart-policy.ts";
+import { type Roots, requireRoot } from "../core/roots.ts";
+import { movedDirectory, workingDirectory } from "../core/working-directory.ts";
+import { within } from "../lib/deadline.ts";
+import { Gate } from "../lib/gate.ts";
+import { adopt, isExactModel } from "../pi/adopt.ts";
+import type { Child, ChildLimits, ChildOptions, ChildSinks } from "../pi/child.ts";
+import type { ChildBook } from "../pi/child-book.ts";
+import { checkEntries } from "../pi/entry-check.ts";
+import { exhaustion } from "../pi/exhaustion.ts";
+import type { PiProgram } from "../pi/locate.ts";
+import type { ReadyState } from "../pi/ready-state.ts";
+import type { PiCommand } from "../pi/records.ts";
+import { spawnName } from "../pi/safe-values.ts";
+import { ensureSessionFile } from "../pi/session-file.ts";
+import { requireOwnHeader } from "../pi/session-paths.ts";
+import type { PiOptions } from "../pi/spawn-options.ts";
+import { startPi } from "../pi/start-pi.ts";
+import { type WarmKind, WarmPool, type WarmPoolLimits } from "../pi/warm-pool.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import { Occupancy, type OccupancyLimits, type OccupancyOptions } from "./occupancy.ts";
+
+/** Receives what a starting child reports; the signal cancels the start. */
+export interface StartSinks extends ChildSinks {
+  /** Aborted when the session ends while its child starts. */
+  readonly signal: AbortSignal;
+  /** Called for each pi that is started for it, or that waited and is taken. */
+  readonly onPi: () => void;
+}
+
+export interface ChildSourceOptions {
+  /** Looked for at each start, so that an updated pi is found. Throws `pi_not_found` or `pi_too_old`. */
+  readonly locate: () => Promise<PiProgram>;
+  readonly helper: string;
+  readonly runDirectory: string;
+  /** Where the parts inside pi leave texts that went from the transcript. */
+  readonly spillDirectory: string;
+  /** Who removes them. Default: nobody. */
+  readonly spill?: Pick<Spill, "note" | "wanted">;
+  readonly env: NodeJS.ProcessEnv;
+  readonly configuration?: Pick<SessionConfiguration, "agentDirectory" | "customUi">;
+  /** Where sessions may have their working directories. Default: anywhere. */
+  readonly roots?: Roots;
+  readonly book?: ChildBook | undefined;
+  readonly limits: {
+    readonly child: ChildLimits;
+    readonly maxParallelStarts: number;
+    readonly startPlaceMs: number;
+    readonly occupancy: OccupancyLimits;
+    readonly warm: WarmPoolLimits;
+  };
+  readonly sessions: () => Iterable<OccupyingSession & { readonly stored: StoredSession }>;
+  /** Why nothing may be started any more, if so. */
+  readonly refusal: () => WireError | undefined;
+  readonly log: Logger;
+}
+
+/** Where a pi is asked, and with what options. */
+export interface Question {
+  readonly cwd: string;
+  readonly pi?: PiOptions;
+  readonly signal: AbortSignal;
+}
+
+type OccupyingSession = ReturnType<OccupancyOptions["sessions"]> extends Iterable<infer S> ? S : never;
+
+interface Started {
+  readonly child: Child;
+  readonly ready: ReadyState;
+}
+
+/** Where sessions get their children from: one that waits already, else a start, of which only so many run at a time. */
+export class ChildSource {
+  readonly #options: ChildSourceOptions;
+  readonly #starts: Gate;
+  readonly #pool: WarmPool;
+  readonly #health = new StartHealth();
+  /** How many children there are and may be. */
+  readonly occupancy: Occupancy;
+  readonly compaction: CompactionSettings;
+
+  constructor(options: ChildSourceOptions) {
+    this.#options = options;
+    const { limits, env, log } = options;
+    this.#starts = new Gate(limits.maxParallelStarts, limits.startPlaceMs);
+    this.#pool = new WarmPool({
+      limits: limits.warm,
+      env,
+      log,
+      start: (kind, signal) => {
+        if (!this.occupancy.hasPlace) throw new WireError("overloaded", "There is no place for a child that waits.");
+        return this.#starts.pass(() => this.#startWarm(kind, signal), { signal, isSpare: true });
+      },
+    });
+    this.occupancy = new Occupancy({
+      limits: limits.occupancy,
+      sessions: options.sessions,
+      warm: () => this.#pool.size,
+      shrinkWarm: () => this.#pool.shrink(),
+      log,
+    });
+    this.compaction = new CompactionSettings({
+      directory: options.configuration?.agentDirectory,
+      sessions: options.sessions,
+      models: async () => {
+        const signal = AbortSignal.timeout(2 * limits.child.startTimeoutMs);
+        return await this.ask({ type: "get_available_models" }, { cwd: options.runDirectory, signal });
+      },
+      log,
+    });
+  }
+
+  /** How many children wait for a session. */
+  get warm(): number {
+    return this.#pool.size;
+  }
+
+  /** Milliseconds until a start may be made that no client asks for; 0: now. */
+  admit(): number {
+    return this.#health.admit();
+  }
+
+  /** Throws what starting a pi can throw, `cwd_invalid` and `overloaded`; nothing is left behind then. */
+  async start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
+    try {
+      const started = await this.occupancy.place(() => this.#start(stored, sinks, log), sinks.signal);
+      this.#health.succeeded();
+      return started;
+    } catch (error) {
+      if (!sinks.signal.aborted) this.#health.failed();
+      throw exhaustion(error) ?? error;
+    }
+  }
+
+  /**
+   * Starts a child for one question, in a session of its own memory, and ends it. Gives the data of its answer. It makes no
+   * request to a model, though an extension start a run.
+   */
+  async ask(command: PiCommand, { cwd, pi = {}, signal }: Question): Promise<unknown> {
+    const { locate, limits } = this.#options;
+    const kind: WarmKind = { program: await locate(), cwd, options: pi };
+    const start = async () => ({
+      child: await this.#starts.pass(() => this.#startWarm(kind, signal, true), { signal }),
+    });
+    const { child } = await this.occupancy.place(start, signal);
+    const abandon = (): void => void child.stop();
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      if (signal.aborted) abandon();
+      const answered = await within(child.send(command), limits.child.startTimeoutMs);
+      if (answered.kind === "done") return answered.value.data;
+      throw new WireError("start_failed", `pi did not answer "${command.type}" in time.`);
+    } finally {
+      signal.removeEventListener("abort", abandon);
+      await child.stop();
+      await child.cleaned;
+    }
+  }
+
+  /** Ends the children that wait. Resolves when nothing of them is left. */
+  close(): Promise<void> {
+    this.occupancy.close();
+    return this.#pool.close();
+  }
+
+  async #start(stored: StoredSession, sinks: StartSinks, log: Logger): Promise<Started> {
+    this.#refuse();
+    const cwd = await workingDirectory(stored.cwd);
+    await requireRoot(cwd, this.#options.roots);
+    if (cwd !== stored.cwd) throw movedDirectory(stored.cwd);
+    const isNew = stored.ephemeral === true || (await ensureFile(stored));
+    // A file that has entries has the session's name.
+    const name = isNew || stored.generation === 1 ? spawnName(stored.name ?? "") : undefined;
+    await this.compaction.write(stored.options.optimisation);
+    const parts = partsOf(stored, this.#options.spillDirectory);
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
+    const { customUi } = this.#options.configuration ?? {};
+    const options = {
+      ...(customUi === undefined ? {} : { customUi }),
+      ...spawnOptions(stored.options, parts),
+      ...(name === undefined ? {} : { name }),
+    };
+    const kind: WarmKind = { program: await this.#options.locate(), cwd: stored.cwd, options };
+    const cold = (): Promise<Started> => this.#cold(kind, stored, { ...sinks, parts }, log);
+    // One that waits already has read pi's settings.
+    const isBySettings = settingsOf(stored.options.optimisation) !== undefined;
+    const warm =
+      stored.ephemeral === true || isBySettings ? undefined : await this.#adopted(kind, stored.file, sinks, parts);
+    const started = warm ?? (await cold());
+    gaveParts(started.child, parts);
+    if (stored.ephemeral === true) return started;
+    this.#pool.wanted(kind);
+    return started;
+  }
+
+  async #adopted(
+    kind: WarmKind,
+    sessionFile: string,
+    sinks: StartSinks,
+    parts: PartsConfig | undefined,
+  ): Promise<Started | undefined> {
+    const { model, thinking, name } = kind.options;
+    if (!isExactModel(model)) return undefined;
+    const child = await this.#pool.take(kind);
+    if (child === undefined) return undefined;
+    sinks.onPi();
+    const abandon = (): void => void child.stop();
+    sinks.signal.addEventListener("abort", abandon, { once: true });
+    try {
+      if (sinks.signal.aborted) abandon();
+      const adoption = adopt(child, { sessionFile, model, thinking, name, parts, sinks });
+      const adopted = await within(adoption, this.#options.limits.child.startTimeoutMs);
+      if (adopted.kind === "done") return { child, ready: adopted.value };
+      throw new WireError("start_failed", "A warm pi did not take the session in time.");
+    } catch (error) {
+      this.#options.log.info({ err: error }, "a warm child could not be used; another one is started");
+      // What it says while it ends is nothing that the session's own child has said.
+      child.rebind(nobody);
+      await child.stop();
+      await child.cleaned;
+      return undefined;
+    } finally {
+      sinks.signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  async #cold(
+    kind: WarmKind,
+    stored: StoredSession,
+    sinks: StartSinks & { readonly parts: PartsConfig | undefined },
+    log: Logger,
+  ): Promise<Started> {
+    const start = async (): Promise<Started> => {
+      this.#refuse();
+      sinks.onPi();
+      return await startPi({
+        ...this.#of(kind),
+        sessionFile: stored.ephemeral === true ? undefined : stored.file,
+        contextWithinMs: this.#contextWithinMs(stored),
+        log: log.child({ generation: stored.generation }),
+        ...sinks,
+      });
+    };
+    return await this.#starts.pass(start, { signal: sinks.signal });
+  }
+
+  /**
+   * An extension may start a run before the context is there, which comes behind the start. One whose `session_start`
+   * waited for that run would hold up the start itself, so that the run goes on before the start's time is up.
+   */
+  #contextWithinMs({ context }: StoredSession): number | undefined {
+    return context?.kept === undefined ? undefined : this.#options.limits.child.startTimeoutMs / 2;
+  }
+
+  async #startWarm(kind: WarmKind, signal: AbortSignal, isOnlyAsked = false): Promise<Child> {
+    this.#refuse();
+    const log = this.#options.log.child({ warm: true });
+    const { child } = await startPi({ ...this.#of(kind), log, signal, isOnlyAsked, ...nobody });
+    return child;
+  }
+
+  #of({ program, cwd, options }: WarmKind): Omit<ChildOptions, "sessionFile" | "log" | "signal" | keyof ChildSinks> {
+    const { helper, runDirectory, env, book, limits } = this.#options;
+    return { program, cwd, pi: options, helper, runDirectory, env, book, limits: limits.child };
+  }
+
+  #refuse(): void {
+    const why = this.#options.refusal();
+    if (why !== undefined) throw why;
+  }
+}
+
+/** Before a session has taken it, nobody hears what a child reports; its extensions say it again with the session. */
+const nobody: ChildSinks = { onEvent: () => {}, onFrame: () => {}, onDiagnostic: () => {} };
+
+/**
+ * Gives whether the session's file had to be begun. One that was opened was there, so another has taken it away since: it
+ * is `session_file_unusable` then.
+ */
+async function ensureFile({ sessionId, cwd, file, isOpened, generation, createdAt }: StoredSession): Promise<boolean> {
+  const isNew =
+    (isOpened !== true || generation > 1) &&
+    (await ensureSessionFile(file, { sessionId, cwd, now: new Date(createdAt) }));
+  if (!isNew) requireOwnHeader({ sessionId, file });
+  if (isOpened === true && generation === 1) await checkEntries(file);
+  return isNew;
+}

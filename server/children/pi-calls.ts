@@ -1,0 +1,209 @@
+import { randomUUID } from "node:crypto";
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { v7 as uuidv7 } from "uuid";
+import { WireError } from "../../protocol/errors.ts";
+import type { SessionCore } from "../core/session-core.ts";
+import { unlessAborted } from "../lib/deadline.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
+import type { Child } from "../pi/child.ts";
+import { changesState, isRecordObject, type PiCommand, type PiResponse } from "../pi/records.ts";
+import { refused } from "../prompts/prompting.ts";
+
+export interface PiCallsOptions {
+  /** Commands of clients that pi has not answered, whether or not somebody still waits for them. */
+  readonly maxUnansweredCommands: number;
+  /** Shell commands that wait for the one that runs. */
+  readonly maxWaitingBash: number;
+  /** A session as HTML. */
+  readonly maxExportBytes: number;
+  /** For what pi writes and the daemon reads and deletes; 0700. */
+  readonly runDirectory: string;
+  /** Where pi keeps the user's settings, for all sessions. */
+  readonly settingsFile: string;
+  /** Reads pi's state again, and tells what it says. */
+  readonly refresh: (child: Child) => Promise<void>;
+}
+
+/** A setting of pi's that no process has for itself. */
+export interface SharedSetting {
+  readonly setting: string;
+  readonly value: string | boolean;
+  readonly file: string;
+}
+
+export interface BashRequest {
+  readonly command: string;
+  readonly excludeFromContext?: boolean | undefined;
+  readonly bashId?: string | undefined;
+}
+
+/** How often a shell command whose caller has gone is told to end, until it has. */
+const abortAgainMs = 1_000;
+
+export type { PiCommand } from "../pi/records.ts";
+
+type Data = Readonly<Record<string, unknown>>;
+
+/**
+ * Commands of clients to a session's pi that start no run. pi takes them in every state and answers in any order, so they
+ * wait for nobody. A caller that has gone stops waiting; the child's end rejects what it has not answered.
+ */
+export class PiCalls {
+  readonly #core: SessionCore;
+  readonly #options: PiCallsOptions;
+  readonly #bash: SerialQueue;
+  #unanswered = 0;
+
+  constructor(core: SessionCore, options: PiCallsOptions) {
+    this.#core = core;
+    this.#options = options;
+    this.#bash = new SerialQueue({
+      maxWaiting: options.maxWaitingBash,
+      onFull: () => overloaded(`${options.maxWaitingBash} shell commands wait already for the one that runs.`),
+    });
+  }
+
+  /** pi's data. Throws what starting can throw, `refused_by_pi`, `unsupported_by_pi`, `child_exited`, `overloaded`. */
+  async send(command: PiCommand, signal: AbortSignal): Promise<unknown> {
+    if (command.type === "compact") return await this.compact(instructionsOf(command), signal);
+    // What only asks runs nothing in a file that a stranger may have written to. To look for that costs more than the rest.
+    const purpose = command.type.startsWith("get_") ? "reading" : "work";
+    const answer = async (): Promise<unknown> => {
+      const child = await this.#core.awake(purpose);
+      signal.throwIfAborted();
+      const { data } = await this.#ask(child, command);
+      if (changesState.has(command.type)) await this.#options.refresh(child);
+      return command.type === "get_commands" ? withoutLink(data, child.link.command) : data;
+    };
+    return await unlessAborted(answer(), signal);
+  }
+
+  /** Changes a setting for every pi of the user's. */
+  async setShared(command: PiCommand, { setting, value }: Omit<SharedSetting, "file">, signal: AbortSignal) {
+    await this.send(command, signal);
+    return { setting, value, file: this.#options.settingsFile };
+  }
+
+  /** Compacts the context. Throws `session_busy` while a run is on, since pi would abort it. */
+  async compact(customInstructions: string | undefined, signal: AbortSignal): Promise<Data> {
+    const command = { type: "compact", ...(customInstructions === undefined ? {} : { customInstructions }) };
+    const { response } = await this.#core.scope.run(async () => {
+      const child = await this.#core.awake();
+      if (this.#core.state.kind === "running") {
+        throw new WireError("session_busy", "A run is on, and pi would abort it. Wait for agent_settled, or abort it.");
+      }
+      const response = this.#ask(child, command);
+      response.catch(() => {});
+      // pi turns to the compaction a moment behind the command. A prompt within it would run beside the compaction.
+      await child.send({ type: "get_state" }).catch(() => {});
+      return { response };
+    }, signal);
+    return objectOf((await unlessAborted(response, signal)).data, command.type);
+  }
+
+  /**
+   * Runs a shell command. One at a time: pi can only end all at once, and a caller that goes must not end another's.
+   * An aborted signal ends it.
+   */
+  async bash({ command, excludeFromContext, bashId = uuidv7() }: BashRequest, signal: AbortSignal): Promise<Data> {
+    return await this.#bash.run(async () => {
+      const child = await unlessAborted(this.#core.awake(), signal);
+      const record = { type: "bash", command, ...(excludeFromContext === true ? { excludeFromContext } : {}) };
+      const response = this.#ask(child, record, `bash:${bashId}`);
+      const abandon = (): void => {
+        const abort = (): void => void child.send({ type: "abort_bash" }).catch(() => {});
+        abort();
+        // pi misses one that comes before it has begun the command.
+        again = setInterval(abort, abortAgainMs);
+      };
+      let again: NodeJS.Timeout | undefined;
+      signal.addEventListener("abort", abandon, { once: true });
+      try {
+        // Also an aborted one is waited for: the next may not begin before it has ended.
+        const data = objectOf((await response).data, record.type);
+        // One that was through before pi heard of it has its result, for whoever asks again.
+        if (data["cancelled"] === true) signal.throwIfAborted();
+        return { ...data, bashId };
+      } finally {
+        clearInterval(again);
+        signal.removeEventListener("abort", abandon);
+      }
+    }, signal);
+  }
+
+  /** The session as an HTML page. Throws `too_large`. */
+  async exportHtml(signal: AbortSignal): Promise<string> {
+    const { runDirectory, maxExportBytes } = this.#options;
+    const outputPath = join(runDirectory, `export-${randomUUID()}.html`);
+    const write = async (): Promise<string> => {
+      const child = await this.#core.awake();
+      try {
+        // pi keeps the mode of a file that is there.
+        await writeFile(outputPath, "", { mode: 0o600, flag: "wx" });
+        await this.#ask(child, { type: "export_html", outputPath });
+        const { size } = await stat(outputPath);
+        if (size > maxExportBytes) {
+          throw new WireError("too_large", `The page has ${size} bytes; the limit is ${maxExportBytes}.`, {
+            bytes: size,
+            maxExportBytes,
+          });
+        }
+        return await readFile(outputPath, "utf8");
+      } finally {
+        await rm(outputPath, { force: true });
+      }
+    };
+    return await unlessAborted(write(), signal);
+  }
+
+  async #ask(child: Child, command: PiCommand, id?: string): Promise<PiResponse> {
+    const { maxUnansweredCommands } = this.#options;
+    if (this.#unanswered >= maxUnansweredCommands) {
+      throw overloaded(`pi has not answered ${maxUnansweredCommands} commands of this session yet.`);
+    }
+    this.#unanswered += 1;
+    try {
+      const response = await child.send(command, id === undefined ? {} : { id });
+      if (response.success) return response;
+      const { type } = command;
+      if (response.error?.startsWith("Unknown command") === true) {
+        throw new WireError("unsupported_by_pi", `This pi has no command "${type}".`, { command: type });
+      }
+      if (type === "set_model" && response.error?.startsWith("Model not found") === true) {
+        throw new WireError("model_not_found", `pi has no such model, or no login for it: ${response.error}.`);
+      }
+      throw refused(type, response);
+    } finally {
+      this.#unanswered -= 1;
+    }
+  }
+}
+
+/** pi's data, where its documents promise an object. Throws `unsupported_by_pi`. */
+export function objectOf(data: unknown, type: string): Data {
+  if (isRecordObject(data)) return data;
+  throw new WireError("unsupported_by_pi", `This pi answers "${type}" in another way than its documents say.`, {
+    command: type,
+  });
+}
+
+/** Throws `invalid_params`. */
+function instructionsOf({ customInstructions }: PiCommand): string | undefined {
+  if (customInstructions === undefined || typeof customInstructions === "string") return customInstructions;
+  const findings = [{ path: "/command/customInstructions", message: "must be a string" }];
+  throw new WireError("invalid_params", 'pi\'s "compact" takes customInstructions, a string.', { findings });
+}
+
+/** The helper's own command is nobody else's: its name would let a client write frames. */
+export function withoutLink(data: unknown, name: string | undefined): unknown {
+  if (!isRecordObject(data) || !Array.isArray(data["commands"])) return data;
+  return {
+    ...data,
+    commands: data["commands"].filter((command) => !isRecordObject(command) || command["name"] !== name),
+  };
+}
+
+export function overloaded(why: string): WireError {
+  return new WireError("overloaded", why, { retryAfterMs: 1_000 });
+}

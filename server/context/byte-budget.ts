@@ -1,0 +1,123 @@
+import { WireError } from "../../protocol/errors.ts";
+
+export interface ByteRoomLimits {
+  /** Of all documents together that are held at a time. One that is larger by itself is held alone. */
+  readonly maxHeldBytes: number;
+  /** Who waits for room; further ones are `overloaded`. */
+  readonly maxWaiting: number;
+  /** How long one waits; then it is `overloaded`. */
+  readonly waitMs: number;
+  /** So few bytes never wait. They count all the same. */
+  readonly maxFreeBytes: number;
+}
+
+/** What one call holds. It may take once, since who holds and waits for more can wait for itself. */
+export interface Hold {
+  /** Before the bytes are there. Throws `overloaded`, and the signal's reason. */
+  take(bytes: number, signal: AbortSignal): Promise<void>;
+  /** There are fewer than were thought. */
+  shrink(bytes: number): void;
+  /** May be called more than once. */
+  release(): void;
+}
+
+/** Takes the bytes of one document before they are read. */
+export type Admit = (bytes: number) => Promise<void>;
+
+interface Waiting {
+  readonly bytes: number;
+  readonly begin: () => void;
+}
+
+/** How many bytes of documents the daemon holds at a time, whoever asks. Who comes first has room first. */
+export class ByteRoom {
+  readonly #limits: ByteRoomLimits;
+  readonly #waiting: Waiting[] = [];
+  #held = 0;
+
+  constructor(limits: ByteRoomLimits) {
+    this.#limits = limits;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  open(): Hold {
+    let own = 0;
+    let isOver = false;
+    const become = (bytes: number): void => {
+      this.#held += bytes - own;
+      own = bytes;
+      this.#next();
+    };
+    return {
+      take: async (bytes, signal) => {
+        signal.throwIfAborted();
+        if (isOver || own > 0) throw new Error("A hold takes once.");
+        if (bytes > this.#limits.maxFreeBytes && !(this.#waiting.length === 0 && this.#hasRoom(bytes))) {
+          await this.#turn(bytes, signal);
+        } else this.#held += bytes;
+        own = bytes;
+      },
+      shrink: (bytes) => {
+        if (bytes < own) become(bytes);
+      },
+      release: () => {
+        isOver = true;
+        become(0);
+      },
+    };
+  }
+
+  /** Releases when the job has ended. */
+  async holding<T>(job: (hold: Hold) => Promise<T>): Promise<T> {
+    const hold = this.open();
+    try {
+      return await job(hold);
+    } finally {
+      hold.release();
+    }
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#held === 0 || this.#held + bytes <= this.#limits.maxHeldBytes;
+  }
+
+  /** Resolves when the bytes are counted. */
+  async #turn(bytes: number, signal: AbortSignal): Promise<void> {
+    const { maxWaiting, waitMs } = this.#limits;
+    if (this.#waiting.length >= maxWaiting) throw tooMany();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const entry: Waiting = { bytes, begin: resolve };
+    this.#waiting.push(entry);
+    const leave = (why: unknown): void => {
+      const at = this.#waiting.indexOf(entry);
+      if (at === -1) return;
+      this.#waiting.splice(at, 1);
+      reject(why);
+      this.#next();
+    };
+    const abandon = (): void => leave(signal.reason);
+    const timer = setTimeout(() => leave(tooMany()), waitMs);
+    signal.addEventListener("abort", abandon, { once: true });
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abandon);
+    }
+  }
+
+  #next(): void {
+    for (let [first] = this.#waiting; first !== undefined && this.#hasRoom(first.bytes); [first] = this.#waiting) {
+      this.#waiting.shift();
+      this.#held += first.bytes;
+      first.begin();
+    }
+  }
+}
+
+function tooMany(): WireError {
+  return new WireError("overloaded", "Too many contexts are being prepared.", { retryAfterMs: 1_000 });
+}

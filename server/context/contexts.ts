@@ -1,0 +1,331 @@
+import type { Logger } from "pino";
+import type { ContextOptions } from "../../context/document/options.ts";
+import type { ContextLimits } from "../../protocol/context-limits.ts";
+import type { ContextOption } from "../../protocol/context-option.ts";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
+import type { Params, Result } from "../../protocol/methods.ts";
+import type { Roots } from "../core/roots.ts";
+import type { Child } from "../pi/child.ts";
+import { sessionRoot } from "../pi/session-file.ts";
+import type { StoredContext, StoredOptions, StoredSession } from "../store/sessions.ts";
+import { ByteRoom, type Hold } from "./byte-budget.ts";
+import { ContextGiver } from "./context-delivery.ts";
+import { ExportFiles, type ExportFilesLimits, KeptContexts } from "./kept-files.ts";
+import type { ContextCaller } from "./read-path.ts";
+import { type ContextSession, ContextSources } from "./sources.ts";
+import { modeOf, summaryOf } from "./summary.ts";
+import { budgetOf, Targets, type TargetsOptions } from "./targets.ts";
+import type { Prepared, PreparedFacts, PrepareWork } from "./work.ts";
+import { WorkDesk, type WorkDeskLimits } from "./worker-pool.ts";
+
+/** What the daemon's configuration says of contexts. */
+export interface ContextConfiguration {
+  readonly readRoots: readonly string[];
+  readonly ackTimeoutMs: number;
+  readonly limits: ContextLimits;
+}
+
+export interface ContextsOptions extends Omit<TargetsOptions, "maxKnown"> {
+  readonly stateDir: string;
+  /** Where a pi is started for a dry run. */
+  readonly runDirectory: string;
+  readonly configuration: ContextConfiguration;
+  readonly roots: Roots;
+  readonly limits: WorkDeskLimits &
+    ExportFilesLimits & {
+      readonly maxInlineBytes: number;
+      readonly maxKnownTargets: number;
+      /** Of all documents that are held at a time. */
+      readonly maxHeldBytes: number;
+    };
+  /** Throws `session_not_found`. */
+  readonly session: (sessionId: string) => ContextSession;
+  readonly find: (sessionId: string) => ContextSession | undefined;
+  readonly log: Logger;
+}
+
+/** A session that is about to be created. */
+export interface ContextOrder {
+  readonly sessionId: string;
+  /** Without links. */
+  readonly cwd: string;
+  readonly ephemeral: boolean;
+  readonly options: StoredOptions;
+  readonly now: Date;
+}
+
+/** A context that waits for its session. */
+export interface ReadyContext {
+  readonly options: StoredOptions;
+  readonly stored: StoredContext;
+  readonly facts: PreparedFacts;
+  /** The lines of the session's file, or what is kept for its helper. */
+  readonly bytes: Uint8Array;
+  /** The bytes are not needed any more. */
+  readonly release: () => void;
+}
+
+/** What of a context can be wrong: with `onError: "warn"` the session starts without it. */
+const contextFailures: ReadonlySet<ErrorName> = new Set<ErrorName>([
+  "invalid_params",
+  "forbidden",
+  "context_invalid",
+  "context_too_large",
+  "context_over_budget",
+  "context_mode_conflict",
+  "context_transport_failed",
+  "entry_not_found",
+  "session_not_found",
+  "session_lost",
+  "session_closed",
+  "child_exited",
+]);
+
+/** Whether a session may start without its context, behind this error of it. */
+export function mayStartWithout(option: ContextOption | undefined, error: unknown): error is WireError {
+  return option?.onError === "warn" && error instanceof WireError && contextFailures.has(error.kind);
+}
+
+/** Conversations that come from elsewhere, and those that are given away. */
+export class Contexts {
+  readonly #options: ContextsOptions;
+  readonly #desk: WorkDesk;
+  readonly #room: ByteRoom;
+  readonly #targets: Targets;
+  readonly #sources: ContextSources;
+  readonly #kept: KeptContexts;
+  readonly #exports: ExportFiles;
+  readonly #giver: ContextGiver;
+  readonly #abandon = new AbortController();
+
+  constructor(options: ContextsOptions) {
+    this.#options = options;
+    const { limits, log, stateDir, env, configuration, roots, find, session } = options;
+    this.#desk = new WorkDesk(limits, log);
+    const { maxHeldBytes, maxWaiting, maxOwnBytes, workTimeoutMs } = limits;
+    this.#room = new ByteRoom({ maxHeldBytes, maxWaiting, waitMs: workTimeoutMs, maxFreeBytes: maxOwnBytes });
+    this.#targets = new Targets({ ...options, maxKnown: limits.maxKnownTargets });
+    this.#kept = new KeptContexts(stateDir, log);
+    this.#exports = new ExportFiles(stateDir, limits);
+    this.#giver = new ContextGiver({ kept: this.#kept, room: this.#room, ackTimeoutMs: configuration.ackTimeoutMs });
+    this.#sources = new ContextSources({
+      ...{ session, find, roots },
+      kept: (stored) => this.#keptBytes(stored),
+      readRoots: configuration.readRoots,
+      sessionRoot: () => sessionRoot(env),
+      maxBytes: configuration.limits.maxDocumentBytes,
+    });
+  }
+
+  /** Deletes what a daemon that was killed has left of sessions that are not known. */
+  async sweep(isKnown: (sessionId: string) => boolean): Promise<void> {
+    await this.#exports.clear();
+    await this.#kept.sweep(isKnown);
+  }
+
+  /** Gives up what is under way. */
+  async close(): Promise<void> {
+    this.#abandon.abort(new WireError("shutting_down", "The daemon is about to end."));
+    await this.#desk.close();
+    await this.#exports.clear();
+  }
+
+  /**
+   * Makes of the option what the session is to get. Throws the errors of contexts, `invalid_params`, `forbidden`,
+   * `session_not_found`, and what starting a pi can throw.
+   */
+  async prepare(option: ContextOption, order: ContextOrder, asking: ContextCaller): Promise<ReadyContext> {
+    const hold = this.#room.open();
+    try {
+      return await this.#ready(option, order, this.#untilClosed(asking), hold);
+    } catch (error) {
+      hold.release();
+      throw error;
+    }
+  }
+
+  async #ready(option: ContextOption, order: ContextOrder, caller: ContextCaller, hold: Hold): Promise<ReadyContext> {
+    const mode = modeOf(option, order.ephemeral);
+    this.#sources.check(option, caller);
+    // Nothing is held while pi is asked.
+    const { target, model, thinking, budget: facts } = await this.#targets.find(order, caller.signal);
+    const source = await this.#sources.read(option, caller, hold);
+    const { sessionId, cwd, now } = order;
+    const { outcome, as } = await this.#work(option, { source, target, facts }, caller, () =>
+      mode === "session"
+        ? { kind: "session", header: { id: sessionId, timestamp: now.getTime(), cwd } }
+        : { kind: "helper", afterCompaction: option.ephemeralAfterCompaction ?? "trim" },
+    );
+    const summary = summaryOf(mode, outcome.facts);
+    return {
+      release: hold.release,
+      // pi would take the model that the last answer in the file names.
+      options: {
+        ...order.options,
+        ...(as.kind === "session" ? { model } : {}),
+        ...(thinking === undefined ? {} : { thinking }),
+      },
+      stored: {
+        summary,
+        ...(outcome.facts.unanswered === undefined ? {} : { unanswered: outcome.facts.unanswered }),
+      },
+      facts: outcome.facts,
+      bytes: outcome.bytes,
+    };
+  }
+
+  /** Keeps what the session's pi get, and what was mended. Throws `context_transport_failed`. */
+  async keep(sessionId: string, { stored, facts, bytes }: ReadyContext): Promise<StoredContext> {
+    if (facts.repairs.length > 0)
+      await this.#kept.put(sessionId, "repairs", Buffer.from(JSON.stringify(facts.repairs)));
+    if (stored.summary.mode === "session") return stored;
+    return { ...stored, kept: await this.#kept.put(sessionId, "context", bytes) };
+  }
+
+  /** The session is over. */
+  forget(sessionId: string): Promise<void> {
+    return this.#kept.forget(sessionId);
+  }
+
+  /** As {@link ContextGiver.give}. */
+  give(child: Child, stored: StoredSession, signal: AbortSignal): Promise<void> {
+    return this.#giver.give(child, stored, AbortSignal.any([signal, this.#abandon.signal]));
+  }
+
+  /** Throws as {@link prepare}. */
+  async inspect(params: Params<"context/inspect">, asking: ContextCaller): Promise<Result<"context/inspect">> {
+    return await this.#room.holding((hold) => this.#inspect(params, this.#untilClosed(asking), hold));
+  }
+
+  async #inspect(
+    params: Params<"context/inspect">,
+    caller: ContextCaller,
+    hold: Hold,
+  ): Promise<Result<"context/inspect">> {
+    const { sessionId, context: option, model, items = false } = params;
+    if ((sessionId === undefined) === (option === undefined)) throw oneOf("context/inspect", "sessionId", "context");
+    if (option === undefined) {
+      if (model !== undefined || params.items !== undefined)
+        throw onlyWithContext(model === undefined ? "items" : "model");
+      return await this.#inspectSession(this.#options.session(sessionId as string));
+    }
+    const mode = option.mode === "ephemeral" ? "ephemeral" : "session";
+    this.#sources.check(option, caller);
+    const request = { cwd: this.#options.runDirectory, options: model === undefined ? {} : { model } };
+    const { target, budget: facts } = await this.#targets.find(request, caller.signal);
+    const source = await this.#sources.read(option, caller, hold);
+    const { outcome } = await this.#work(option, { source, target, facts }, caller, () => ({
+      kind: items ? "items" : "facts",
+    }));
+    const { counts, repairs, tokens, dropped, warnings, hash } = outcome.facts;
+    const found = { mode, counts, repairs: [...repairs], tokens, dropped, warnings: [...warnings], hash } as const;
+    if (!items) return found as Result<"context/inspect">;
+    this.#requireInline(outcome.bytes, "The items have", "Ask without items.");
+    return { ...found, items: JSON.parse(textOf(outcome.bytes)) as unknown[] } as Result<"context/inspect">;
+  }
+
+  /** Throws `session_not_found`, `entry_not_found`, `forbidden`, `too_large`, and what reading can throw. */
+  async export(params: Params<"context/export">, asking: ContextCaller): Promise<Result<"context/export">> {
+    return await this.#room.holding((hold) => this.#export(params, this.#untilClosed(asking), hold));
+  }
+
+  async #export(
+    params: Params<"context/export">,
+    caller: ContextCaller,
+    hold: Hold,
+  ): Promise<Result<"context/export">> {
+    const { sessionId, path, output = "inline", ...options } = params;
+    if ((sessionId === undefined) === (path === undefined)) throw oneOf("context/export", "sessionId", "path");
+    const from =
+      path === undefined
+        ? await this.#sources.ofSession(this.#options.session(sessionId as string), params.leafId, caller, hold)
+        : await this.#sources.ofFile(path, caller, hold);
+    const made = await this.#desk.do({ kind: "export", from, options }, caller.signal);
+    const diagnostics = made.diagnostics as Result<"context/export">["diagnostics"];
+    if (output === "file") {
+      const { bytes, sha256 } = made;
+      return { path: await this.#exports.put(bytes), bytes: bytes.byteLength, sha256, diagnostics };
+    }
+    this.#requireInline(made.bytes, "The document has", 'Use output "file".');
+    return { document: JSON.parse(textOf(made.bytes)), diagnostics };
+  }
+
+  /** Nobody waits for what a daemon that ends will not do. */
+  #untilClosed(caller: ContextCaller): ContextCaller {
+    return { ...caller, signal: AbortSignal.any([caller.signal, this.#abandon.signal]) };
+  }
+
+  async #inspectSession(session: ContextSession): Promise<Result<"context/inspect">> {
+    const { sessionId } = session;
+    const { context } = session.stored;
+    if (context === undefined) {
+      const { error } = session.context;
+      const why =
+        error === undefined
+          ? "The session has no context of its own: it was created without one, or comes of another session."
+          : `The session has begun without its context: ${error.message}`;
+      throw new WireError("context_invalid", why, {
+        sessionId,
+        code: "nothing_selected",
+      });
+    }
+    const { mode, messages: _messages, nodes, items, pairs, repairs: counted, notes, ...facts } = context.summary;
+    const repairs = ((await this.#kept.repairs(sessionId)) ?? []) as Result<"context/inspect">["repairs"];
+    const counts = { nodes, items, pairs, repairs: counted, ...(notes === undefined ? {} : { notes }) };
+    return { mode, counts, repairs, ...facts };
+  }
+
+  async #work(
+    option: ContextOption,
+    {
+      source,
+      target,
+      facts,
+    }: { source: PrepareWork["source"]; target: PrepareWork["target"]; facts: Parameters<typeof budgetOf>[1] },
+    { signal }: ContextCaller,
+    as: () => PrepareWork["as"],
+  ): Promise<{ readonly outcome: Prepared; readonly as: PrepareWork["as"] }> {
+    const { document: _document, path: _path, fromSession: _session, ...options } = option;
+    const wanted = as();
+    const outcome = await this.#desk.do<PrepareWork>(
+      {
+        kind: "prepare",
+        source,
+        options: options as ContextOptions,
+        target,
+        ...budgetOf(option.maxTokens, facts),
+        limits: this.#options.configuration.limits,
+        as: wanted,
+      },
+      signal,
+    );
+    return { outcome, as: wanted };
+  }
+
+  async #keptBytes({ sessionId, context }: StoredSession): Promise<Buffer | undefined> {
+    return context?.kept === undefined ? undefined : await this.#kept.get(sessionId, context.kept);
+  }
+
+  #requireInline(bytes: Uint8Array, what: string, advice: string): void {
+    const { maxInlineBytes } = this.#options.limits;
+    if (bytes.byteLength <= maxInlineBytes) return;
+    const message = `${what} ${bytes.byteLength} bytes; an answer has at most ${maxInlineBytes}. ${advice}`;
+    throw new WireError("too_large", message, { bytes: bytes.byteLength, maxBytes: maxInlineBytes });
+  }
+}
+
+function oneOf(method: string, ...names: readonly string[]): WireError {
+  return new WireError("invalid_params", `${method} takes exactly one of ${names.join(" and ")}.`, {
+    findings: [{ path: "", message: `must have exactly one of ${names.join(", ")}` }],
+  });
+}
+
+function onlyWithContext(name: string): WireError {
+  return new WireError("invalid_params", `context/inspect takes ${name} with context alone, and not with sessionId.`, {
+    findings: [{ path: `/${name}`, message: "is only for context" }],
+  });
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}

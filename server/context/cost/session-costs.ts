@@ -1,0 +1,172 @@
+import type { Logger } from "pino";
+import type { BudgetState } from "../../../context/cost/budgets.ts";
+import { CostFold } from "../../../context/cost/fold.ts";
+import type { Phase } from "../../../context/cost/phase.ts";
+import { type PhaseRefusal, phaseToEnd, phaseTooMany } from "../../../context/cost/refusals.ts";
+import { reportOf } from "../../../context/cost/report.ts";
+import type { costMethods } from "../../../protocol/cost-methods.ts";
+import { WireError } from "../../../protocol/errors.ts";
+import type { Params, Result } from "../../../protocol/methods.ts";
+import type { OptimisationConfig } from "../../../protocol/optimisation/config.ts";
+import type { OptimisationOptions } from "../../../protocol/optimisation/options.ts";
+import { mergeOptimisation, resolveOptimisation } from "../../../protocol/optimisation/resolve.ts";
+import { unpricedReason } from "../../../protocol/prices.ts";
+import type { SessionCore } from "../../core/session-core.ts";
+import type { SessionRecord } from "../../core/session-record.ts";
+import { unlessAborted } from "../../lib/deadline.ts";
+import type { PiEvent } from "../../pi/records.ts";
+import { isRecordObject } from "../../pi/records.ts";
+import type { PartCalls } from "../part-calls.ts";
+import { FileFold } from "./file-fold.ts";
+
+export interface SessionCostsOptions {
+  readonly record: Pick<SessionRecord, "stored" | "hasPrices" | "facts">;
+  readonly parts: Pick<PartCalls, "ask" | "configuring">;
+  readonly log: Logger;
+}
+
+/** What a client can have written into the session. */
+type Order = Exclude<keyof typeof costMethods, "cost/report">;
+
+/**
+ * What a session costs, read from its file: it needs no pi, and is the same after a restart. What is to stand in the file is
+ * written by the part `cost` inside its pi.
+ */
+export class SessionCosts {
+  readonly #core: SessionCore;
+  readonly #options: SessionCostsOptions;
+  #file: { readonly path: string; readonly fold: FileFold } | undefined;
+
+  constructor(core: SessionCore, options: SessionCostsOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /** Whether the part is on or not: it is a reading of the session. Starts no pi. Throws `session_lost`, and what reading can throw. */
+  async report(signal: AbortSignal): Promise<Result<"cost/report">> {
+    return reportOf(await this.#read(signal), this.#rules(), Date.now());
+  }
+
+  /**
+   * Turns the part on for the session, if it is off and has nothing against the order, and has it write. Throws what
+   * {@link PartCalls.ask} throws.
+   */
+  async order<M extends Order>(about: M, params: Params<M>, signal: AbortSignal): Promise<Result<M>> {
+    const { parts } = this.#options;
+    if (!this.#rules().enabled) {
+      await this.#refuseBefore(about, params, signal);
+      await parts.configuring.configure({ cost: { enabled: true } }, signal);
+    }
+    // What cannot be started has not been told anything.
+    await unlessAborted(this.#core.awake("reading"), signal);
+    return await parts.ask(about, params, signal).catch((error: unknown) => {
+      throw wasSent(error) ? outcomeUnknown(about, error) : error;
+    });
+  }
+
+  /** What the part would refuse, while it is off: a call that is refused changes nothing. */
+  async #refuseBefore(about: Order, params: Params<Order>, signal: AbortSignal): Promise<void> {
+    const { label, budgetUsd } = params as { readonly label?: string; readonly budgetUsd?: number | null };
+    if (about === "cost/endPhase") refuse(phaseToEnd(await this.#read(signal), label));
+    if (about === "cost/startPhase") refuse(phaseTooMany(await this.#read(signal)));
+    if (typeof budgetUsd !== "number") return;
+    // Whether its model has prices is said by its pi.
+    await unlessAborted(this.#core.awake("reading"), signal);
+    if (!this.#options.record.hasPrices) throw this.#unpriced();
+  }
+
+  /**
+   * Throws `price_unknown` where the session has a budget, or gets another by a layer on top, and its pi has said that the model
+   * has no prices.
+   */
+  requirePrices(given?: OptimisationOptions): void {
+    const { stored, hasPrices } = this.#options.record;
+    if (hasPrices) return;
+    const { optimisation } = stored.options;
+    const budget = budgetIn(mergeOptimisation(optimisation, given));
+    if (budget === null || (given !== undefined && budget === budgetIn(optimisation))) return;
+    throw this.#unpriced();
+  }
+
+  #unpriced(): WireError {
+    const { model } = this.#options.record.facts();
+    return new WireError("price_unknown", unpricedReason(model && `${model.provider}/${model.id}`));
+  }
+
+  /** Throws `budget_exceeded` where a budget is spent that stops the session. */
+  async admitPrompt(): Promise<void> {
+    const rules = this.#rules();
+    if (!rules.enabled) return;
+    const fold = await this.#read().catch((error: unknown) => {
+      // pi is to say what is wrong with the session.
+      this.#options.log.warn({ err: error }, "what the session has cost could not be read");
+    });
+    const spent = fold?.budgets(rules).find(({ level, onBudget }) => level === "spent" && onBudget === "stop");
+    if (spent !== undefined) throw exceeded(spent);
+  }
+
+  /** pi has written an entry: one of what was spent beside a run may reach a budget. */
+  entryAppended({ entry }: PiEvent): void {
+    const { state } = this.#core;
+    if (!isRecordObject(entry) || entry["type"] !== "usage" || !this.#rules().enabled) return;
+    if (state.kind !== "idle" && state.kind !== "running") return;
+    state.child.link.send({ kind: "ask", about: "cost/refresh", params: {} }).catch((error: unknown) => {
+      this.#options.log.debug({ err: error }, "the part cost could not be told of an entry");
+    });
+  }
+
+  #rules(): OptimisationConfig["cost"] {
+    return resolveOptimisation(this.#options.record.stored.options.optimisation ?? {}).cost;
+  }
+
+  async #read(signal?: AbortSignal): Promise<CostFold> {
+    const { file: path, ephemeral } = this.#options.record.stored;
+    if (ephemeral === true) return await this.#ofMemory();
+    if (this.#file?.path !== path) this.#file = { path, fold: new FileFold(path) };
+    return await this.#file.fold.read(signal);
+  }
+
+  /** Its entries are its pi's alone. */
+  async #ofMemory(): Promise<CostFold> {
+    const child = await this.#core.awake("reading");
+    const { data } = await child.send({ type: "get_entries" });
+    const entries = isRecordObject(data) && Array.isArray(data["entries"]) ? data["entries"] : [];
+    const fold = new CostFold();
+    for (const entry of entries) fold.add(entry);
+    return fold;
+  }
+}
+
+function refuse(found: Phase | PhaseRefusal | undefined): void {
+  if (found !== undefined && "refused" in found) throw new WireError(found.refused, found.message);
+}
+
+/** What a session may cost that goes by this, in USD. null: as much as it wants. */
+function budgetIn(optimisation: OptimisationOptions = {}): number | null {
+  const { enabled, budgetUsd } = resolveOptimisation(optimisation).cost;
+  return enabled ? budgetUsd : null;
+}
+
+/** Behind it the part may have written what it was told to. */
+function wasSent(error: unknown): error is WireError {
+  return error instanceof WireError && (error.kind === "child_exited" || error.kind === "link_failed");
+}
+
+function outcomeUnknown(about: Order, cause: WireError): WireError {
+  const why = `${cause.message} Whether ${about} took effect is not known: cost/report says what is there.`;
+  return new WireError("outcome_unknown", why, {}, { cause });
+}
+
+function exceeded({ phase, usd, spentUsd }: BudgetState): WireError {
+  const of = phase === undefined ? "The session's budget" : `The budget of the phase "${phase.label}"`;
+  return new WireError(
+    "budget_exceeded",
+    `${of} of ${usd} USD is spent (${spentUsd.toFixed(4)} USD). cost/setBudget raises or removes the session's; a phase's ends with cost/endPhase.`,
+    {
+      scope: phase === undefined ? "session" : "phase",
+      ...(phase === undefined ? {} : { label: phase.label }),
+      budgetUsd: usd,
+      spentUsd,
+    },
+  );
+}

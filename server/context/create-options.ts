@@ -1,0 +1,213 @@
+import { access, constants, realpath, stat } from "node:fs/promises";
+import { WireError } from "../../protocol/errors.ts";
+import type { Params } from "../../protocol/methods.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { mergeOptimisation } from "../../protocol/optimisation/resolve.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import type { Labels, Profile } from "../../protocol/session-options.ts";
+import { liesUnder, type Roots, requireRoot } from "../core/roots.ts";
+import type { PiOptions } from "../pi/spawn-options.ts";
+import type { StoredOptions } from "../store/sessions.ts";
+import { layered, projectOf, shippedProfiles } from "./part-layers.ts";
+
+/** What the daemon's configuration says of sessions. */
+export interface SessionConfiguration {
+  readonly profiles: Readonly<Record<string, Profile>>;
+  /** Names of variables that a client may set for its session's pi; `*` at the end stands for any rest. */
+  readonly sessionEnv: readonly string[];
+  /** Where what a call names must lie; a profile's own paths need not. Default: anywhere. */
+  readonly roots?: Roots;
+  /** Below what profiles and calls say. */
+  readonly optimisation?: OptimisationOptions;
+  readonly pruning?: PruningOptions;
+  /** For sessions that say nothing of it. */
+  readonly customUi?: PiOptions["customUi"];
+  /** pi's configuration directory that only this daemon's sessions have. */
+  readonly agentDirectory?: string | undefined;
+}
+
+export const noConfiguration: SessionConfiguration = { profiles: {}, sessionEnv: [] };
+
+/** What a session is created with: the options of its profile, and before them those of the call. */
+export interface CreateOptions {
+  readonly options: StoredOptions;
+  readonly ephemeral: boolean;
+  readonly profile?: string;
+  readonly labels?: Labels;
+  /** Why the configuration file of the session's project is left out. */
+  readonly projectProblem?: string;
+  /** How the call and its profile want it optimised: a budget that cannot be kept, or a tool that is not there, refuses the session. */
+  readonly ownOptimisation?: OptimisationOptions;
+  /** How the call wants it pruned. */
+  readonly ownPruning?: PruningOptions;
+}
+
+/**
+ * Variables that nobody may set for a session, since they decide what programs run, where pi keeps its files, or what
+ * belongs to the daemon.
+ */
+const neverSet = [
+  /^NODE_/,
+  /^LD_/,
+  /^DYLD_/,
+  /^PI_/,
+  /^npm_/i,
+  /^(?:BASH|BUN|PYTHON|PERL5?|RUBY|JAVA|_JAVA|JDK_JAVA)_?(?:ENV|FUNC_.*|OPTIONS|TOOL_OPTIONS|OPT|LIB|DB|PATH|STARTUP|HOME)$/,
+  /^GIT_(?:SSH|EXEC|CONFIG|ASKPASS|EDITOR|SEQUENCE_EDITOR|PAGER|EXTERNAL_DIFF|PROXY_COMMAND|TEMPLATE_DIR)/,
+  /^(?:PATH|HOME|SHELL|ENV|IFS|PS4|INIT_CWD|TMPDIR|GCONV_PATH|NODE|CDPATH|ZDOTDIR|PROMPT_COMMAND|XDG_CONFIG_HOME)$/,
+  /^(?:EDITOR|VISUAL|PAGER|SSH_ASKPASS|SUDO_ASKPASS|OPENSSL_CONF)$/,
+];
+
+/**
+ * Brings a call and its profile together and looks at what the disk has to say to it. Throws `profile_not_found`,
+ * `path_invalid`, `forbidden` (a variable that may not be set) or `invalid_params`. What is wrong in a project's own file is
+ * given as `projectProblem`.
+ */
+export async function createOptions(
+  params: Params<"session/create">,
+  { profiles, sessionEnv, roots, ...configured }: SessionConfiguration,
+): Promise<CreateOptions> {
+  const { cwd, idempotencyKey: __, profile: profileName, ...more } = params;
+  const { onForeignWrite: _policy, dialogPolicy: _dialogs, idleAfterMs: _idle, ...further } = more;
+  const { context: _context, delegatedBy: _by, ...given } = further;
+  const profile = profileName === undefined ? {} : profileOf(profiles, profileName);
+  refuseEnv(given.env, (name) => !neverSet.some((pattern) => pattern.test(name)) && isAllowed(name, sessionEnv));
+  refuseEnv(profile.env, (name) => !neverSet.some((pattern) => pattern.test(name)));
+  const labels = merged(profile.labels, given.labels);
+  const env = merged(profile.env, given.env);
+  const { provider, ephemeral, labels: ____, env: _____, ...options } = { ...profile, ...given };
+  const model = fullModel(provider, options.model);
+  await requireRoot(await realpath(cwd).catch(() => cwd), roots);
+  const paths = (option: PathOption): Promise<string[] | undefined> =>
+    existing(option, options[option], given[option] === undefined ? undefined : roots);
+  const [extensions, skills, promptTemplates, sessionDirs] = await Promise.all([
+    paths("extensions"),
+    paths("skills"),
+    paths("promptTemplates"),
+    paths("sessionDir"),
+  ]);
+  const sessionDir = sessionDirs?.[0];
+  if (sessionDir !== undefined) await requireWritableDirectory(sessionDir);
+  const project = await projectOf(cwd, options.approve === true);
+  const { optimisation, pruning, projectProblem } = await layered(
+    { configured, project, profile, given },
+    options,
+    roots,
+  );
+  return {
+    options: defined({
+      ...options,
+      model,
+      extensions,
+      skills,
+      promptTemplates,
+      sessionDir,
+      env,
+      optimisation,
+      pruning,
+    }),
+    ...(projectProblem === undefined ? {} : { projectProblem }),
+    ...(options.optimisation === undefined
+      ? {}
+      : { ownOptimisation: mergeOptimisation(profile.optimisation, given.optimisation) }),
+    ...(given.pruning === undefined ? {} : { ownPruning: given.pruning }),
+    ephemeral: ephemeral === true,
+    ...(profileName === undefined ? {} : { profile: profileName }),
+    ...(labels === undefined ? {} : { labels }),
+  };
+}
+
+function profileOf(configured: SessionConfiguration["profiles"], name: string): Profile {
+  const profiles = { ...shippedProfiles, ...configured };
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (profile !== undefined) return profile;
+  const known = Object.keys(profiles);
+  const hint = `There are: ${known.slice(0, 16).join(", ")}.`;
+  throw new WireError("profile_not_found", `The daemon's configuration has no profile "${name}". ${hint}`, {
+    profile: name,
+    profiles: known.slice(0, 64),
+  });
+}
+
+/** The whole name, as pi gives it itself: what a provider's option means to `--model` differs between versions of pi. */
+function fullModel(provider: string | undefined, model: string | undefined): string | undefined {
+  if (provider === undefined) return model;
+  if (model === undefined) {
+    throw new WireError("invalid_params", "A provider is given, and no model of it.", {
+      findings: [{ path: "/provider", message: "needs a model" }],
+    });
+  }
+  return model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
+}
+
+function refuseEnv(env: Readonly<Record<string, string>> | undefined, isFree: (name: string) => boolean): void {
+  const refused = Object.keys(env ?? {}).filter((name) => !isFree(name));
+  if (refused.length === 0) return;
+  throw new WireError(
+    "forbidden",
+    `These variables may not be set for a session: ${refused.join(", ")}. sessionEnv in the daemon's configuration names those that may.`,
+    { env: refused },
+  );
+}
+
+function isAllowed(name: string, allowed: readonly string[]): boolean {
+  return allowed.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
+}
+
+/** The paths as the system names them, without links. pi would take one that is missing for something else, or end. */
+async function existing(
+  option: PathOption,
+  paths: string | readonly string[] | undefined,
+  roots: Roots,
+): Promise<string[] | undefined> {
+  if (paths === undefined) return undefined;
+  return await Promise.all(
+    [paths].flat().map(async (path) => {
+      try {
+        const real = await realpath(path);
+        if (!(await liesUnder(real, roots))) {
+          const why = "lies under none of the roots of the daemon's configuration";
+          throw pathInvalid({ option, path, why, reason: "outside" });
+        }
+        await access(real, constants.R_OK);
+        return real;
+      } catch (cause) {
+        if (cause instanceof WireError) throw cause;
+        const { code } = cause as NodeJS.ErrnoException;
+        const why = code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
+        throw pathInvalid({ option, path, why, reason: code === "ENOENT" ? "missing" : "unreadable" }, cause);
+      }
+    }),
+  );
+}
+
+async function requireWritableDirectory(path: string): Promise<void> {
+  const option = "sessionDir";
+  if (!(await stat(path)).isDirectory())
+    throw pathInvalid({ option, path, why: "is not a directory", reason: "not_a_directory" });
+  await access(path, constants.W_OK | constants.X_OK).catch((cause: unknown) => {
+    throw pathInvalid({ option, path, why: "may not be written to", reason: "unwritable" }, cause);
+  });
+}
+
+type PathOption = "extensions" | "skills" | "promptTemplates" | "sessionDir";
+
+interface PathProblem {
+  readonly option: string;
+  readonly path: string;
+  readonly why: string;
+  readonly reason: string;
+}
+
+function pathInvalid({ option, path, why, reason }: PathProblem, cause?: unknown): WireError {
+  const message = `${JSON.stringify(path)}, of ${option}, ${why}.`;
+  return new WireError("path_invalid", message, { option, path, reason }, { cause });
+}
+
+function merged<T extends object>(first: T | undefined, second: T | undefined): T | undefined {
+  return first === undefined && second === undefined ? undefined : ({ ...first, ...second } as T);
+}
+
+function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined)) as never;
+}

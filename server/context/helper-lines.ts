@@ -1,0 +1,50 @@
+import type { PreparedContext } from "../../context/document/built.ts";
+import type { ContextRoot } from "../../context/document/context-root.ts";
+import { heldEntries, heldRoot, leftAt } from "../../context/document/held-entries.ts";
+import type { HelperContext } from "../../protocol/link-context.ts";
+import { isRecordObject } from "../pi/records.ts";
+
+// What is kept of an ephemeral session's context: a line for its helper, and one with what no message has a field for.
+
+type Rules = Pick<HelperContext, "budget" | "afterCompaction">;
+
+export function helperLines(prepared: PreparedContext, { budget, afterCompaction }: Rules): Buffer {
+  const { hash, messages, instructions } = prepared;
+  const context: HelperContext = {
+    hash,
+    messages,
+    ...(instructions === undefined ? {} : { instructions }),
+    budget,
+    afterCompaction,
+  };
+  return Buffer.from(`${JSON.stringify(context)}\n${JSON.stringify(heldRoot(prepared))}\n`);
+}
+
+/** The {@link HelperContext}, as JSON. */
+export function helperLine(lines: Buffer): Buffer {
+  return lines.subarray(0, lines.indexOf(10));
+}
+
+/** The entries of an ephemeral session. */
+export interface WithHeld {
+  readonly entries: readonly unknown[];
+  /** The last entry of its past, as an export's option. */
+  readonly heldThrough?: string;
+}
+
+/**
+ * The entries that a session file would have: what is left to the model of the past, where pi stands at `leafId` of its `own`
+ * entries, and those.
+ */
+export function withHeld(lines: Buffer, own: readonly unknown[], leafId: string | undefined): WithHeld {
+  const first = helperLine(lines);
+  const held = JSON.parse(first.toString("utf8")) as HelperContext;
+  const root = JSON.parse(lines.toString("utf8", first.length + 1)) as ContextRoot;
+  const before = [...heldEntries(held.messages, held.hash, root, leftAt(held, own, leafId))];
+  const last = before.at(-1)?.["id"];
+  if (typeof last !== "string") return { entries: own };
+  const behind = own.map((entry) =>
+    isRecordObject(entry) && entry["parentId"] === null ? { ...entry, parentId: last } : entry,
+  );
+  return { entries: [...before, ...behind], heldThrough: last };
+}

@@ -1,0 +1,179 @@
+import type { Logger } from "pino";
+import type { By } from "../../protocol/client-identity.ts";
+import { type ErrorName, errorCatalogue, WireError } from "../../protocol/errors.ts";
+import type { OutwardFrame } from "../../protocol/link.ts";
+import type { MethodName, Params, Result } from "../../protocol/methods.ts";
+import { createValidator, type Validator } from "../../protocol/validation.ts";
+import type { SessionCore } from "../core/session-core.ts";
+import { unlessAborted } from "../lib/deadline.ts";
+import type { Journal } from "../log/journal.ts";
+import { signed } from "../log/signed.ts";
+import type { Child } from "../pi/child.ts";
+import { PartsConfiguring, type PartsConfiguringOptions } from "./parts-configuring.ts";
+import { PolicyTools, type PolicyToolsOptions } from "./policy-tools.ts";
+
+export interface PartCallsOptions extends PartsConfiguringOptions, Pick<PolicyToolsOptions, "startTimeoutMs"> {
+  /** Whose call changes the session now. */
+  readonly by: () => By | undefined;
+  readonly journal: Journal;
+  readonly log: Logger;
+}
+
+/** A move within the session's tree that has its turn. */
+interface Navigation {
+  /** Undefined: pi has not been asked yet. */
+  child: Child | undefined;
+  isAborted: boolean;
+}
+
+type Notice = Extract<OutwardFrame, { kind: "notice" }>;
+type Debug = Extract<OutwardFrame, { kind: "debug" }>;
+type Fault = Extract<OutwardFrame, { kind: "fault" }>;
+
+/** What the daemon asks the parts inside a session's pi, and what they report by themselves. */
+export class PartCalls {
+  readonly #core: SessionCore;
+  readonly #options: PartCallsOptions;
+  readonly configuring: PartsConfiguring;
+  readonly tools: PolicyTools;
+  /** What was told of parts that failed: once each for a life of the session in this daemon. */
+  readonly #told = new Set<string>();
+  #reloading: "once" | "again" | undefined;
+  #navigation: Navigation | undefined;
+
+  constructor(core: SessionCore, options: PartCallsOptions) {
+    this.#core = core;
+    this.#options = options;
+    this.tools = new PolicyTools(core, options);
+    this.configuring = new PartsConfiguring(core, { ...options, tools: this.tools });
+  }
+
+  /** A child has come from another session: it is told what this one's parts go by. */
+  took(child: Child): void {
+    this.configuring.took(child).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, "a pi that came from another session was not configured");
+    });
+  }
+
+  /**
+   * The answer of a part, as the method's result must be. A part that refuses names an error of the catalogue. Throws what
+   * starting pi can throw, `unsupported_by_pi` where no such part is on, `link_failed`.
+   */
+  async ask<M extends MethodName>(about: M, params: unknown, signal: AbortSignal): Promise<Result<M>> {
+    const answer = async (): Promise<Result<M>> => {
+      const child = await this.#core.awake("reading");
+      signal.throwIfAborted();
+      return await this.askChild(child, about, params);
+    };
+    return await unlessAborted(answer(), signal);
+  }
+
+  /** As {@link ask}, of this very pi, whose use is not counted. */
+  async askChild<M extends MethodName>(child: Child, about: M, params: unknown): Promise<Result<M>> {
+    const data = await child.link.send<unknown>({ kind: "ask", about, params });
+    const refusal = refusalIn(data);
+    if (refusal !== undefined) throw refusal;
+    // Whatever runs in the same pi can have written it.
+    validator ??= createValidator();
+    const findings = validator.result(about, data);
+    if (findings.length === 0) return data as Result<M>;
+    throw new WireError("link_failed", `The helper extension's answer to "${about}" is not as it must be.`);
+  }
+
+  /** A part tells the subscribers something. */
+  noticed({ name, data }: Notice): void {
+    const isOfCaller = name === "session/navigated" || name === "session/labelled";
+    this.#options.journal.say(name, isOfCaller ? { ...signed(this.#options.by()), ...data } : data);
+  }
+
+  /** Sets or removes a label. Throws what {@link ask} throws, and `foreign_write`: it writes to the session's file. */
+  async setLabel(params: Params<"session/setLabel">, signal: AbortSignal): Promise<Result<"session/setLabel">> {
+    const set = async (): Promise<Result<"session/setLabel">> => {
+      const child = await this.#core.awake();
+      signal.throwIfAborted();
+      return await this.askChild(child, "session/setLabel", params);
+    };
+    return await unlessAborted(set(), signal);
+  }
+
+  /** Moves within the session's tree. Nothing else is written to pi meanwhile. Throws `session_busy`, and what asking can throw. */
+  async navigate(params: Params<"session/navigate">, signal: AbortSignal): Promise<Result<"session/navigate">> {
+    const moved = this.#core.scope.run(async () => {
+      const navigation: Navigation = { child: undefined, isAborted: false };
+      this.#navigation = navigation;
+      try {
+        const child = await this.#core.awake();
+        if (this.#core.state.kind === "running")
+          throw new WireError("session_busy", "A run is on. Wait for it, or abort it.");
+        navigation.child = child;
+        // A caller that goes does not end this: what pi has begun goes on, and nothing else is written to pi until its end.
+        return await this.askChild(child, "session/navigate", { ...params, isAborted: navigation.isAborted });
+      } finally {
+        this.#navigation = undefined;
+      }
+    }, signal);
+    return await unlessAborted(moved, signal);
+  }
+
+  /** Ends the summary of a branch that is being left. An abort would otherwise wait for its turn until that is done. */
+  abortNavigation(): void {
+    if (this.#navigation === undefined) return;
+    this.#navigation.isAborted = true;
+    this.#navigation.child?.send({ type: "abort" }).catch(() => {});
+  }
+
+  /** A part says what it does: its configuration wants that. */
+  said({ part, facts }: Debug): void {
+    this.#options.log.info({ part, facts }, "what a part of the helper does");
+  }
+
+  /**
+   * The user of a session's pi wants its configuration to be read again. What is wrong with it, that user is told. Wishes that
+   * come while it is done are one.
+   */
+  reload(): void {
+    const isDone = this.#reloading === undefined;
+    this.#reloading = isDone ? "once" : "again";
+    if (isDone) void this.#reload();
+  }
+
+  async #reload(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      await this.configuring.prune({}, true, AbortSignal.timeout(reloadMs));
+    } catch (error) {
+      log.warn({ err: error }, "the configuration of a session was not read again");
+      const { state } = this.#core;
+      const text = error instanceof Error ? error.message.slice(0, 2_000).toWellFormed() : "It cannot be read.";
+      if (state.kind === "idle" || state.kind === "running")
+        state.child.link.send({ kind: "notify", text }).catch(() => {});
+    }
+    const isWantedAgain = this.#reloading === "again";
+    this.#reloading = isWantedAgain ? "once" : undefined;
+    if (isWantedAgain) await this.#reload();
+  }
+
+  /** A part threw, and was passed over. The subscribers are told once. */
+  failed({ where, error, part }: Fault): void {
+    const { log, journal } = this.#options;
+    log.error({ where, fault: error }, "a part of the helper failed");
+    const reason = `It failed in ${where}: ${error}`.slice(0, 1_024).toWellFormed();
+    if (part === undefined || part === "" || part.length > 64 || this.#told.has(`${part} ${where}`)) return;
+    if (this.#told.size >= maxTold) return;
+    this.#told.add(`${part} ${where}`);
+    journal.say("optimisation/degraded", { part, reason });
+  }
+}
+
+const maxTold = 256;
+const reloadMs = 30_000;
+let validator: Validator | undefined;
+
+function refusalIn(data: unknown): WireError | undefined {
+  if (typeof data !== "object" || data === null || !("refused" in data) || !("message" in data)) return undefined;
+  const { refused, message } = data;
+  const details = "data" in data && typeof data.data === "object" && data.data !== null ? data.data : {};
+  if (typeof refused !== "string" || typeof message !== "string") return undefined;
+  if (!Object.hasOwn(errorCatalogue, refused)) return new WireError("link_failed", "A part refused by no known name.");
+  return new WireError(refused as ErrorName, message.slice(0, 2_000), details as Readonly<Record<string, unknown>>);
+}

@@ -1,0 +1,149 @@
+import { realpath } from "node:fs/promises";
+import { inWords, type Place } from "../../protocol/configuration/mistakes.ts";
+import { checkedParts, type MergedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
+import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
+import { WireError } from "../../protocol/errors.ts";
+import { leanOptimisation } from "../../protocol/optimisation/config.ts";
+import type { GivenTools } from "../../protocol/optimisation/contradictions.ts";
+import { leanPruning } from "../../protocol/pruning/config.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import { mergePruning } from "../../protocol/pruning/resolve.ts";
+import type { Profile } from "../../protocol/session-options.ts";
+import { createValidator } from "../../protocol/validation.ts";
+import { filesIn, promptsPlace, unusableFiles } from "../configuration/part-files.ts";
+import { type FoundProject, readProjectFile } from "../configuration/project-file.ts";
+import { promptsIn } from "../configuration/prompts-directory.ts";
+import { liesUnder, type Roots } from "../core/roots.ts";
+import type { Journal } from "../log/journal.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import { requireNamedRoute, settingsOf } from "./compaction-settings.ts";
+import type { SessionConfiguration } from "./create-options.ts";
+
+/** Profiles that there are without any configuration. One of the same name in the configuration goes before. */
+export const shippedProfiles: Readonly<Record<string, Profile>> = {
+  lean: { optimisation: leanOptimisation, pruning: leanPruning },
+};
+
+/** What says how the parts in a session's pi are to work; later ones go before. */
+export interface PartLayers {
+  readonly configured?: PartOptions | undefined;
+  readonly project?: FoundProject | undefined;
+  readonly profile?: PartOptions | undefined;
+  readonly given?: PartOptions | undefined;
+}
+
+export interface Layered extends MergedParts {
+  /** Why the project's layer is left out. */
+  readonly projectProblem?: string;
+}
+
+/**
+ * Brings the layers together. Throws `invalid_params` for knobs that contradict and tools that the session cannot have, and
+ * `path_invalid` for a file that a call names and that cannot be used. What a project has wrong costs its layer alone.
+ */
+export async function layered(
+  { configured, project, profile, given }: PartLayers,
+  tools: GivenTools,
+  roots: Roots,
+): Promise<Layered> {
+  if (given !== undefined) await requireFiles(given, roots);
+  const own = checkedParts([configured, profile, given], tools, given);
+  if (own.mistakes.length > 0) throw configurationRefusal(own.mistakes);
+  requireNamedRoute(given?.optimisation, own.merged.optimisation ?? {});
+  if (project === undefined) return own.merged;
+  const without = (problem: string): Layered => ({
+    ...own.merged,
+    projectProblem: problem.slice(0, 1_024).toWellFormed(),
+  });
+  if (project.problem !== undefined) return without(project.problem);
+  const compaction = project.optimisation?.compaction;
+  if (compaction?.route === "settings") {
+    return without(`${project.file} has the route "settings" of compaction, which holds for all sessions.`);
+  }
+  const all = checkedParts([configured, project, profile, given], tools);
+  requireNamedRoute(given?.optimisation, all.merged.optimisation ?? {});
+  // Neither does it say what that route writes.
+  if (compaction !== undefined && settingsOf(all.merged.optimisation) !== undefined) {
+    return without(`${project.file} has a compaction, and the route "settings" holds for all sessions.`);
+  }
+  const [mistake] = all.mistakes;
+  if (mistake === undefined) return all.merged;
+  return without(`${project.file} does not go with what else is configured: ${inWords(mistake)}`);
+}
+
+/** Throws `path_invalid` where a file that a call names is none, or lies elsewhere than it must. */
+export async function requireFiles(given: PartOptions, roots: Roots): Promise<void> {
+  // First: nothing is said of what stands in others.
+  for (const { place, path } of filesIn(given)) {
+    const all = place === promptsPlace ? [path, ...promptsIn(path).map((text) => text.path)] : [path];
+    for (const one of all) await requireUnder(one, place, roots);
+  }
+  const [unusable] = unusableFiles(given);
+  if (unusable !== undefined) throw pathInvalid(unusable.place, unusable.why, "unusable");
+}
+
+async function requireUnder(path: string, place: Place, roots: Roots): Promise<void> {
+  const real = await realpath(path).catch(() => undefined);
+  // Whether it is to be there is another question.
+  if (real === undefined || (await liesUnder(real, roots))) return;
+  const why = `${JSON.stringify(path)} lies under none of the roots of the daemon's configuration`;
+  throw pathInvalid(place, why, "outside");
+}
+
+function pathInvalid(place: Place, why: string, reason: string): WireError {
+  const option = place.join(".");
+  return new WireError("path_invalid", `${option}: ${why}.`, { option, reason });
+}
+
+/** What a session has whose file was there before it: what the daemon and its project say. */
+export async function openedParts(
+  cwd: string,
+  isTrusted: boolean,
+  configured: PartOptions | undefined,
+): Promise<Layered> {
+  return await layered({ configured, project: await projectOf(cwd, isTrusted) }, {}, undefined);
+}
+
+/**
+ * What a session is pruned by when the layers below what callers gave are read again; `given` is what one gives now: what it
+ * replaces need not be usable any more. Throws `invalid_params`, `path_invalid`.
+ */
+export async function reread(
+  { cwd, options, profile: name, ownPruning }: StoredSession,
+  { pruning: configured, profiles }: Pick<SessionConfiguration, "profiles" | "pruning">,
+  given?: PruningOptions,
+): Promise<Layered> {
+  const known = { ...shippedProfiles, ...profiles };
+  const profile = name !== undefined && Object.hasOwn(known, name) ? known[name] : undefined;
+  const project = await projectOf(cwd, options.approve === true);
+  return await layered(
+    {
+      // What else the session goes by is not read again: it is what limits are compared with.
+      configured: { optimisation: options.optimisation, pruning: configured },
+      project: project === undefined ? undefined : withoutOptimisation(project),
+      profile: { pruning: profile?.pruning },
+      given: { pruning: mergePruning(ownPruning, given) },
+    },
+    {},
+    undefined,
+  );
+}
+
+function withoutOptimisation({ optimisation: _, ...project }: FoundProject): FoundProject {
+  return project;
+}
+
+/** Tells the session's subscribers that its project's layer is left out. */
+export function tellProjectProblem(
+  { journal }: { readonly journal: Pick<Journal, "say"> },
+  problem: string | undefined,
+): void {
+  if (problem !== undefined) journal.say("optimisation/degraded", { part: "project", reason: problem });
+}
+
+/** What the configuration file of a project says. Of one that is not trusted nothing is read. */
+export function projectOf(cwd: string, isTrusted: boolean): Promise<FoundProject | undefined> {
+  return isTrusted ? readProjectFile(cwd, validator) : Promise.resolve(undefined);
+}
+
+const validator = createValidator();

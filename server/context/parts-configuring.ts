@@ -1,0 +1,158 @@
+import { dirname } from "node:path";
+import { checkedParts, type MergedParts, type PartOptions } from "../../protocol/configuration/part-options.ts";
+import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { Result } from "../../protocol/methods.ts";
+import type { OptimisationConfig } from "../../protocol/optimisation/config.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import type { PruningConfig } from "../../protocol/pruning/config.ts";
+import type { PruningOptions } from "../../protocol/pruning/options.ts";
+import { mergePruning } from "../../protocol/pruning/resolve.ts";
+import type { Roots } from "../core/roots.ts";
+import { isChildOf, type SessionCore } from "../core/session-core.ts";
+import type { SessionRecord } from "../core/session-record.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
+import type { Journal } from "../log/journal.ts";
+import type { Child } from "../pi/child.ts";
+import { type CompactionSettings, requireNamedRoute } from "./compaction-settings.ts";
+import { noConfiguration, type SessionConfiguration } from "./create-options.ts";
+import { requireFiles, reread, tellProjectProblem } from "./part-layers.ts";
+import { gaveParts, hasParts, partsOf, spawnOptions } from "./parts-config.ts";
+import type { PolicyTools } from "./policy-tools.ts";
+import type { Spill } from "./spill.ts";
+
+export interface PartsConfiguringOptions {
+  readonly record: SessionRecord;
+  /** Where the parts leave texts. */
+  readonly spillDirectory: string;
+  /** Who has to know where a session lies that may refer to them. */
+  readonly spill?: Pick<Spill, "note"> | undefined;
+  /** Who is told why a project's layer is left out. */
+  readonly journal: Pick<Journal, "say">;
+  /** What the daemon's configuration says of sessions. */
+  readonly configuration?: Pick<SessionConfiguration, "profiles" | "pruning">;
+  /** Where files must lie that a call names. */
+  readonly roots?: Roots;
+  /** Refuses what a session cannot go by. */
+  readonly compaction?: CompactionSettings;
+  /** Refuses tools that the pi that runs does not have. */
+  readonly tools?: Pick<PolicyTools, "require">;
+}
+
+const maxWaiting = 64;
+
+interface Configured {
+  readonly optimisation: OptimisationConfig;
+  readonly pruning: PruningConfig;
+  readonly from: "nextRequest" | "nextPi";
+}
+
+/** Changes what the parts inside a session's pi go by: in its record, and in the pi that it has. */
+export class PartsConfiguring {
+  readonly #core: SessionCore;
+  readonly #options: PartsConfiguringOptions;
+  readonly #queue = new SerialQueue({
+    maxWaiting,
+    onFull: () => new WireError("overloaded", "Too many calls configure this session.", { retryAfterMs: 1_000 }),
+  });
+
+  constructor(core: SessionCore, options: PartsConfiguringOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /**
+   * Puts a layer on top of what the session goes by. On disk when it resolves, and known to the pi that runs, if there is one;
+   * none is started for it. Throws `invalid_params`, `path_invalid`, `session_closed`, `store_failed`, `link_failed`.
+   */
+  async configure(given: OptimisationOptions, signal: AbortSignal): Promise<Result<"optimisation/configure">> {
+    const { optimisation, from } = await this.#queue.run(() => this.#configure({ optimisation: given }), signal);
+    return { configuration: optimisation, from };
+  }
+
+  /**
+   * The same for pruning. `isReread`: the layers below what callers gave are read again, and the pi that runs is told of it
+   * though nothing have changed: files that they name may have.
+   */
+  async prune(given: PruningOptions, isReread: boolean, signal: AbortSignal): Promise<Result<"pruning/configure">> {
+    const how = { isReread };
+    const { pruning, from } = await this.#queue.run(() => this.#configure({ pruning: given }, how), signal);
+    return { configuration: pruning, from };
+  }
+
+  /** A child has come from another session, which may go by something else. */
+  async took(child: Child): Promise<void> {
+    await this.#queue.run(() => this.#give(child));
+  }
+
+  async #configure(given: PartOptions, { isReread = false } = {}): Promise<Configured> {
+    const { record, roots } = this.#options;
+    this.#requireOpen();
+    await requireFiles(given, roots);
+    const { options, ownPruning } = record.stored;
+    const below = isReread ? await this.#reread(given.pruning) : options;
+    const { merged, mistakes, optimisation, pruning } = checkedParts([below, given], options, given);
+    if (mistakes.length > 0) throw configurationRefusal(mistakes);
+    requireNamedRoute(given.optimisation, merged.optimisation ?? {});
+    if (given.optimisation !== undefined) await this.#options.tools?.require(given.optimisation, merged.optimisation);
+    this.#options.compaction?.require(record.stored.sessionId, merged.optimisation);
+    this.#requireOpen();
+    const before = this.#parts();
+    const own = given.pruning === undefined ? ownPruning : mergePruning(ownPruning, given.pruning);
+    record.partsBy(merged, own);
+    await record.saved().catch((error: unknown) => {
+      record.partsBy(options, ownPruning);
+      throw error;
+    });
+    await this.#options.compaction?.giveBack();
+    const after = this.#parts();
+    // What starts now may have looked at the record before.
+    await this.#core.startOver();
+    const { state } = this.#core;
+    const configured = { optimisation, pruning };
+    if (state.kind !== "idle" && state.kind !== "running") return { ...configured, from: "nextPi" };
+    if (lacksTools(options, before, after)) return { ...configured, from: "nextPi" };
+    await this.#give(state.child, isReread);
+    return { ...configured, from: "nextRequest" };
+  }
+
+  async #reread(given: PruningOptions | undefined): Promise<MergedParts> {
+    const { record, journal, configuration = noConfiguration } = this.#options;
+    const { projectProblem, ...merged } = await reread(record.stored, configuration, given);
+    tellProjectProblem({ journal }, projectProblem);
+    return merged;
+  }
+
+  async #give(child: Child, isAnew = false): Promise<void> {
+    const parts = this.#parts();
+    const { stored } = this.#options.record;
+    if (parts !== undefined && stored.ephemeral !== true) this.#options.spill?.note(dirname(stored.file));
+    if (!isChildOf(this.#core, child) || (!isAnew && hasParts(child, parts))) return;
+    try {
+      await child.link.send({ kind: "configure", parts: parts ?? null });
+      gaveParts(child, parts);
+    } catch (error) {
+      // The next one is started with it.
+      if (isChildOf(this.#core, child)) throw error;
+    }
+  }
+
+  #parts(): ReturnType<typeof partsOf> {
+    return partsOf(this.#options.record.stored, this.#options.spillDirectory);
+  }
+
+  #requireOpen(): void {
+    const { kind } = this.#core.state;
+    if (kind === "closing" || kind === "closed") throw new WireError("session_closed", "The session is being closed.");
+  }
+}
+
+/** A pi that was started with a list of tools gets no further ones. */
+function lacksTools(
+  options: Parameters<typeof spawnOptions>[0],
+  before: ReturnType<typeof partsOf>,
+  after: ReturnType<typeof partsOf>,
+): boolean {
+  const has = new Set(spawnOptions(options, before).tools);
+  return spawnOptions(options, after).tools?.some((tool) => !has.has(tool)) === true;
+}

@@ -1,0 +1,92 @@
+import type { Logger } from "pino";
+import { inWords } from "../../protocol/configuration/mistakes.ts";
+import { configurationRefusal } from "../../protocol/configuration/refusal.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { toolsOfPolicies, unknownTools } from "../../protocol/optimisation/unknown-tools.ts";
+import { isChildOf, type SessionCore } from "../core/session-core.ts";
+import type { SessionRecord } from "../core/session-record.ts";
+import { within } from "../lib/deadline.ts";
+import type { Journal } from "../log/journal.ts";
+import type { Child } from "../pi/child.ts";
+import { isRecordObject } from "../pi/records.ts";
+
+export interface PolicyToolsOptions {
+  readonly record: Pick<SessionRecord, "stored">;
+  readonly journal: Pick<Journal, "say">;
+  /** What pi may take to name its tools. */
+  readonly startTimeoutMs: number;
+  readonly log: Logger;
+}
+
+type Named = ReturnType<typeof toolsOfPolicies>;
+
+/** Names can be no longer in a configuration. */
+const maxNameLength = 128;
+const maxTold = 256;
+
+/** Holds the tools that a session's policies name against those that its pi has. A pi that does not say passes. */
+export class PolicyTools {
+  readonly #core: SessionCore;
+  readonly #options: PolicyToolsOptions;
+  readonly #told = new Set<string>();
+
+  constructor(core: SessionCore, options: PolicyToolsOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /**
+   * Throws `invalid_params` where the session's pi runs and lacks a tool that `own` names. `merged`: all layers together.
+   * Where no pi runs, its next one is looked at.
+   */
+  async require(own: OptimisationOptions, merged = this.#stored()): Promise<void> {
+    const named = toolsOfPolicies(own, merged);
+    if (named.length === 0) return;
+    if (this.#core.state.kind === "starting") await this.#core.startOver();
+    const { state } = this.#core;
+    if (state.kind !== "idle" && state.kind !== "running") return;
+    const mistakes = await this.#unknown(named, state.child);
+    if (mistakes.length > 0) throw configurationRefusal(mistakes);
+  }
+
+  /** A child is ready: the subscribers are told of what it lacks, once in the life of the session in this daemon. */
+  look(child: Child): void {
+    const named = toolsOfPolicies(this.#stored());
+    if (named.length > 0) void this.#tell(named, child);
+  }
+
+  async #tell(named: Named, child: Child): Promise<void> {
+    const mistakes = await this.#unknown(named, child);
+    if (!isChildOf(this.#core, child)) return;
+    for (const mistake of mistakes) {
+      const reason = inWords(mistake).slice(0, 1_024).toWellFormed();
+      if (this.#told.has(reason) || this.#told.size >= maxTold) continue;
+      this.#told.add(reason);
+      this.#options.journal.say("optimisation/degraded", { part: String(mistake.place[1]), reason });
+    }
+  }
+
+  async #unknown(named: Named, child: Child): Promise<ReturnType<typeof unknownTools>> {
+    try {
+      const { startTimeoutMs } = this.#options;
+      const asked = await within(child.link.send<unknown>({ kind: "ask", about: "tools", params: {} }), startTimeoutMs);
+      const known = asked.kind === "done" ? namesIn(asked.value) : undefined;
+      if (known !== undefined) return unknownTools(named, known);
+      this.#options.log.warn("pi did not name its tools; those of the session's policies were not looked for");
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "pi could not be asked for its tools");
+    }
+    return [];
+  }
+
+  #stored(): OptimisationOptions {
+    return this.#options.record.stored.options.optimisation ?? {};
+  }
+}
+
+/** Whatever runs in the same pi can have written it. */
+function namesIn(answer: unknown): string[] | undefined {
+  const tools = isRecordObject(answer) ? answer["tools"] : undefined;
+  if (!Array.isArray(tools)) return undefined;
+  return tools.filter((name): name is string => typeof name === "string" && name.length <= maxNameLength);
+}

@@ -1,0 +1,236 @@
+import type { ContextSource } from "../../context/document/document.ts";
+import type { ContextOption } from "../../protocol/context-option.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { EntriesReply } from "../../protocol/link.ts";
+import { liesUnder, type Roots } from "../core/roots.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { workingDirectory } from "../core/working-directory.ts";
+import type { Child } from "../pi/child.ts";
+import { isEntriesReply } from "../pi/outward-frame.ts";
+import { isRecordObject } from "../pi/records.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import type { Hold } from "./byte-budget.ts";
+import { type ContextCaller, notAllowed, type ReadBounds, readNamed, readOwn, tooLarge } from "./read-path.ts";
+import type { SessionContext } from "./session-context.ts";
+import type { WorkSource } from "./work.ts";
+
+/** What is read of a session to make a document of it. */
+export interface ContextSession {
+  readonly sessionId: string;
+  readonly file: string;
+  readonly stored: StoredSession;
+  readonly state: SessionState;
+  /** Why its conversation is gone. */
+  readonly loss: WireError | undefined;
+  readonly context: Pick<SessionContext, "error" | "failed">;
+}
+
+export interface ContextSourcesOptions {
+  readonly readRoots: readonly string[];
+  readonly roots: Roots;
+  /** Where pi's session files lie. */
+  readonly sessionRoot: () => string;
+  readonly maxBytes: number;
+  /** Throws `session_not_found`. */
+  readonly session: (sessionId: string) => ContextSession;
+  readonly find: (sessionId: string) => ContextSession | undefined;
+  /** What is kept for the helper of an ephemeral session: `helperLines`. */
+  readonly kept: (stored: StoredSession) => Promise<Buffer | undefined>;
+}
+
+type SessionSource = WorkSource & { readonly kind: "session" };
+
+/** The bytes of documents and of sessions, wherever they come from. */
+export class ContextSources {
+  readonly #options: ContextSourcesOptions;
+
+  constructor(options: ContextSourcesOptions) {
+    this.#options = options;
+  }
+
+  /** Throws `invalid_params` unless the option names one thing, and `forbidden` where the caller may read nothing. */
+  check({ document, path, fromSession }: ContextOption, caller: ContextCaller): void {
+    const given = [document, path, fromSession].filter((source) => source !== undefined);
+    if (given.length !== 1) throw oneSource(given.length);
+    if (document === undefined && caller.mayObserve === false) {
+      const why = 'The token does not allow to read sessions and files: it lacks "observe".';
+      throw new WireError("forbidden", why, { needs: "observe" });
+    }
+  }
+
+  /**
+   * What the option `context` names. The hold has it before it is read. Throws what {@link check} throws, `overloaded`,
+   * `session_not_found`, `context_too_large`, `context_transport_failed`, and what {@link ofSession} throws.
+   */
+  async read(option: ContextOption, caller: ContextCaller, hold: Hold): Promise<WorkSource> {
+    this.check(option, caller);
+    const { document, path, fromSession } = option;
+    const { maxBytes } = this.#options;
+    if (path !== undefined) {
+      const { bytes } = await readNamed(path, caller, this.#rules([]), this.#bounds(caller, hold));
+      return { kind: "document", bytes };
+    }
+    if (fromSession !== undefined) {
+      const { sessionId, leafId } = fromSession;
+      const session = this.#options.session(sessionId);
+      // A token that is for other sessions is not told that there is this one.
+      if (caller.covers?.(session.stored) === false) throw noSession(sessionId);
+      return await this.ofSession(session, leafId, caller, hold);
+    }
+    // Nothing but the value, which the call has anyway, waits for room.
+    const length = Buffer.byteLength(JSON.stringify(document));
+    if (length > maxBytes) throw tooLarge(length, maxBytes);
+    await hold.take(length, caller.signal);
+    return { kind: "document", bytes: Buffer.from(JSON.stringify(document)) };
+  }
+
+  /**
+   * A session as it is now, up to its last whole entry. Throws `session_lost`, `child_exited`, `context_too_large`,
+   * `context_transport_failed`, `overloaded`.
+   */
+  async ofSession(
+    session: ContextSession,
+    leafId: string | undefined,
+    caller: ContextCaller,
+    hold: Hold,
+  ): Promise<SessionSource> {
+    if (session.stored.ephemeral === true) {
+      // How much pi has is not known before.
+      await hold.take(this.#options.maxBytes, caller.signal);
+      const source = await this.#ofMemory(session, leafId);
+      hold.shrink(source.bytes.byteLength + (source.kept?.byteLength ?? 0));
+      return source;
+    }
+    // Before the file is read: the entry is in it then.
+    const leaf = leafId ?? (await leafOf(session));
+    const found = await readOwn(session.file, this.#bounds(caller, hold));
+    return {
+      kind: "session",
+      bytes: found?.bytes ?? Buffer.alloc(0),
+      source: sourceOf(session.sessionId, found?.mtimeMs),
+      ...(leaf === undefined ? {} : { leafId: leaf }),
+    };
+  }
+
+  /**
+   * A session file of pi's, whoever's it is. Throws `forbidden`, `context_too_large`, `context_transport_failed`,
+   * `overloaded`.
+   */
+  async ofFile(path: string, caller: ContextCaller, hold: Hold): Promise<SessionSource> {
+    const { sessionRoot, find } = this.#options;
+    const bounds = this.#bounds(caller, hold);
+    const { bytes, mtimeMs, path: real } = await readNamed(path, caller, this.#rules([sessionRoot()]), bounds);
+    const { id, cwd } = headerIn(bytes);
+    const directory = await workingDirectory(cwd).catch(() => cwd);
+    if (!(await this.#mayBeOf(directory, real, caller))) throw notAllowed();
+    if (caller.covers !== undefined) {
+      const same = find(id)?.stored;
+      const isCovered =
+        caller.covers({ cwd: directory, labels: same?.labels }) && (same === undefined || caller.covers(same));
+      if (!isCovered) throw notAllowed();
+    }
+    return { kind: "session", bytes, source: sourceOf(id, mtimeMs) };
+  }
+
+  /** Among pi's own files those of sessions that could be opened; any that the configuration has given free. */
+  async #mayBeOf(directory: string, file: string, { mayReadAny }: ContextCaller): Promise<boolean> {
+    const { roots, readRoots } = this.#options;
+    if (mayReadAny || (await liesUnder(directory, roots))) return true;
+    return readRoots.length > 0 && (await liesUnder(file, readRoots)) && (await liesUnder(file, roots));
+  }
+
+  /** An ephemeral session's entries are its pi's alone, and what stands before them is what its helper was given. */
+  async #ofMemory(session: ContextSession, leafId: string | undefined): Promise<SessionSource> {
+    if (session.loss !== undefined) throw session.loss;
+    const { state } = session;
+    const child = state.kind === "idle" || state.kind === "running" ? state.child : undefined;
+    const { data } = child === undefined ? { data: undefined } : await child.send({ type: "get_entries" });
+    const said = isRecordObject(data) ? data : {};
+    const leaf = leafId ?? (typeof said["leafId"] === "string" ? said["leafId"] : undefined);
+    const own = (Array.isArray(said["entries"]) ? said["entries"] : []).filter(isRecordObject);
+    const bytes = Buffer.from(own.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    // It is put together where the rest is done: that takes time.
+    const kept = await this.#options.kept(session.stored);
+    const { maxBytes } = this.#options;
+    const length = bytes.length + (kept?.length ?? 0);
+    if (length > maxBytes) throw tooLarge(length, maxBytes);
+    return {
+      kind: "session",
+      bytes,
+      source: sourceOf(session.sessionId),
+      ...(leaf === undefined ? {} : { leafId: leaf }),
+      ...(kept === undefined ? {} : { kept }),
+    };
+  }
+
+  #bounds({ signal }: ContextCaller, hold: Hold): ReadBounds {
+    return { maxBytes: this.#options.maxBytes, admit: (bytes) => hold.take(bytes, signal) };
+  }
+
+  #rules(further: readonly string[]) {
+    const { readRoots, roots } = this.#options;
+    return { readRoots, roots, further };
+  }
+}
+
+const askTimeoutMs = 2_000;
+
+/** Where pi would go on: not always at the last entry of its file. Undefined where nobody can say. */
+async function leafOf({ state, stored }: ContextSession): Promise<string | undefined> {
+  if (state.kind !== "idle" && state.kind !== "running") return undefined;
+  const reply = await asked(state.child, stored.fileMark?.lastId);
+  return reply?.leafId;
+}
+
+async function asked(child: Child, since: string | undefined): Promise<EntriesReply | undefined> {
+  const timeUp = AbortSignal.timeout(askTimeoutMs);
+  try {
+    const frame = { kind: "entries", ...(since === undefined ? {} : { since }) } as const;
+    const said = await Promise.race([
+      child.link.send<unknown>(frame),
+      new Promise<undefined>((resolve) => timeUp.addEventListener("abort", () => resolve(undefined), { once: true })),
+    ]);
+    return isEntriesReply(said) ? said : undefined;
+  } catch {
+    // The file says it as well as it can.
+    return undefined;
+  }
+}
+
+/** The same file gives the same document. */
+function sourceOf(id: string, mtimeMs?: number): ContextSource {
+  return {
+    kind: "pi-session",
+    ...(id === "" ? {} : { id }),
+    ...(mtimeMs === undefined ? {} : { exportedAt: Math.round(mtimeMs) }),
+  };
+}
+
+function headerIn(bytes: Buffer): { readonly id: string; readonly cwd: string } {
+  const end = bytes.indexOf(10);
+  let header: unknown;
+  try {
+    header = JSON.parse(bytes.toString("utf8", 0, end === -1 ? bytes.length : end));
+  } catch {
+    header = undefined;
+  }
+  const { type, id, cwd } = isRecordObject(header) ? header : {};
+  if (type !== "session" || typeof id !== "string" || typeof cwd !== "string") {
+    throw new WireError("context_transport_failed", "The file is no session file of pi's.", {
+      reason: "not_a_session",
+      retryable: false,
+    });
+  }
+  return { id, cwd };
+}
+
+function noSession(sessionId: string): WireError {
+  return new WireError("session_not_found", `There is no session "${sessionId}".`, { sessionId });
+}
+
+function oneSource(count: number): WireError {
+  const message = `context takes exactly one of document, path and fromSession; it has ${count}.`;
+  return new WireError("invalid_params", message, {
+    errors: [{ pointer: "/context", expected: "exactly one of document, path, fromSession", got: `${count} of them` }],
+  });
+}

@@ -1,0 +1,151 @@
+import { extname } from "node:path";
+import { SHARE_ENV, Worker } from "node:worker_threads";
+import type { Logger } from "pino";
+import { type ErrorName, WireError } from "../../protocol/errors.ts";
+import { Gate } from "../lib/gate.ts";
+import { maxPartsIn } from "./json-parts.ts";
+import { bytesIn, type Exported, type Outcome, type Prepared, perform, type Work } from "./work.ts";
+
+export interface WorkDeskLimits {
+  /** What is larger is done by another thread. */
+  readonly maxOwnBytes: number;
+  readonly maxThreads: number;
+  /** Further work is `overloaded`. */
+  readonly maxWaiting: number;
+  readonly workTimeoutMs: number;
+  readonly maxThreadMiB: number;
+}
+
+/** What a thread does. */
+export interface ThreadOrder {
+  readonly work: Work;
+  /** As `perform` takes it. */
+  readonly maxParts: number;
+}
+
+/** What a thread says when it has ended its work. */
+export type ThreadAnswer =
+  | { readonly kind: "done"; readonly outcome: Prepared | Exported }
+  | {
+      readonly kind: "refused";
+      readonly name: ErrorName;
+      readonly message: string;
+      readonly data: Readonly<Record<string, unknown>>;
+    }
+  | { readonly kind: "failed"; readonly name: string; readonly frames: readonly string[] };
+
+/**
+ * Where documents are worked on. Small ones at once; others by a thread of their own each, since 30 MiB take about a
+ * second in which nobody else would be served.
+ */
+export class WorkDesk {
+  readonly #limits: WorkDeskLimits;
+  readonly #log: Logger;
+  readonly #gate: Gate;
+  readonly #threads = new Set<Worker>();
+  #waiting = 0;
+  #isClosed = false;
+
+  constructor(limits: WorkDeskLimits, log: Logger) {
+    this.#limits = limits;
+    this.#log = log;
+    this.#gate = new Gate(limits.maxThreads, limits.workTimeoutMs);
+  }
+
+  /**
+   * The bytes of the work are gone afterwards. Throws the errors of contexts, `overloaded`, `shutting_down`, and
+   * `context_too_large` where time or memory were not enough.
+   */
+  async do<W extends Work>(work: W, signal: AbortSignal): Promise<Outcome<W>> {
+    const { maxOwnBytes, maxWaiting } = this.#limits;
+    signal.throwIfAborted();
+    const bytes = bytesIn(work);
+    if (lengthOf(bytes) <= maxOwnBytes) return this.#own(work);
+    if (this.#waiting >= maxWaiting) {
+      throw new WireError("overloaded", "Too many contexts are being prepared.", { retryAfterMs: 1_000 });
+    }
+    this.#waiting += 1;
+    try {
+      return (await this.#gate.pass(() => this.#inThread(work, bytes, signal), { signal })) as Outcome<W>;
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Gives up what is under way. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#threads].map((thread) => thread.terminate()));
+  }
+
+  #own<W extends Work>(work: W): Outcome<W> {
+    try {
+      return perform(work);
+    } catch (error) {
+      if (error instanceof WireError) throw error;
+      const { name, stack = "" } = error instanceof Error ? error : new Error();
+      throw this.#failed(name, framesOf(stack));
+    }
+  }
+
+  async #inThread(work: Work, bytes: readonly Uint8Array[], signal: AbortSignal): Promise<unknown> {
+    if (this.#isClosed) throw new WireError("shutting_down", "The daemon is about to end.");
+    const { workTimeoutMs, maxThreadMiB } = this.#limits;
+    const entry = new URL(`./work-thread${extname(import.meta.filename)}`, import.meta.url);
+    const thread = new Worker(entry, {
+      name: "context",
+      env: SHARE_ENV,
+      resourceLimits: { maxOldGenerationSizeMb: maxThreadMiB },
+    });
+    this.#threads.add(thread);
+    const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
+    const giveUp = (): void => reject(signal.reason);
+    const timer = setTimeout(() => reject(tooMuch(`more than ${workTimeoutMs / 1_000} s`)), workTimeoutMs);
+    thread.on("message", resolve);
+    thread.on("error", (error: NodeJS.ErrnoException) =>
+      reject(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? tooMuch("too much memory") : this.#failed(error.name, [])),
+    );
+    thread.on("exit", () => reject(new WireError("shutting_down", "The daemon is about to end.")));
+    signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      const order: ThreadOrder = { work, maxParts: maxPartsIn(maxThreadMiB * 1024 * 1024, lengthOf(bytes)) };
+      thread.postMessage(
+        order,
+        bytes.filter(wholly).map(({ buffer }) => buffer as ArrayBuffer),
+      );
+      const answer = await promise;
+      if (answer.kind === "done") return answer.outcome;
+      if (answer.kind === "failed") throw this.#failed(answer.name, answer.frames);
+      const { name: _name, retryable: _retryable, ...details } = answer.data;
+      throw new WireError(answer.name, answer.message, details);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", giveUp);
+      this.#threads.delete(thread);
+      await thread.terminate();
+    }
+  }
+
+  /** Neither the log nor the caller gets the text of an error that nobody expected: it may quote the document. */
+  #failed(name: string, frames: readonly string[]): WireError {
+    this.#log.error({ name, frames: frames.slice(0, 8) }, "a context could not be worked on");
+    return new WireError("internal_error", "The daemon failed; its log has the cause.");
+  }
+}
+
+function lengthOf(all: readonly Uint8Array[]): number {
+  return all.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+function framesOf(stack: string): string[] {
+  return stack.split("\n").filter((line) => /^\s+at /.test(line));
+}
+
+function tooMuch(what: string): WireError {
+  return new WireError("context_too_large", `The context takes ${what} to be prepared.`, { limit: "work" });
+}
+
+/** Whether the memory behind it is its own. */
+function wholly(bytes: Uint8Array): boolean {
+  return bytes.byteOffset === 0 && bytes.byteLength === bytes.buffer.byteLength;
+}

@@ -1,0 +1,309 @@
+import { rm } from "node:fs/promises";
+import type { Logger } from "pino";
+import type { ForeignWriteAction, OnForeignWrite } from "../../protocol/custody.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { EntriesReply } from "../../protocol/link.ts";
+import type { SessionRecord } from "../core/session-record.ts";
+import type { Journal } from "../log/journal.ts";
+import type { Child } from "../pi/child.ts";
+import { checkEntries } from "../pi/entry-check.ts";
+import type { LeaseTaker } from "../pi/lease.ts";
+import { isEntriesReply } from "../pi/outward-frame.ts";
+import { type AskForEntries, FileWatch, type Finding, type OwnMark } from "./file-watch.ts";
+import { LeaseHold } from "./lease-hold.ts";
+
+/** A foreign write and what was done about it, for the session's subscribers. */
+export interface ForeignWriteNotice {
+  readonly write: Omit<Finding, "ownLeaf" | "canReload">;
+  readonly action: ForeignWriteAction;
+  /** The session that goes on with this one's own branch. */
+  readonly to?: string;
+}
+
+export interface CustodyOptions {
+  readonly file: string;
+  readonly taker: LeaseTaker;
+  readonly mark: OwnMark | undefined;
+  readonly policy: () => OnForeignWrite;
+  /** Keeps the mark in the session's record. */
+  readonly keep: (mark: OwnMark | undefined) => void;
+  readonly tell: (notice: ForeignWriteNotice) => void;
+  /** Makes a session of the branch that ends with this entry, and gives its id. */
+  readonly branchOff: (leafId: string) => Promise<string>;
+  readonly log: Logger;
+}
+
+/** One session's hold on pi's session file: the lease on it, and an eye on what others write to it. */
+export class Custody {
+  readonly #options: CustodyOptions;
+  readonly #lease: LeaseHold;
+  readonly #watch: FileWatch;
+  /** The children that may write the file. */
+  readonly #writers = new Set<Child>();
+  /** Seen behind a run, and not decided yet. */
+  #found: Finding | undefined;
+  /** The refusal that was told last: one that lasts is told once. */
+  #refused = "";
+  /** Looks at the file, one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  /** Resolves when the children that were given away have left the file. */
+  #given: Promise<unknown> = Promise.resolve();
+
+  constructor(options: CustodyOptions) {
+    this.#options = options;
+    this.#lease = new LeaseHold({ taker: options.taker, log: options.log });
+    this.#watch = new FileWatch(options.mark);
+  }
+
+  /**
+   * Before a child is started: takes the lease, and looks whether others have written. Throws `session_in_use`,
+   * `session_file_unusable`, `foreign_write`; otherwise {@link started} or {@link notStarted} must follow.
+   */
+  async begin(generation: number): Promise<void> {
+    await this.#lease.holdForChild(this.#options.file, generation);
+    try {
+      await this.#next(async () => {
+        const finding = await this.#watch.beforeStart(this.#options.file);
+        if (finding !== undefined) {
+          const decided = await this.#decide(finding);
+          if (typeof decided === "object") throw refusal(finding, decided.to);
+          await this.#watch.accept(this.#options.file);
+        }
+        this.#found = undefined;
+        this.#options.keep(this.#watch.mark);
+      });
+    } catch (error) {
+      await this.#lease.letGo();
+      throw error;
+    }
+  }
+
+  started(child: Child, generation: number): void {
+    this.#writers.add(child);
+    void this.#lease.noteChild(child.id, generation);
+    void child.cleaned.then(() => {
+      if (this.#writers.delete(child)) void this.#gone();
+    });
+  }
+
+  async notStarted(): Promise<void> {
+    await this.#gone();
+  }
+
+  /** The child is said to be another session's. It has the file until it has `left` it, which never rejects. */
+  gaveAway(child: Child, left: Promise<void>): void {
+    if (!this.#writers.delete(child)) return;
+    this.#given = Promise.all([this.#given, left.then(() => this.#gone())]);
+  }
+
+  /** A child of another session has this one's file in hand. Throws as {@link begin} does. */
+  async tookOver(child: Child, generation: number): Promise<void> {
+    // It has loaded the file as it is.
+    this.#watch.forget();
+    await this.begin(generation);
+    this.started(child, generation);
+  }
+
+  /**
+   * Makes sure of the file, and gives what deletes it. Throws `session_in_use` and `session_file_unusable` where it may not
+   * be deleted.
+   */
+  async toRemove(generation: number): Promise<() => Promise<void>> {
+    await this.#lease.hold(this.#options.file, generation).catch((error: unknown) => {
+      // Without a directory there is nothing to make sure of.
+      if (!(error instanceof WireError && error.data["reason"] === "directory_missing")) throw error;
+      return this.#lease.holdNothing();
+    });
+    return async () => {
+      await rm(this.#options.file, { force: true }).catch((error: unknown) =>
+        this.#options.log.error({ err: error }, "the session's file could not be deleted"),
+      );
+      await this.#lease.letGo();
+    };
+  }
+
+  /**
+   * Before a run. Gives that the child has to be ended first: for the file to be loaded again, or for good, with what the
+   * caller is to be told. Throws `foreign_write`.
+   */
+  async check(child: Child): Promise<"ready" | "reload" | WireError> {
+    const lost = await this.#lease.confirm();
+    if (lost !== undefined) return lost;
+    return await this.#next(async () => {
+      const found = (await this.#watch.look(this.#options.file, this.#askOf(child), "idle")) ?? this.#found;
+      this.#found = found;
+      if (found === undefined) return "ready";
+      const decided = await this.#decide(found);
+      this.#found = undefined;
+      if (decided === "allowed") return "ready";
+      return decided === "reloaded" ? "reload" : refusal(found, decided.to);
+    });
+  }
+
+  /** Behind a run: another may have written during it. */
+  settled(child: Child): void {
+    void this.#next(async () => {
+      const finding = await this.#watch.look(this.#options.file, this.#askOf(child), "run");
+      if (finding !== undefined) this.#notice(finding);
+    }).catch((error: unknown) => this.#options.log.warn({ err: error }, "the session's file could not be looked at"));
+  }
+
+  /**
+   * Ends the session's child by `work`, with the file in hand until `last` has seen to it; nobody else has it in between.
+   * Where another daemon has the file, the work is done and `last` is not.
+   */
+  async with<T>(generation: number, work: () => Promise<T>, last: () => Promise<unknown>): Promise<T> {
+    const isHeld = await this.#lease.hold(this.#options.file, generation).then(
+      () => true,
+      () => false,
+    );
+    try {
+      return await work();
+    } finally {
+      await this.idle();
+      if (isHeld) {
+        await last();
+        await this.#lease.letGo();
+      }
+    }
+  }
+
+  /** A former daemon ended with the session's child: what has been written by now is the child's own. */
+  async orphaned(): Promise<void> {
+    await this.#next(() => this.#lookAtLast());
+  }
+
+  /** The file is taken as it will be found next, whoever has written to it. */
+  forget(): void {
+    this.#found = undefined;
+    this.#watch.forget();
+    this.#options.keep(undefined);
+  }
+
+  async #gone(): Promise<void> {
+    await this.#next(async () => {
+      // What a child that has come back writes is not the last.
+      if (this.#writers.size === 0) await this.#lookAtLast();
+    });
+    await this.#lease.letGo();
+  }
+
+  async #lookAtLast(): Promise<void> {
+    try {
+      const finding = await this.#watch.ended(this.#options.file);
+      if (finding !== undefined) this.#tell(finding, "noticed");
+      this.#options.keep(this.#watch.mark);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "the session's file could not be looked at");
+    }
+  }
+
+  /** Resolves when what was begun here is done. */
+  async idle(): Promise<void> {
+    await this.#given;
+    await this.#next(async () => {});
+    await this.#lease.idle();
+  }
+
+  #askOf(child: Child): AskForEntries {
+    return async (since) => {
+      // Once it is another session's, it knows that one's entries.
+      if (!this.#writers.has(child)) return undefined;
+      try {
+        const reply = await child.link.send<EntriesReply>({
+          kind: "entries",
+          ...(since === undefined ? {} : { since }),
+        });
+        return isEntriesReply(reply) ? reply : undefined;
+      } catch {
+        return undefined;
+      }
+    };
+  }
+
+  #notice(finding: Finding): void {
+    this.#tell(finding, "noticed");
+    // Our own branch has the last word: the next start finds it, and pi has it in memory as it is.
+    const isOurs = finding.kind === "grown" && finding.lastEntryId === finding.ownLeaf;
+    if (!isOurs || this.#options.policy() === "refuse") this.#found = finding;
+  }
+
+  /** What the policy says. Throws `foreign_write` where the session must not go on. */
+  async #decide(finding: Finding): Promise<"reloaded" | "allowed" | { readonly to: string }> {
+    const policy = this.#options.policy();
+    const isTaken = policy === "allow" || (policy === "reload" && finding.canReload);
+    // A file that pi could not load is never loaded.
+    if (isTaken && finding.kind !== "removed") await checkEntries(this.#options.file);
+    if (policy === "allow") return this.#tell(finding, "allowed");
+    if (policy === "reload" && finding.canReload) return this.#tell(finding, "reloaded");
+    const to = policy === "fork" && finding.ownLeaf !== undefined ? await this.#fork(finding.ownLeaf) : undefined;
+    if (to !== undefined) {
+      this.#tell(finding, "forked", to);
+      return { to };
+    }
+    const text = JSON.stringify(finding);
+    if (text !== this.#refused) this.#tell(finding, "refused");
+    this.#refused = text;
+    throw refusal(finding);
+  }
+
+  async #fork(leafId: string): Promise<string | undefined> {
+    try {
+      const to = await this.#options.branchOff(leafId);
+      // This session goes on with the file as the others have made it.
+      this.forget();
+      return to;
+    } catch (error) {
+      this.#options.log.warn({ err: error }, "the session's own branch could not go on in a file of its own");
+      return undefined;
+    }
+  }
+
+  #tell<A extends ForeignWriteAction>(finding: Finding, action: A, to?: string): A {
+    const { ownLeaf: _leaf, canReload: _can, ...write } = finding;
+    this.#options.log.warn({ write, action, to }, "another program has written to the session's file");
+    this.#options.tell({ write, action, ...(to === undefined ? {} : { to }) });
+    return action;
+  }
+
+  #next<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+}
+
+function refusal({ ownLeaf: _leaf, canReload: _can, ...write }: Finding, to?: string): WireError {
+  const what =
+    write.kind === "removed" ? "removed the session's file" : `written ${write.entries} entries to the session's file`;
+  const then =
+    to === undefined
+      ? "session/reload goes on with the file as it is now."
+      : `The session's own branch goes on as the session ${to}.`;
+  return new WireError("foreign_write", `Another program has ${what}. ${then}`, {
+    write,
+    ...(to === undefined ? {} : { to }),
+  });
+}
+
+interface SessionParts {
+  readonly options: Pick<CustodyOptions, "taker" | "log">;
+  readonly record: SessionRecord;
+  readonly journal: Journal;
+  readonly branchOff: (leafId: string) => Promise<string>;
+}
+
+/** The custody of a session's file, with what the session has to do with it. */
+export function custodyOf({ options, record, journal, branchOff }: SessionParts): Custody {
+  const { file, fileMark: mark } = record.stored;
+  return new Custody({
+    file,
+    taker: options.taker,
+    mark,
+    policy: () => record.stored.onForeignWrite ?? "reload",
+    keep: (kept) => record.markFile(kept),
+    tell: (notice) => journal.say("session/foreignWrite", { ...notice }),
+    branchOff,
+    log: options.log,
+  });
+}

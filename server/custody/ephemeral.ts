@@ -1,0 +1,39 @@
+import { WireError } from "../../protocol/errors.ts";
+import type { SessionInfo } from "../../protocol/session.ts";
+import type { SessionState } from "../core/session-state.ts";
+import type { StoredSession } from "../store/sessions.ts";
+
+/** Whether the conversation was in the memory of a pi that has ended: the first of its session, and the only one. */
+function isLost(stored: Ephemeral, { kind }: SessionState): boolean {
+  const hasHadPi = stored.generation > 0 && kind !== "starting" && kind !== "idle" && kind !== "running";
+  return isInMemoryAlone(stored) && hasHadPi;
+}
+
+/** Whether nothing of it outlives its pi. With a context there is something that another pi can go on with. */
+export function isInMemoryAlone({ ephemeral, context }: Pick<StoredSession, "ephemeral" | "context">): boolean {
+  return ephemeral === true && context === undefined;
+}
+
+/** What a caller is told who needs a pi, if there can be none. */
+export function lossOf(stored: StoredSession, state: SessionState): WireError | undefined {
+  if (!isLost(stored, state)) return undefined;
+  const { sessionId } = stored;
+  const why = `The session ${sessionId} was kept in its pi's memory alone, and that pi has ended.`;
+  return new WireError("session_lost", `${why} Close it, and create another one.`, { sessionId });
+}
+
+/** Throws `session_file_unusable` for what only a session with a file can have done. */
+export function requireFile<T extends { info(): SessionInfo }>(session: T): T {
+  const { sessionId, ephemeral } = session.info();
+  if (ephemeral === undefined) return session;
+  throw new WireError(
+    "session_file_unusable",
+    `The session ${sessionId} is kept in its pi's memory alone, without a file.`,
+    {
+      sessionId,
+      reason: "ephemeral",
+    },
+  );
+}
+
+type Ephemeral = Pick<StoredSession, "ephemeral" | "generation" | "context">;

@@ -1,0 +1,318 @@
+import type { Logger } from "pino";
+import type { By } from "../../protocol/client-identity.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { CarryReply, HeldPush, HoldReply } from "../../protocol/link.ts";
+import { isChildOf, type SessionCore } from "../core/session-core.ts";
+import type { Child } from "../pi/child.ts";
+import type { FrameBody, LinkSendOptions } from "../pi/link.ts";
+import { isCarryReply, isHoldReply } from "../pi/outward-frame.ts";
+import type { Retry } from "./retry.ts";
+import type { Withdrawal } from "./tracked.ts";
+import type { DeliveryTracker } from "./tracker.ts";
+import { type GivenPushes, Withdrawing } from "./withdrawing.ts";
+
+/** One frame of pushes. A single push may be larger and then has a frame of its own. */
+const maxHoldBytes = 8 * 1024 * 1024;
+
+/** A pi without the helper will not get one by itself: after so many starts in a row its pushes fail. */
+const maxLinkFailures = 3;
+
+/**
+ * A helper that was there may come back: it does not answer while its session is replaced. After so many tries in a row,
+ * which are 21 s, what it has not said to have fails.
+ */
+const maxDeafTries = 6;
+
+/**
+ * Brings a session's accepted pushes to the helper inside its pi, which hands each over at its moment. What cannot be
+ * brought now stays accepted in the store, and is brought to the next child.
+ */
+export class Pushing implements GivenPushes {
+  readonly #core: SessionCore;
+  readonly #tracker: DeliveryTracker;
+  readonly #log: Logger;
+  /** Which pushes the present child's helper may have. */
+  #given = new Set<string>();
+  /** Which of them it has said to have. */
+  #brought = new Set<string>();
+  #givenTo: Child | undefined;
+  /** The hand-over that waits for its turn; further pushes go with it. */
+  #waiting: Promise<void> | undefined;
+  /** Whether pushes wait for the outcome of a withdrawal before they are brought. */
+  #isLeftOut = false;
+  /** What is on its way to the helper. */
+  #bringing: Promise<unknown> = Promise.resolve();
+  /** How often in a row the helper could not be reached. */
+  #linkFailures = 0;
+  readonly #retry: Retry;
+  readonly #withdrawing: Withdrawing;
+
+  constructor(core: SessionCore, tracker: DeliveryTracker, retry: Retry, log: Logger) {
+    this.#core = core;
+    this.#tracker = tracker;
+    this.#log = log;
+    this.#retry = retry;
+    this.#withdrawing = new Withdrawing(core, tracker, this);
+  }
+
+  /** Whether a push waits for a child, and for nothing else: for its hand-over, or for a run. */
+  get wantsChild(): boolean {
+    const { sessionId } = this.#core;
+    return this.#tracker.wantsAgent(sessionId) || this.#tracker.wantsCarrier(sessionId);
+  }
+
+  /** The client of the push for which a run begins now, where none begins for a prompt. */
+  starter(): By | undefined {
+    return this.#tracker.starter(this.#core.sessionId);
+  }
+
+  /** Brings what is new, and has it handed over. Never rejects: the outcome is in the deliveries. */
+  handOver(): Promise<void> {
+    this.#waiting ??= this.#handOver();
+    return this.#waiting;
+  }
+
+  /** For a new child, or a helper that was loaded anew: everything is brought again, which the helper takes but once. */
+  async resume(child: Child, handOver: "now" | "later"): Promise<void> {
+    this.#givenTo = undefined;
+    await this.#bring(child, handOver);
+    if (handOver === "now") await this.#carry(child);
+  }
+
+  /** Before a prompt: has the helper append what waits for one. A prompt is not refused for what pushes suffer. */
+  async beforePrompt(child: Child): Promise<void> {
+    if (!this.#tracker.waitForPrompt(this.#core.sessionId)) return;
+    try {
+      await this.#bring(child, "later");
+      await this.#send<HoldReply>(child, { kind: "beforePrompt" }, { onReply: (reply) => this.#take(reply) });
+    } catch (error) {
+      if (child.state.kind !== "ready" || !isChildOf(this.#core, child)) throw error;
+      this.#log.error({ err: error }, "pushes could not be put before a prompt");
+    }
+  }
+
+  /** Takes pushes back that do not stand in the transcript. Resolves when each is decided. */
+  async withdraw(deliveryIds: readonly string[], withdrawal: Withdrawal): Promise<void> {
+    try {
+      await this.#withdrawing.withdraw(deliveryIds, withdrawal);
+    } finally {
+      // What was not taken back, and what was accepted after it, was perhaps left out of what was brought meanwhile.
+      const { kind } = this.#core.state;
+      if (this.#isLeftOut && (kind === "idle" || kind === "running" || this.wantsChild)) void this.handOver();
+    }
+  }
+
+  /**
+   * The queue is cleared: takes back the pushes that are to go with it. pi's own queue holds none. Never rejects, since
+   * the users' texts that were cleared with them must not be lost; the deliveries say what became of them.
+   */
+  async clear(): Promise<void> {
+    const reason = { code: "clear_queue", message: "The queue was cleared, and the push was to go with it." } as const;
+    const withdrawal = { kind: "withdrawn", at: Date.now(), as: "dropped", reason } as const;
+    try {
+      await this.withdraw(this.#tracker.toClear(this.#core.sessionId), withdrawal);
+    } catch (error) {
+      this.#log.error({ err: error }, "pushes could not be taken back with the queue");
+    }
+  }
+
+  /** A push has outlived its time. Never rejects. */
+  async expire(deliveryId: string): Promise<void> {
+    const reason = {
+      code: "expired",
+      message: "It was not inserted within the time that its client gave it.",
+    } as const;
+    try {
+      await this.withdraw([deliveryId], { kind: "withdrawn", at: Date.now(), as: "expired", reason });
+    } catch (error) {
+      this.#log.error({ err: error, deliveryId }, "an expired push could not be taken back");
+    }
+  }
+
+  /** Has a request made that carries a parked push. A caller that has gone before its turn asks for nothing. */
+  async resend(deliveryId: string, signal?: AbortSignal, by?: By): Promise<void> {
+    const isParked = (): boolean => this.#tracker.get(deliveryId).state === "parked";
+    await this.#core.scope.run(async () => {
+      // What came before may have sent it already; another carrier would start a run that has nothing to carry.
+      if (!isParked()) return;
+      const child = await this.#core.awake();
+      await this.#bring(child, "now");
+      if (!isParked()) return;
+      const { sessionId } = this.#core;
+      const onSent = (): void => this.#tracker.apply(sessionId, deliveryId, { kind: "resent", at: Date.now(), by });
+      await this.#sendCarrier(child, { deliveryId, onSent, by });
+    }, signal);
+  }
+
+  isGiven(child: Child, deliveryId: string): boolean {
+    return this.#givenTo === child && this.#given.has(deliveryId);
+  }
+
+  async brought(): Promise<void> {
+    await this.#bringing;
+  }
+
+  async #handOver(): Promise<void> {
+    // The turn may come at once: by then this promise must be noted as the one that waits.
+    await Promise.resolve();
+    try {
+      await this.#core.scope.run(async () => {
+        this.#waiting = undefined;
+        const child = await this.#core.awake();
+        await this.#bring(child, "now");
+        await this.#carry(child);
+      });
+    } catch (error) {
+      this.#waiting = undefined;
+      const isExpected = error instanceof WireError && error.kind === "shutting_down";
+      this.#log[isExpected ? "debug" : "warn"]({ err: error }, "pushes wait: they could not be brought to pi");
+      this.#postpone(error);
+    }
+  }
+
+  /** Says with each push why it waits, and tries again later. After a crash that is done anyway. */
+  #postpone(error: unknown): void {
+    if (error instanceof WireError && error.kind === "shutting_down") return;
+    if (error instanceof WireError && error.kind === "session_closed") {
+      // One that was accepted in the last moment has missed the end of the others.
+      if (this.#core.state.kind === "closed") {
+        this.#tracker.applyToAll(this.#core.sessionId, { kind: "sessionClosed", at: Date.now() });
+      }
+      return;
+    }
+    if (error instanceof WireError && error.kind === "session_lost") {
+      this.#tracker.applyToAll(this.#core.sessionId, { kind: "sessionLost", at: Date.now() });
+      return;
+    }
+    const words = error instanceof Error ? error.message : String(error);
+    const at = Date.now();
+    const isUnlinked = error instanceof WireError && error.kind === "link_failed";
+    // However often new pushes have it tried between the tries, those are what counts.
+    if (!isUnlinked) this.#linkFailures = 0;
+    else if (!this.#retry.isDue) this.#linkFailures += 1;
+    const { kind } = this.#core.state;
+    if (this.#linkFailures >= (kind === "idle" || kind === "running" ? maxDeafTries : maxLinkFailures)) {
+      this.#linkFailures = 0;
+      const reason = { code: "link_failed", message: `The helper inside pi cannot be reached: ${words}` } as const;
+      void this.#giveUp({ kind: "withdrawn", as: "failed", at, reason });
+    }
+    const reason = { code: "not_started", message: `It waits for pi, which could not be reached: ${words}` } as const;
+    this.#tracker.applyToAll(this.#core.sessionId, { kind: "postponed", at, reason });
+    if (!(error instanceof WireError && error.kind === "child_exited")) this.#retry.failed();
+  }
+
+  /** What a helper says to have stays with it, and what the transcript has is inserted. */
+  async #giveUp(withdrawal: Withdrawal): Promise<void> {
+    const all = this.#tracker.underWay(this.#core.sessionId);
+    const { kind } = this.#core.state;
+    try {
+      if (kind !== "idle" && kind !== "running") await this.#withdrawing.withdrawWithoutChild(all, withdrawal);
+      else {
+        const strangers = all.filter((id) => !this.#brought.has(id));
+        await this.#withdrawing.withdraw(strangers, withdrawal);
+      }
+    } catch (error) {
+      this.#log.error({ err: error }, "pushes that cannot be brought to pi could not be given up");
+    }
+  }
+
+  #bring(child: Child, handOver: "now" | "later"): Promise<void> {
+    const bringing = this.#bringAll(child, handOver);
+    this.#bringing = Promise.allSettled([this.#bringing, bringing]);
+    return bringing;
+  }
+
+  async #bringAll(child: Child, handOver: "now" | "later"): Promise<void> {
+    if (this.#givenTo !== child) {
+      this.#givenTo = child;
+      this.#given = new Set();
+      this.#brought = new Set();
+    }
+    const brought = this.#brought;
+    const pushes = this.#tracker.toHold(this.#core.sessionId);
+    const missing = pushes.filter(({ deliveryId }) => !brought.has(deliveryId));
+    const withdrawn = missing.findIndex(({ deliveryId }) => this.#withdrawing.isUnderWay(deliveryId));
+    const fresh = withdrawn === -1 ? missing : missing.slice(0, withdrawn);
+    this.#isLeftOut = withdrawn !== -1;
+    // Without anything new it still says that what was brought for a prompt need not wait any more.
+    const groups = fresh.length === 0 && handOver === "now" && this.#given.size > 0 ? [[]] : grouped(fresh);
+    // All at once, before anything is awaited: from here on each is taken back through the helper, also one that is not
+    // brought, since a former child may have written it, and one whose frame seems to have failed.
+    for (const { deliveryId } of pushes) this.#given.add(deliveryId);
+    for (const group of groups) {
+      const onReply = (reply: HoldReply): void => this.#take(reply);
+      await this.#send<HoldReply>(child, { kind: "hold", pushes: group, handOver }, { onReply });
+      for (const { deliveryId } of group) brought.add(deliveryId);
+    }
+    this.#linkFailures = 0;
+  }
+
+  /** A child that another session has taken over since is none of ours, and would take it for that one's. */
+  #send<T>(child: Child, body: FrameBody, options: LinkSendOptions<T>): Promise<T> {
+    if (isChildOf(this.#core, child)) return child.link.send<T>(body, options);
+    return Promise.reject(new WireError("child_exited", "Another session has taken over the session's pi."));
+  }
+
+  async #carry(child: Child): Promise<void> {
+    if (this.#core.state.kind !== "idle" || !this.#tracker.wantsCarrier(this.#core.sessionId)) return;
+    await this.#sendCarrier(child);
+  }
+
+  /** Throws `wrong_state` where the push that is named is on another branch of the session's tree. */
+  async #sendCarrier(child: Child, { deliveryId, onSent, by }: Partial<Resend> = {}): Promise<void> {
+    const onReply = (reply: CarryReply): void => {
+      if (!isCarryReply(reply)) throw new WireError("link_failed", "The helper's reply to a carry is none.");
+      if (reply.isOffBranch === true && deliveryId !== undefined) throw this.#offBranch(deliveryId);
+      onSent?.();
+      if (reply.started) this.#core.runStarted(undefined, by);
+    };
+    const frame = { kind: "carry", ...(deliveryId === undefined ? {} : { deliveryId }) } as const;
+    await this.#send<CarryReply>(child, frame, { onReply });
+  }
+
+  #offBranch(deliveryId: string): WireError {
+    const why =
+      "The push is on a branch that the session has left, so no request can carry it. Move to that branch first.";
+    return new WireError("wrong_state", why, { delivery: this.#tracker.get(deliveryId) });
+  }
+
+  #take(reply: HoldReply): void {
+    if (!isHoldReply(reply)) throw new WireError("link_failed", "The helper's reply to a hold is none.");
+    const { held, inserted, running, refused } = reply;
+    const { sessionId } = this.#core;
+    const at = Date.now();
+    for (const id of held) this.#tracker.apply(sessionId, id, { kind: "held", at });
+    for (const id of inserted) this.#tracker.apply(sessionId, id, { kind: "inserted", at });
+    for (const { deliveryId, why } of refused ?? []) {
+      const reason = { code: "refused_by_pi", message: `The helper does not take it: ${why}` } as const;
+      this.#tracker.apply(sessionId, deliveryId, { kind: "withdrawn", as: "failed", at, reason });
+    }
+    // A prompt that comes now must find the session running, before pi's own agent_start.
+    if (running && this.#core.state.kind === "idle") this.#core.runStarted();
+  }
+}
+
+/** A parked push that a request is made for. */
+interface Resend {
+  readonly deliveryId: string;
+  readonly onSent: () => void;
+  readonly by: By | undefined;
+}
+
+/** In frames of at most {@link maxHoldBytes}, in their order. */
+function grouped(pushes: readonly HeldPush[]): HeldPush[][] {
+  const groups: HeldPush[][] = [];
+  let bytes = 0;
+  for (const push of pushes) {
+    const size = Buffer.byteLength(JSON.stringify(push));
+    const group = groups.at(-1);
+    if (group === undefined || bytes + size > maxHoldBytes) {
+      groups.push([push]);
+      bytes = size;
+    } else {
+      group.push(push);
+      bytes += size;
+    }
+  }
+  return groups;
+}

@@ -1,0 +1,409 @@
+import { randomBytes } from "node:crypto";
+import type { Logger } from "pino";
+import type { By } from "../../protocol/client-identity.ts";
+import type {
+  Dialog,
+  DialogAnswer,
+  DialogEnder,
+  DialogPolicy,
+  DialogResolution,
+  DialogSummary,
+} from "../../protocol/dialog.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { MonotonicClock } from "../lib/monotonic-clock.ts";
+import type { Child } from "../pi/child.ts";
+import type { PiEvent } from "../pi/records.ts";
+import { checkAnswer, replyTo } from "./dialog-answer.ts";
+import { openFor, reservedFor, unattendedFor } from "./dialog-policy.ts";
+import { type AskedQuestion, questionOf } from "./dialog-question.ts";
+import type { DialogDesk, DialogOwner } from "./dialog-registry.ts";
+
+/** A pi that reads its stdin, as long as it lives. */
+export type Reader = Pick<Child, "post" | "state">;
+
+export interface DialogsOptions {
+  readonly sessionId: string;
+  readonly desk: DialogDesk;
+  readonly policy: DialogPolicy;
+  readonly clock: MonotonicClock;
+  /** Tells all who are subscribed. */
+  readonly say: (
+    method: "dialog/opened" | "dialog/updated" | "dialog/resolved",
+    params: Readonly<Record<string, unknown>>,
+  ) => void;
+  /** How many are subscribed who can answer. */
+  readonly responders: () => number;
+  /** The client whose prompt or push has led to what an extension asks now. */
+  readonly owner: () => By | undefined;
+  /** Whether this client may answer, and is subscribed so that it can. */
+  readonly isResponder: (clientId: string) => boolean;
+  /** Tells the extensions inside the child that no client can answer. Never rejects. Undefined: they cannot be told. */
+  readonly announce: (child: Reader, dialog: DialogAnnouncement) => Promise<void> | undefined;
+  readonly runId: () => string | undefined;
+  readonly generation: () => number;
+  /** The child, if there is one that reads. */
+  readonly child: () => Reader | undefined;
+  /** Some are open now and none were, or the other way round. */
+  readonly onPending: () => void;
+  /** A dialog is open that was asked in a run, and none was; or the other way round. */
+  readonly onRunWaits: (isWaiting: boolean) => void;
+  readonly log: Logger;
+}
+
+/** What the extensions inside pi are told of a dialog that no client can answer. */
+export type DialogAnnouncement = Pick<Dialog, "requestId" | "method" | "title">;
+
+interface OpenDialog {
+  dialog: Dialog;
+  /** Until when only the owner may answer, on the monotonic clock. Undefined: all may. */
+  reservedUntil: number | undefined;
+  /** On the monotonic clock. */
+  readonly endsAt: number;
+  readonly endsBy: "pi" | "deadline";
+  unattendedAt: number | undefined;
+  stopTimer: () => void;
+}
+
+interface Asked extends AskedQuestion {
+  /** On the monotonic clock. */
+  readonly at: number;
+}
+
+/** How a dialog ends, and what pi is told of it. */
+interface Ending {
+  readonly how: DialogResolution["how"];
+  readonly by: DialogEnder;
+  readonly client?: By | undefined;
+  readonly answer?: DialogAnswer | undefined;
+  /** Default: the one that is there. */
+  readonly child?: Reader | undefined;
+}
+
+const dismissed: DialogAnswer = { cancelled: true };
+const maxSummaryTitle = 200;
+/** pi's own ids have 36 characters. */
+const maxRequestId = 200;
+
+/**
+ * The questions of a session's extensions. Each is open until the first of: a valid answer, its deadline, the end of its
+ * run or of its child, an abort. Whatever comes first takes it from the list and tells everybody, once; what comes later
+ * finds nothing. pi is told in all cases in which it may still wait.
+ */
+export class Dialogs implements DialogOwner {
+  readonly #options: DialogsOptions;
+  readonly #open = new Map<string, OpenDialog>();
+  /** Asked while pi starts, when it reads no answers. */
+  #early: Asked[] = [];
+  #isRunWaiting = false;
+  /** Aborts that are under way. */
+  #aborts = 0;
+  /** Dialogs that have ended, and of which the extensions are being told. */
+  #announcing = 0;
+
+  constructor(options: DialogsOptions) {
+    this.#options = options;
+  }
+
+  /** How many are open. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  find(dialogId: string): Dialog | undefined {
+    return this.#open.get(dialogId)?.dialog;
+  }
+
+  /** Those that are open, the oldest first. */
+  summaries(): DialogSummary[] {
+    return Array.from(this.#open.values(), ({ dialog: { dialogId, requestId, method, title, deadline } }) => ({
+      dialogId,
+      requestId,
+      method,
+      title: title.slice(0, maxSummaryTitle),
+      deadline,
+    }));
+  }
+
+  /** Looks at an event of pi's, which may be a question. */
+  look(event: PiEvent): void {
+    const question = questionOf(event);
+    if (question === undefined) return;
+    const isLarge = question.bytes > this.#options.desk.limits.maxDialogBytes;
+    // Of what will be refused for its size nothing is kept until then.
+    const asked = { ...(isLarge ? outlineOf(question) : question), at: this.#options.clock.now() };
+    if (this.#options.child() !== undefined) this.#ask(asked);
+    else if (this.#early.length < this.#options.desk.limits.maxDialogsPerSession) this.#early.push(asked);
+  }
+
+  /** Another child starts: what the one before had asked is nobody's question any more. */
+  childStarting(): void {
+    this.#early = [];
+  }
+
+  /** The child reads from now on: what it still waits for can be asked. */
+  childReady(): void {
+    const early = this.#early;
+    this.#early = [];
+    for (const asked of early) this.#ask(asked);
+  }
+
+  /** Throws `dialog_reserved` and `invalid_params`, and leaves the dialog open. */
+  respond(dialogId: string, answer: DialogAnswer, client: By | undefined): DialogResolution | undefined {
+    const entry = this.#open.get(dialogId);
+    if (entry === undefined) return undefined;
+    this.#refuseOthers(entry, client);
+    checkAnswer(entry.dialog, answer, this.#options.desk.limits.maxAnswerBytes);
+    const how = "cancelled" in answer ? "cancelled" : "answered";
+    return this.#end(entry, { how, by: "client", client, answer });
+  }
+
+  /** Somebody who can answer has come, or gone. */
+  respondersChanged(): void {
+    const isAttended = this.#options.responders() > 0;
+    const ms = isAttended ? undefined : unattendedFor(this.#options.policy, "left", this.#options.desk.limits);
+    for (const entry of this.#open.values()) this.#leave(entry, ms);
+    this.ownersChanged();
+  }
+
+  /** A client can answer no longer, or may not: its dialogs are open to others at once. */
+  ownersChanged(): void {
+    for (const entry of this.#open.values()) {
+      const { owner, dialogId, requestId } = entry.dialog;
+      if (!this.#isReserved(entry) || owner === undefined || this.#options.isResponder(owner.clientId)) continue;
+      const openToOthersAt = Date.now();
+      entry.reservedUntil = undefined;
+      entry.dialog = { ...entry.dialog, openToOthersAt };
+      this.#options.say("dialog/updated", { dialogId, requestId, openToOthersAt });
+    }
+  }
+
+  /** A run has settled: pi waits for none of its questions, or shall not do so any more. */
+  runSettled(runId: string | undefined): void {
+    for (const entry of this.#all()) {
+      // One whose signal has ended it is not there any more, and pi ignores the answer; another one is not left waiting.
+      if (entry.dialog.runId === runId && runId !== undefined) {
+        this.#end(entry, { how: "ended", by: "pi", answer: dismissed });
+      }
+    }
+  }
+
+  /** pi is told that all are dismissed. */
+  cancelAll(by: "abort" | "clear_queue"): void {
+    for (const entry of this.#all()) this.#end(entry, { how: "cancelled", by, answer: dismissed });
+  }
+
+  /** The child has ended, or belongs to another session by now, where nobody is asked what was asked in this one. */
+  childEnded(child: Reader): void {
+    const by = child.state.kind === "exited" ? "child_exited" : "pi";
+    for (const entry of this.#all()) this.#end(entry, { how: "ended", by, answer: dismissed, child });
+  }
+
+  /** The child is about to be ended: nobody waits any more. */
+  endAll(by: "hibernate" | "close"): void {
+    for (const entry of this.#all()) this.#end(entry, { how: "ended", by });
+  }
+
+  /** Cancels what is open, and what is asked until `work` has ended: pi's abort waits for open dialogs (measured). */
+  async whileAborting<T>(work: () => Promise<T>): Promise<T> {
+    this.#aborts += 1;
+    try {
+      this.cancelAll("abort");
+      return await work();
+    } finally {
+      this.#aborts -= 1;
+    }
+  }
+
+  /** A former daemon was killed: its child has ended with it. */
+  recover(): void {
+    for (const dialog of this.#options.desk.takeLeft(this.#options.sessionId)) {
+      this.#tell(dialog, { how: "ended", by: "daemon_restart" }, true);
+    }
+  }
+
+  #ask({ question, timeoutMs, bytes, at }: Asked): void {
+    const { desk, clock, policy, log } = this.#options;
+    const { limits } = desk;
+    for (const { dialog } of this.#open.values()) {
+      if (dialog.requestId !== question.requestId) continue;
+      log.warn({ requestId: question.requestId }, "pi asks the same question twice; it is open already");
+      return;
+    }
+    const { ms, by: endsBy } = openFor(policy, timeoutMs, limits);
+    const endsAt = at + ms;
+    const { sessionId, runId: runIdOf, generation } = this.#options;
+    const runId = runIdOf();
+    const openedAt = Date.now();
+    const owner = this.#options.owner();
+    const openMs = endsAt - clock.now();
+    const reservedMs =
+      owner !== undefined && this.#options.isResponder(owner.clientId) ? reservedFor(openMs, limits) : 0;
+    const dialog: Dialog = {
+      // Of letters and digits alone: on a command line none is taken for an option.
+      dialogId: randomBytes(16).toString("hex"),
+      sessionId,
+      generation: generation(),
+      ...(runId === undefined ? {} : { runId }),
+      ...question,
+      ...(owner === undefined ? {} : { owner }),
+      ...(reservedMs > 0 ? { openToOthersAt: openedAt + reservedMs } : {}),
+      openedAt,
+      deadline: Math.max(openedAt, Math.round(openedAt + openMs)),
+      state: "open",
+    };
+    const refusal = this.#refusal(dialog, bytes, endsAt);
+    if (refusal !== undefined) {
+      this.#tell(dialog, refusal, false);
+      return;
+    }
+    const entry: OpenDialog = {
+      dialog,
+      reservedUntil: reservedMs > 0 ? clock.now() + reservedMs : undefined,
+      endsAt,
+      endsBy,
+      unattendedAt: undefined,
+      stopTimer: () => {},
+    };
+    this.#open.set(dialog.dialogId, entry);
+    const isAttended = this.#options.responders() > 0;
+    this.#leave(entry, isAttended ? undefined : unattendedFor(policy, "opened", limits));
+    desk.opened(this, entry.dialog, bytes);
+    this.#options.say("dialog/opened", { dialog: entry.dialog });
+    if (this.#open.size === 1) this.#options.onPending();
+    this.#noteRun();
+  }
+
+  /** Why a question is not offered to anybody. */
+  #refusal({ requestId, options = [] }: Dialog, bytes: number, endsAt: number): Ending | undefined {
+    const { desk, clock, policy, responders } = this.#options;
+    const { limits } = desk;
+    // pi gives its default by itself in a moment.
+    if (endsAt <= clock.now()) return { how: "ended", by: "pi" };
+    const cancelled = (by: DialogEnder): Ending => ({ how: "cancelled", by, answer: dismissed });
+    if (this.#aborts > 0) return cancelled("abort");
+    if (bytes > limits.maxDialogBytes || options.length > limits.maxDialogOptions || requestId.length > maxRequestId)
+      return cancelled("too_large");
+    // What is announced counts too: an extension that asks without end must not make frames without end.
+    if (this.#open.size + this.#announcing >= limits.maxDialogsPerSession || !desk.hasRoom(bytes))
+      return cancelled("too_many");
+    if (responders() === 0 && unattendedFor(policy, "opened", limits) === 0) return cancelled("no_responder");
+    return undefined;
+  }
+
+  #isReserved({ reservedUntil }: OpenDialog): boolean {
+    return reservedUntil !== undefined && this.#options.clock.now() < reservedUntil;
+  }
+
+  /** Throws `dialog_reserved` where only the dialog's owner may answer now, and this is another client. */
+  #refuseOthers(entry: OpenDialog, client: By | undefined): void {
+    const { owner, title, openToOthersAt, dialogId } = entry.dialog;
+    const { reservedUntil = 0 } = entry;
+    if (owner === undefined || owner.clientId === client?.clientId || !this.#isReserved(entry)) return;
+    const retryAfterMs = Math.max(1, Math.ceil(reservedUntil - this.#options.clock.now()));
+    const whose = owner.name === undefined ? owner.clientId : `${owner.name} (${owner.clientId})`;
+    throw new WireError(
+      "dialog_reserved",
+      `The dialog "${title.slice(0, maxSummaryTitle)}" is for ${whose} first, whose prompt led to it. Answer it again in ${retryAfterMs} ms.`,
+      { dialogId, owner, openToOthersAt, retryAfterMs },
+    );
+  }
+
+  /** Counts from now how long nobody has been there; undefined: that ends nothing. */
+  #leave(entry: OpenDialog, ms: number | undefined): void {
+    const { clock } = this.#options;
+    entry.unattendedAt = ms === undefined ? undefined : clock.now() + ms;
+    const { unattendedUntil: _, ...rest } = entry.dialog;
+    entry.dialog = ms === undefined ? rest : { ...rest, unattendedUntil: Date.now() + ms };
+    entry.stopTimer();
+    const nextAt = Math.min(entry.endsAt, entry.unattendedAt ?? Number.POSITIVE_INFINITY);
+    entry.stopTimer = clock.after(nextAt - clock.now(), () => this.#timeUp(entry));
+  }
+
+  #timeUp(entry: OpenDialog): void {
+    const { clock } = this.#options;
+    const { endsAt, endsBy, unattendedAt = Number.POSITIVE_INFINITY } = entry;
+    const now = clock.now();
+    // A timer may come a moment early.
+    if (now < Math.min(endsAt, unattendedAt)) {
+      entry.stopTimer = clock.after(Math.min(endsAt, unattendedAt) - now + 1, () => this.#timeUp(entry));
+    } else if (unattendedAt < endsAt) {
+      this.#end(entry, { how: "cancelled", by: "no_responder", answer: dismissed });
+    } else if (endsBy === "pi") {
+      this.#end(entry, { how: "ended", by: "pi" });
+    } else {
+      this.#end(entry, { how: "cancelled", by: "deadline", answer: dismissed });
+    }
+  }
+
+  /** Ends a dialog that is open; nothing happens to another. */
+  #end(entry: OpenDialog, ending: Ending): DialogResolution | undefined {
+    if (!this.#open.delete(entry.dialog.dialogId)) return undefined;
+    entry.stopTimer();
+    const resolution = this.#tell(entry.dialog, ending, true);
+    if (this.#open.size === 0) this.#options.onPending();
+    this.#noteRun();
+    return resolution;
+  }
+
+  #noteRun(): void {
+    const isWaiting = [...this.#open.values()].some(({ dialog }) => dialog.runId !== undefined);
+    if (isWaiting === this.#isRunWaiting) return;
+    this.#isRunWaiting = isWaiting;
+    this.#options.onRunWaits(isWaiting);
+  }
+
+  #tell(
+    { unattendedUntil: _, ...dialog }: Dialog,
+    { how, by, client, answer, child = this.#options.child() }: Ending,
+    wasOpen: boolean,
+  ): DialogResolution {
+    const resolution: DialogResolution = { how, by, ...(client === undefined ? {} : { client }), at: Date.now() };
+    if (answer !== undefined && child !== undefined) this.#reply(child, dialog, answer, by);
+    this.#options.desk.ended({ ...dialog, state: "resolved", resolution }, wasOpen);
+    const { dialogId, requestId, method, title } = dialog;
+    const { at: _at, ...end } = resolution;
+    this.#options.say("dialog/resolved", {
+      dialogId,
+      requestId: requestId.slice(0, maxRequestId),
+      method,
+      title: title.slice(0, maxSummaryTitle),
+      ...end,
+    });
+    return resolution;
+  }
+
+  /** Gives pi its answer. Where no client could answer, the extensions are told before, so that they know it when pi goes on. */
+  #reply(child: Reader, dialog: Dialog, answer: DialogAnswer, by: DialogEnder): void {
+    const reply = replyTo(dialog, answer);
+    const { requestId, method, title } = dialog;
+    const announced =
+      by === "no_responder"
+        ? this.#options.announce(child, { requestId, method, title: title.slice(0, maxSummaryTitle) })
+        : undefined;
+    if (announced === undefined) {
+      child.post(reply);
+      return;
+    }
+    const { clock, desk } = this.#options;
+    let isOver = false;
+    const answerNow = (): void => {
+      if (isOver) return;
+      isOver = true;
+      stopTimer();
+      this.#announcing -= 1;
+      child.post(reply);
+    };
+    this.#announcing += 1;
+    const stopTimer = clock.after(desk.limits.announceMs, answerNow);
+    void announced.then(answerNow);
+  }
+
+  #all(): readonly OpenDialog[] {
+    return [...this.#open.values()];
+  }
+}
+
+/** What is told of a question that is too large. */
+function outlineOf({ question: { requestId, method, title }, ...asked }: AskedQuestion): AskedQuestion {
+  return { ...asked, question: { requestId, method, title: title.slice(0, maxSummaryTitle) } };
+}

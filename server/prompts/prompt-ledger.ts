@@ -1,0 +1,570 @@
+import type { By } from "../../protocol/client-identity.ts";
+import type { ImageBlock } from "../../protocol/content.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { Prompt, PromptState } from "../../protocol/prompt.ts";
+import type { LostPrompt } from "../../protocol/session.ts";
+import type { Receipts } from "../delivery/session-receipts.ts";
+import { entryIdOf, type UserEntry, type UserMessage, userEntries, userMessage } from "../log/user-entries.ts";
+import type { PiEvent } from "../pi/records.ts";
+import { isOver, maxExcerptLength, type PromptStore, type StoredPrompt } from "../store/prompts.ts";
+import { PromptWaiters, type Waited } from "./prompt-waiters.ts";
+import { emptyQueue, type QueuedTexts, type QueueKind, queueKinds } from "./queued-texts.ts";
+import type { RunEnd } from "./runs.ts";
+
+export interface PromptLedgerOptions {
+  readonly sessionId: string;
+  readonly store: PromptStore;
+  readonly receipts: Receipts;
+  /** pi's session file, as it is now. */
+  readonly file: () => string;
+  /** Tells of a change; `by` is whose call it follows from. */
+  readonly say: (prompt: Prompt, by: By | undefined) => void;
+  /** Prompts were found to be lost. */
+  readonly onLost: (lost: readonly LostPrompt[]) => void;
+  /** Something that {@link PromptLedger.isQuiet} depends on has changed. */
+  readonly onChange: () => void;
+  /** Prompts that pi has and that are not over, and the characters of their texts. */
+  readonly maxOpen: number;
+  readonly maxOpenChars: number;
+}
+
+/** What is undefined stays as it is. */
+type Change = { readonly [K in keyof StoredPrompt]?: StoredPrompt[K] | undefined };
+type NewPrompt = Pick<StoredPrompt, "promptId" | "text" | "hash" | "by"> & {
+  readonly group?: string | undefined;
+  readonly images?: readonly ImageBlock[];
+};
+
+/** Where a prompt is in pi's queue. The text is what pi made of it: templates, skills and extensions rewrite. */
+interface Place {
+  readonly kind: QueueKind;
+  readonly text: string;
+}
+
+/** One message of pi's queue. Without a prompt it is an extension's. */
+export interface QueuedMessage extends Place {
+  readonly prompt?: StoredPrompt;
+}
+
+const maxLost = 16;
+/** Entries that are known to be some prompt's, so that no other one takes them for its own. */
+const maxClaimed = 256;
+/** Prompts that are over and are still known without a look into the store. */
+const maxRecent = 32;
+
+/**
+ * Follows each prompt from before pi gets it until the end of its run. pi keeps queued prompts in memory, and loses even
+ * an accepted one when it is killed within milliseconds (measured); such a loss is found by a look into pi's session
+ * file, is reported, and the prompt is never sent again by itself. What a call has taken out of pi's queue is not pi's: it
+ * outlives that pi, and the call gives it to the next one.
+ */
+export class PromptLedger {
+  readonly #options: PromptLedgerOptions;
+  readonly #open = new Map<string, StoredPrompt>();
+  readonly #recent = new Map<string, StoredPrompt>();
+  readonly #waiters = new PromptWaiters();
+  #queue = emptyQueue;
+  /** Of prompts that pi has queued. */
+  readonly #places = new Map<string, Place>();
+  /** Of prompts that are on their way into the transcript: pi does not give them back with their texts. */
+  readonly #images = new Map<string, readonly ImageBlock[]>();
+  /**
+   * Taken out of pi's queue by a call that has not ended. One that pi was taking in just then is inserted all the same; the
+   * others are the call's, whatever becomes of pi.
+   */
+  readonly #takenOut = new Set<QueuedMessage>();
+  /** Which of those is being given to pi again. */
+  #givenBack: string | undefined;
+  /** A prompt that pi has accepted without a word of what it does with it: a run that begins now is its. */
+  #presumed: string | undefined;
+  #openChars = 0;
+  readonly #claimed = new Set<string>();
+  #accounting: Promise<unknown> = Promise.resolve();
+  #lost: LostPrompt[] = [];
+  #lastEnd: RunEnd | undefined;
+
+  constructor(options: PromptLedgerOptions) {
+    this.#options = options;
+    for (const prompt of options.store.open(options.sessionId)) {
+      if (prompt.state === "lost") this.#lost.push(lostPrompt(prompt));
+      else this.#track(prompt);
+    }
+    this.#lost = this.#lost.slice(-maxLost);
+    if (this.#open.size === 0) return;
+    for (const { entryId } of options.store.list(options.sessionId, ["inserted"], maxClaimed)) this.#claim(entryId);
+  }
+
+  /** The newest lost prompts, the oldest of them first. */
+  get lost(): readonly LostPrompt[] {
+    return this.#lost;
+  }
+
+  /** Whether no prompt is on its way into the transcript. */
+  get isQuiet(): boolean {
+    return ![...this.#open.values()].some(({ state }) => isUndecided(state));
+  }
+
+  /** The prompt that a run which begins now is most likely for. */
+  get presumed(): StoredPrompt | undefined {
+    return this.#presumed === undefined ? undefined : this.#open.get(this.#presumed);
+  }
+
+  /** Whether pi is given the prompt, or has it, and it is not over. */
+  isOpen(promptId: string): boolean {
+    return this.#open.has(promptId);
+  }
+
+  /** A prompt of this session that is not forgotten. */
+  find(promptId: string): StoredPrompt | undefined {
+    return this.#open.get(promptId) ?? this.#recent.get(promptId) ?? this.#options.store.get(promptId);
+  }
+
+  /** The newest first. */
+  list(states: readonly PromptState[], limit: number): readonly StoredPrompt[] {
+    const { store, sessionId } = this.#options;
+    // What was not written yet is known here.
+    const known = store.list(sessionId, states, limit).map((row) => this.#open.get(row.promptId) ?? row);
+    return known.filter(({ state }) => states.includes(state));
+  }
+
+  /**
+   * Resolves when the text is on disk: only then may it be written to pi. Throws `overloaded`, `store_failed`; nothing is
+   * stored then.
+   */
+  async store({ promptId, text, hash, by, group, images = [] }: NewPrompt): Promise<void> {
+    const { sessionId, maxOpen, maxOpenChars, store } = this.#options;
+    const chars = text.length + charsOf(images);
+    if (this.#open.size >= maxOpen || (this.#openChars > 0 && this.#openChars + chars > maxOpenChars)) {
+      const why = `The session has ${this.#open.size} prompts that are not over, which is what it may have.`;
+      throw new WireError("overloaded", why, { retryAfterMs: 1_000, maxOpen, maxOpenChars });
+    }
+    const now = Date.now();
+    const prompt: StoredPrompt = {
+      promptId,
+      sessionId,
+      state: "stored",
+      text,
+      length: text.length,
+      hash,
+      ...(by === undefined ? {} : { by }),
+      createdAt: now,
+      updatedAt: now,
+    };
+    this.#images.set(promptId, images);
+    this.#openChars += charsOf(images);
+    this.#track(prompt);
+    try {
+      await store.add(prompt, group);
+    } catch (error) {
+      this.#untrack(promptId);
+      throw error;
+    }
+    // Its pi may have ended meanwhile: then it is lost by now.
+    if (this.#open.get(promptId)?.state === "stored")
+      this.#options.receipts.tell(undefined, () => this.#say(prompt, by));
+  }
+
+  /** pi took it: to start a run with it, or into its queue. */
+  accepted(promptId: string, disposition: "started" | "queued", runId?: string): void {
+    const prompt = this.#open.get(promptId);
+    if (prompt === undefined) return;
+    this.#forgetPresumed(promptId);
+    // It may stand in the transcript by now. A queued one's run is the one that takes it in.
+    const facts = { disposition, runId: prompt.runId ?? (disposition === "started" ? runId : undefined) };
+    this.#change(prompt, prompt.state === "stored" ? { state: disposition, ...facts } : facts, prompt.by);
+  }
+
+  /** pi took it, most likely to start a run. */
+  presumeStarted(promptId: string): void {
+    this.#presumed = promptId;
+  }
+
+  /** An extension or a command took it: there is no run for it. */
+  handled(promptId: string): void {
+    this.#forgetPresumed(promptId);
+    const prompt = this.#open.get(promptId);
+    // An extension may take a queued one when it is given back.
+    if (prompt?.state === "stored" || (prompt?.state === "queued" && promptId === this.#givenBack)) {
+      this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
+    }
+  }
+
+  /** pi does not take it. Its id may be used again. */
+  refused(promptId: string): void {
+    this.#forgetPresumed(promptId);
+    const prompt = this.#open.get(promptId);
+    if (prompt === undefined) return;
+    this.#untrack(promptId);
+    const stored = this.#options.store.forget(promptId);
+    const refused: StoredPrompt = { ...prompt, state: "refused", updatedAt: Date.now() };
+    this.#options.receipts.tell(stored, () => {
+      this.#say(refused, prompt.by);
+      this.#waiters.notify(refused, undefined);
+    });
+  }
+
+  /** pi's queue is this now. What was added is the prompt that pi is being given. */
+  queueChanged(queue: QueuedTexts): void {
+    for (const kind of queueKinds) {
+      const before = [...this.#queue[kind]];
+      for (const text of queue[kind]) {
+        const known = before.indexOf(text);
+        if (known !== -1) before.splice(known, 1);
+        else this.#placed({ kind, text });
+      }
+    }
+    this.#queue = queue;
+  }
+
+  /** The images of a prompt that is on its way into the transcript. */
+  imagesOf(promptId: string): readonly ImageBlock[] | undefined {
+    return this.#images.get(promptId);
+  }
+
+  /** A prompt that was taken out of pi's queue is being given to pi again. pi may make another text of it this time. */
+  givingBack(promptId: string): void {
+    this.#givenBack = promptId;
+  }
+
+  gaveBack(promptId: string): void {
+    if (this.#givenBack === promptId) this.#givenBack = undefined;
+  }
+
+  /** pi's queue in the order in which pi takes it in. */
+  queued(): readonly QueuedMessage[] {
+    return this.#messagesOf(this.#queue);
+  }
+
+  /** Whether pi has a prompt in its queue. */
+  isQueued(promptId: string): boolean {
+    return this.queued().some(({ prompt }) => prompt?.promptId === promptId);
+  }
+
+  /**
+   * pi's queue was emptied of these texts. Called in the place of pi's answer: what pi says later is not to be taken for
+   * theirs. A message that pi was taking in at that moment is inserted all the same.
+   */
+  takenOut(queue: QueuedTexts): readonly QueuedMessage[] {
+    const messages = this.#messagesOf(queue);
+    for (const message of messages) this.#takenOut.add(message);
+    this.#queue = emptyQueue;
+    return messages;
+  }
+
+  /** Which of those that were taken out have not come into the transcript. */
+  stillOut(messages: readonly QueuedMessage[]): readonly QueuedMessage[] {
+    return messages.filter((message) => this.#takenOut.has(message));
+  }
+
+  /** pi is not taking in anything now: withdraws those that are to be, and returns all that are out. */
+  withdrawTakenOut(
+    messages: readonly QueuedMessage[],
+    isWithdrawn: (message: QueuedMessage) => boolean,
+    by?: By,
+  ): readonly QueuedMessage[] {
+    const out = this.stillOut(messages);
+    for (const message of out.filter(isWithdrawn)) {
+      this.#takenOut.delete(message);
+      const prompt = this.#open.get(message.prompt?.promptId ?? "");
+      if (prompt?.state === "queued") this.#change(prompt, { state: "withdrawn" }, by);
+    }
+    return out;
+  }
+
+  /** The pi from whose queue they were taken has ended. What is not in the session file is still the call's. */
+  async accountTakenOut(): Promise<void> {
+    const promptIds = new Set([...this.#takenOut].map(({ prompt }) => prompt?.promptId));
+    await this.account(({ promptId }) => promptIds.has(promptId));
+  }
+
+  /** The call that has taken them out is over: what pi has not taken again, and the session file has not, is lost. */
+  async endTakenOut(messages: readonly QueuedMessage[], given: ReadonlySet<QueuedMessage>): Promise<void> {
+    const left = messages.filter((message) => this.#takenOut.delete(message) && !given.has(message));
+    const promptIds = new Set(left.map(({ prompt }) => prompt?.promptId));
+    await this.account(({ promptId }) => promptIds.has(promptId));
+  }
+
+  /** A message of pi is complete, so its entry is in the session file. Gives the prompt that it is, if any. */
+  messageEnded(event: PiEvent, runId: string | undefined): string | undefined {
+    if (this.isQuiet && this.#takenOut.size === 0) return undefined;
+    const message = userMessage(event["message"]);
+    const taken = message === undefined ? undefined : [...this.#takenOut].find(({ text }) => text === message.text);
+    if (taken !== undefined) this.#takenOut.delete(taken);
+    const prompt = message === undefined ? undefined : this.#matching(message.text);
+    if (message === undefined || prompt === undefined) return undefined;
+    this.#inserted(prompt, message, runId);
+    return prompt.promptId;
+  }
+
+  /**
+   * The run has ended by itself. What pi has taken and not queued, or not any more, is in the session file by now; what is
+   * not there was taken by an extension, or is lost.
+   */
+  runSettled(): void {
+    const queued = new Set([...this.queued(), ...this.#takenOut].map(({ prompt }) => prompt?.promptId));
+    const isAsked = ({ state, promptId }: StoredPrompt): boolean =>
+      (state === "started" || state === "queued") && !queued.has(promptId);
+    // An older pi answers a prompt that an extension has taken as one that it has queued.
+    for (const prompt of [...this.#open.values()].filter(isAsked)) {
+      if (prompt.state === "queued" && !this.#places.has(prompt.promptId))
+        this.#change(prompt, { state: "handled", disposition: "handled" }, prompt.by);
+    }
+    const asked = new Set([...this.#open.values()].filter(isAsked).map(({ promptId }) => promptId));
+    if (asked.size > 0) this.account(({ promptId }) => asked.has(promptId)).catch(() => {});
+  }
+
+  /** A run has ended: so have the prompts that it has taken in. One that it should have taken in is looked for. */
+  runEnded(end: RunEnd): void {
+    this.#lastEnd = end;
+    const { runId, outcome } = end;
+    const of = [...this.#open.values()].filter((prompt) => prompt.runId === runId);
+    for (const prompt of of) {
+      this.#change(prompt, endOf(end));
+    }
+    // The child's end brings them all to account.
+    if (outcome === "interrupted" || !of.some(({ state }) => state === "started")) return;
+    this.account((prompt) => prompt.state === "started" && prompt.runId === runId).catch(() => {});
+  }
+
+  /** The child has ended: compares what is open with the session file, and says what is lost. */
+  async childEnded(): Promise<void> {
+    this.#presumed = undefined;
+    this.#queue = emptyQueue;
+    await this.account((prompt) => isUndecided(prompt.state));
+    for (const prompt of this.#open.values()) {
+      if (prompt.state === "inserted") this.#change(prompt, { outcome: prompt.outcome ?? "interrupted" });
+    }
+  }
+
+  /** Looks into the session file for prompts that nobody has seen there, and says which of them are lost. */
+  async account(isAsked: (prompt: StoredPrompt) => boolean): Promise<void> {
+    const accounted = this.#accounting.then(() => this.#account(isAsked));
+    this.#accounting = accounted.catch(() => {});
+    await accounted;
+  }
+
+  async #account(isAsked: (prompt: StoredPrompt) => boolean): Promise<void> {
+    if (![...this.#open.values()].some(isAsked)) return;
+    const all = await userEntries(this.#options.file());
+    const written = all.filter(({ entryId }) => entryId === undefined || !this.#claimed.has(entryId));
+    const end = this.#lastEnd;
+    const lost: LostPrompt[] = [];
+    for (const prompt of [...this.#open.values()].filter(isAsked)) {
+      const entry = takeEntry(written, prompt, this.#places.get(prompt.promptId)?.text);
+      const taken = [...this.#takenOut].find((message) => message.prompt?.promptId === prompt.promptId);
+      if (entry !== undefined) {
+        this.#claim(entry.entryId);
+        if (taken !== undefined) this.#takenOut.delete(taken);
+        const runId = prompt.runId ?? end?.runId;
+        const ended = end !== undefined && end.runId === runId ? endOf(end) : {};
+        this.#change(prompt, { state: "inserted", entryId: entry.entryId, runId, ...ended });
+      } else if (taken === undefined) {
+        lost.push(lostPrompt(prompt));
+        this.#lost = [...this.#lost, lostPrompt(prompt)].slice(-maxLost);
+        this.#change(prompt, { state: "lost" });
+      }
+    }
+    if (lost.length > 0) this.#options.onLost(lost);
+  }
+
+  /** Resolves when the prompt and its run are over. Throws `deadline_exceeded`, and what {@link close} says. */
+  async over(promptId: string, timeoutMs: number, signal: AbortSignal): Promise<Waited> {
+    if (!this.#open.has(promptId)) {
+      await this.#options.receipts.told();
+      const prompt = this.find(promptId);
+      if (prompt === undefined) throw promptNotFound(promptId);
+      return { prompt, end: this.#endOf(prompt) };
+    }
+    return await this.#waiters.wait({ promptId, timeoutMs, signal, runId: () => this.find(promptId)?.runId });
+  }
+
+  /** The prompt, when it is known whether its pi has taken it. */
+  async decided(promptId: string): Promise<StoredPrompt> {
+    while (this.#open.get(promptId)?.state === "stored") await this.#waiters.next();
+    await this.#options.receipts.told();
+    const prompt = this.find(promptId);
+    if (prompt === undefined) throw promptNotFound(promptId);
+    return prompt;
+  }
+
+  /** Whether the last run was this one, and ended by itself. */
+  hasSettled(runId: string): boolean {
+    return this.#lastEnd?.runId === runId && this.#lastEnd.outcome === "settled";
+  }
+
+  /** The session is over: whoever waits for a prompt hears of it. */
+  close(why: WireError): void {
+    this.#waiters.fail(why);
+  }
+
+  #inserted(prompt: StoredPrompt, message: UserMessage, runId: string | undefined): void {
+    this.#forgetPresumed(prompt.promptId);
+    const inserted = this.#set(prompt, { state: "inserted", runId: runId ?? prompt.runId });
+    const { store, receipts, file } = this.#options;
+    const noted = (async () => {
+      const entryId = await entryIdOf(file(), message);
+      const current = this.#open.get(inserted.promptId) ?? this.#recent.get(inserted.promptId) ?? inserted;
+      this.#claim(entryId);
+      const found = entryId === undefined ? current : this.#set(current, { entryId });
+      await store.put(found);
+    })();
+    receipts.tell(noted, () => this.#say({ ...inserted, ...entryOf(this.find(inserted.promptId)) }, undefined));
+  }
+
+  /** A prompt's own message: the same text, else (templates, skills and extensions rewrite) the one a run began with. */
+  #matching(text: string): StoredPrompt | undefined {
+    const undecided = [...this.#open.values()].filter(({ state }) => isUndecided(state));
+    const textOf = ({ promptId, text }: StoredPrompt): string => this.#places.get(promptId)?.text ?? text;
+    return (
+      undecided.find((prompt) => textOf(prompt) === text) ??
+      undecided.find(({ promptId, state }) => state === "started" || promptId === this.#presumed)
+    );
+  }
+
+  #change(prompt: StoredPrompt, change: Change, by?: By): void {
+    const changed = this.#set(prompt, change);
+    const { store, receipts } = this.#options;
+    const stored = store.put(changed);
+    const isSettled = isOver(changed);
+    receipts.tell(isSettled ? stored : undefined, () => {
+      const told = { ...changed, ...entryOf(this.find(changed.promptId)) };
+      if (changed.state !== prompt.state || changed.outcome !== prompt.outcome) this.#say(told, by);
+      if (isSettled) this.#waiters.notify(told, this.#endOf(told));
+    });
+  }
+
+  #set(prompt: StoredPrompt, change: Change): StoredPrompt {
+    const changed: StoredPrompt = { ...prompt, ...defined(change), updatedAt: Date.now() };
+    if (isOver(changed)) {
+      this.#untrack(changed.promptId);
+      const { text } = changed;
+      const kept = changed.state === "lost" ? text : text.slice(0, maxExcerptLength);
+      this.#recent.set(changed.promptId, { ...changed, text: kept });
+      const [oldest] = this.#recent.keys();
+      if (this.#recent.size > maxRecent && oldest !== undefined) this.#recent.delete(oldest);
+    } else if (this.#open.has(changed.promptId)) {
+      this.#open.set(changed.promptId, changed);
+      if (changed.state === "inserted") this.#forgetImages(changed.promptId);
+    }
+    this.#waiters.changed();
+    this.#options.onChange();
+    return changed;
+  }
+
+  /** pi is given one prompt at a time; an extension may queue a message of its own meanwhile. */
+  #placed(place: Place): void {
+    const isGivenBack = ({ promptId }: StoredPrompt): boolean => promptId === this.#givenBack;
+    const given = [...this.#open.values()].filter(
+      (prompt) =>
+        (prompt.state === "stored" || prompt.state === "queued") &&
+        (isGivenBack(prompt) || !this.#places.has(prompt.promptId)),
+    );
+    const isText = ({ promptId, text }: StoredPrompt): boolean =>
+      text === place.text || this.#places.get(promptId)?.text === place.text;
+    const prompt = given.find(isText) ?? given.find((one) => one.state === "stored" || isGivenBack(one));
+    if (prompt !== undefined) this.#places.set(prompt.promptId, place);
+  }
+
+  #messagesOf(queue: QueuedTexts): readonly QueuedMessage[] {
+    const queued = [...this.#open.values()].filter(({ state }) => state === "stored" || state === "queued");
+    const messages: QueuedMessage[] = [];
+    for (const kind of queueKinds) {
+      for (const text of queue[kind]) {
+        const at = queued.findIndex((prompt) => {
+          const place = this.#places.get(prompt.promptId) ?? { kind, text: prompt.text };
+          return place.kind === kind && place.text === text;
+        });
+        const [prompt] = at === -1 ? [] : queued.splice(at, 1);
+        messages.push({ kind, text, ...(prompt === undefined ? {} : { prompt }) });
+      }
+    }
+    return messages;
+  }
+
+  #claim(entryId: string | undefined): void {
+    if (entryId === undefined) return;
+    this.#claimed.add(entryId);
+    const [oldest] = this.#claimed;
+    if (this.#claimed.size > maxClaimed && oldest !== undefined) this.#claimed.delete(oldest);
+  }
+
+  #track(prompt: StoredPrompt): void {
+    this.#open.set(prompt.promptId, prompt);
+    this.#openChars += prompt.text.length;
+  }
+
+  #untrack(promptId: string): void {
+    const prompt = this.#open.get(promptId);
+    if (prompt === undefined) return;
+    this.#open.delete(promptId);
+    this.#forgetImages(promptId);
+    this.#places.delete(promptId);
+    this.#openChars -= prompt.text.length;
+    this.#waiters.changed();
+    this.#options.onChange();
+  }
+
+  #forgetImages(promptId: string): void {
+    this.#openChars -= charsOf(this.#images.get(promptId) ?? []);
+    this.#images.delete(promptId);
+  }
+
+  #endOf({ runId }: StoredPrompt): RunEnd | undefined {
+    return runId !== undefined && this.#lastEnd?.runId === runId ? this.#lastEnd : undefined;
+  }
+
+  #forgetPresumed(promptId: string): void {
+    if (this.#presumed === promptId) this.#presumed = undefined;
+  }
+
+  #say(prompt: StoredPrompt, by: By | undefined): void {
+    this.#options.say(shown(prompt), by);
+  }
+}
+
+export function promptNotFound(promptId: string): WireError {
+  return new WireError("prompt_not_found", `There is no prompt "${promptId}".`, { promptId });
+}
+
+/** A prompt as clients see it: with the beginning of its text, or with all that is kept of it. */
+export function shown({ hash: _hash, ...prompt }: StoredPrompt, whole = false): Prompt {
+  return whole ? prompt : { ...prompt, text: prompt.text.slice(0, maxExcerptLength) };
+}
+
+/** Whether pi may still bring it into the transcript. */
+function isUndecided(state: PromptState): boolean {
+  return state === "stored" || state === "started" || state === "queued";
+}
+
+/** The entry that a prompt has become, which is then nobody else's. */
+function takeEntry(
+  written: UserEntry[],
+  { text: own, createdAt, state }: StoredPrompt,
+  text = own,
+): UserEntry | undefined {
+  const index = written.findIndex((entry) => entry.at >= createdAt && entry.text === text);
+  // What began a run may have been rewritten by templates, skills and extensions.
+  const rewritten = state === "started" ? written.findIndex((entry) => entry.at >= createdAt) : -1;
+  const found = index === -1 ? rewritten : index;
+  return found === -1 ? undefined : written.splice(found, 1)[0];
+}
+
+function charsOf(images: readonly ImageBlock[]): number {
+  return images.reduce((sum, { data }) => sum + data.length, 0);
+}
+
+function endOf({ outcome, stopReason, error }: RunEnd): Change {
+  return { outcome, stopReason, error };
+}
+
+function lostPrompt({ promptId, text, createdAt }: StoredPrompt): LostPrompt {
+  return { promptId, text: text.slice(0, maxExcerptLength), length: text.length, at: createdAt };
+}
+
+function entryOf(prompt: StoredPrompt | undefined): Partial<StoredPrompt> {
+  return prompt?.entryId === undefined ? {} : { entryId: prompt.entryId };
+}
+
+function defined(change: Change): Partial<StoredPrompt> {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<StoredPrompt>;
+}

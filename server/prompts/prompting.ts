@@ -1,0 +1,549 @@
+import { v7 as uuidv7 } from "uuid";
+import type { By } from "../../protocol/client-identity.ts";
+import type { ImageBlock } from "../../protocol/content.ts";
+import { WireError } from "../../protocol/errors.ts";
+import type { Disposition, IfRunning, PromptResult } from "../../protocol/prompt.ts";
+import { isChildOf, type SessionCore } from "../core/session-core.ts";
+import { canonicalHash } from "../lib/canonical-json.ts";
+import { unlessAborted, within } from "../lib/deadline.ts";
+import type { Child } from "../pi/child.ts";
+import { isRecordObject, type PiResponse } from "../pi/records.ts";
+import type { StoredPrompt } from "../store/prompts.ts";
+import { leavesRest, type PromptCompanion } from "./prompt-companion.ts";
+import type { PromptLedger, QueuedMessage } from "./prompt-ledger.ts";
+import { type QueueKind, queuedTexts } from "./queued-texts.ts";
+
+export interface PromptRequest {
+  /** Chosen by the client. Default: a UUIDv7. */
+  readonly promptId?: string | undefined;
+  /** Resolves when what must be on disk before the prompt is, and was queued before this call. If not, nothing is stored. */
+  readonly reserved?: Promise<void> | undefined;
+  /** With what it is stored together, or not at all. */
+  readonly group?: string | undefined;
+  readonly by?: By | undefined;
+  readonly text: string;
+  readonly images?: readonly ImageBlock[] | undefined;
+  readonly ifRunning: IfRunning;
+  /** Only into this run. */
+  readonly expectedRunId?: string | undefined;
+  readonly ifIdle?: "prompt" | "refuse" | undefined;
+  /** A prompt of a caller that has gone before its turn is not written. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How long an abort that is under way keeps the session's turn. */
+const abortTurnMs = 1_000;
+/** pi may compact between two requests of a run. */
+const maxBetweenMs = 1_000;
+/** A run whose tool ignores the abort goes on; the caller hears of it then. */
+const abortTimeoutMs = 30_000;
+
+/**
+ * Gives prompts to pi, one at a time: pi loses one of two that are written before the first is answered, and an abort
+ * right behind one (measured on both versions). The gate is pi's response, or a run that begins before it: the handler of
+ * an extension's command may start one and wait for it before it lets pi answer.
+ */
+export class Prompting {
+  readonly #core: SessionCore;
+  readonly #ledger: PromptLedger;
+  readonly #companion: PromptCompanion;
+  /** Those that pi has not answered yet. */
+  readonly #known = new Map<string, UnderWay>();
+  /** Prompts that pi has got and not taken yet. */
+  #gated = 0;
+  /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
+  readonly #asking = new Map<string, By | undefined>();
+  /** The last run that a client has aborted. */
+  #abortedRun: string | undefined;
+
+  constructor(core: SessionCore, ledger: PromptLedger, companion: PromptCompanion) {
+    this.#core = core;
+    this.#ledger = ledger;
+    this.#companion = companion;
+  }
+
+  /**
+   * Resolves when pi has taken the prompt. Its text is on disk before pi gets it. An id that was used before gives what
+   * has become of that prompt; nothing is written then. A caller that has gone is answered, and the prompt goes on.
+   * Throws `session_busy`, `refused_by_pi`, `forbidden`, `child_exited`, `conflict`, `prompt_lost`, `overloaded`,
+   * `run_mismatch`, `session_idle`.
+   */
+  async prompt(request: PromptRequest): Promise<PromptResult> {
+    const { promptId = uuidv7(), signal, text, images, ifRunning } = request;
+    const underWay = request.promptId === undefined ? undefined : this.#known.get(promptId);
+    // One whose caller has gone before its turn will not be written.
+    const known = underWay?.isDropped() === true ? undefined : underWay;
+    const hash = canonicalHash({ text, images: images ?? [], ifRunning });
+    if (known !== undefined && known.hash !== hash) throw conflict(promptId);
+    const stored = known === undefined && request.promptId !== undefined ? this.#ledger.find(promptId) : undefined;
+    if (stored !== undefined) return await this.#again(stored, hash, signal);
+    const result = known?.result ?? this.#first({ ...request, promptId, hash });
+    try {
+      return await (signal === undefined ? result : unlessAborted(result, signal));
+    } catch (error) {
+      throw withPromptId(error, promptId);
+    }
+  }
+
+  /** The clients of the prompts that pi has not answered yet. Undefined: one that is not known. */
+  get asking(): readonly (By | undefined)[] {
+    return [...this.#asking.values()];
+  }
+
+  /**
+   * Resolves when the session is idle, with whether there was a run to abort. Throws `deadline_exceeded` when a tool
+   * ignores the abort.
+   */
+  async abort(signal?: AbortSignal, by?: By, expectedRunId?: string): Promise<boolean> {
+    this.#requireRun(expectedRunId);
+    // A caller that has gone wants the run to end all the same.
+    const aborted = this.#core.dialogs.whileAborting(() => this.#abort(by, expectedRunId));
+    return await (signal === undefined ? aborted : unlessAborted(aborted, signal));
+  }
+
+  async #abort(by: By | undefined, expectedRunId: string | undefined): Promise<boolean> {
+    const waiting = AbortSignal.timeout(abortTimeoutMs);
+    const turn = this.#core.scope.overtake(async () => {
+      const { state } = this.#core;
+      this.#requireRun(expectedRunId);
+      if (state.kind !== "running" && state.kind !== "idle") return undefined;
+      this.#core.abortSent(by);
+      this.#abortedRun = this.#core.runId;
+      const response = state.child.send({ type: "abort" });
+      const done = this.#aborted({ child: state.child, response, wasRunning: state.kind === "running" });
+      // What waits for its turn finds the session idle, unless the abort takes long.
+      await within(done, abortTurnMs).catch(() => {});
+      return { done, wasRunning: state.kind === "running" };
+    }, waiting);
+    const sent = await unlessAborted(turn, waiting).catch((error: unknown) => {
+      throw error === waiting.reason ? unanswered() : error;
+    });
+    if (sent === undefined) return false;
+    const ended = await within(sent.done, abortTimeoutMs);
+    if (ended.kind === "done") return sent.wasRunning;
+    throw new WireError(
+      "deadline_exceeded",
+      `The run has not ended within ${abortTimeoutMs} ms of the abort: a tool may ignore it. Closing the session ends it.`,
+    );
+  }
+
+  /**
+   * Empties pi's queue of users' messages, and gives their texts. Without a child nothing is queued.
+   * Throws `child_exited`, `refused_by_pi`.
+   */
+  async clearQueue(by?: By): Promise<{ readonly [K in QueueKind]: string[] }> {
+    // A prompt may wait for an extension that asks before pi takes it; what comes behind it would wait as well.
+    if (this.#gated > 0) this.#core.dialogs.cancelAll("clear_queue");
+    const taken = await this.#core.scope.run(async () => {
+      const { state } = this.#core;
+      if (state.kind !== "idle" && state.kind !== "running") return undefined;
+      const { child } = state;
+      const messages = await this.#takeOut(child);
+      return { child, messages };
+    });
+    if (taken === undefined) return { steering: [], followUp: [] };
+    await this.#decided(taken.child);
+    const left = this.#ledger.withdrawTakenOut(taken.messages, () => true, by);
+    const textsOf = (of: QueueKind): string[] => left.filter(({ kind }) => kind === of).map(({ text }) => text);
+    return { steering: textsOf("steering"), followUp: textsOf("followUp") };
+  }
+
+  /**
+   * Takes back a prompt that pi has in its queue, which pi can only empty as a whole: the others are given back in their
+   * order before anything else is given to pi. Throws `session_busy`, `unsupported_by_pi`, `child_exited`, `link_failed`,
+   * `refused_by_pi`; nothing is taken back then.
+   */
+  async cancel(promptId: string, signal?: AbortSignal, by?: By): Promise<void> {
+    await this.#core.scope.run(async () => {
+      const { state, runId } = this.#core;
+      if ((state.kind !== "idle" && state.kind !== "running") || !this.#ledger.isQueued(promptId)) return;
+      const { child } = state;
+      this.#requireGivable(this.#ledger.queued());
+      const still = await within(drained(child), maxBetweenMs);
+      if (still.kind !== "done") throw busy("pi is between two requests");
+      const messages = await this.#takeOut(child);
+      await this.#decided(child);
+      this.#ledger.withdrawTakenOut(messages, ({ prompt }) => prompt?.promptId === promptId, by);
+      const given = await this.#giveBack({ child, messages, runId }).catch(() => new Set<QueuedMessage>());
+      await this.#ledger.endTakenOut(messages, given);
+    }, signal);
+  }
+
+  /** Resolves when it is known which of the messages that were taken out of pi's queue have come into the transcript. */
+  async #decided(child: Child): Promise<void> {
+    // A helper that does not answer any more knows of no message on its way.
+    await drained(child).catch(() => {});
+    if (this.#isReady(child)) return;
+    // Another session may have taken the child over.
+    if (child.state.kind !== "ready") await child.exited;
+    await this.#core.cleaned();
+    await this.#ledger.accountTakenOut();
+  }
+
+  #isReady(child: Child): boolean {
+    return child.state.kind === "ready" && isChildOf(this.#core, child);
+  }
+
+  /** What an extension has queued may have images, which pi does not give back. Throws `unsupported_by_pi`. */
+  #requireGivable(messages: readonly QueuedMessage[]): void {
+    for (const { prompt } of messages) {
+      if (prompt !== undefined && this.#ledger.imagesOf(prompt.promptId) !== undefined) continue;
+      const why = "pi's queue has a message of an extension, and pi can only empty its queue as a whole.";
+      throw new WireError("unsupported_by_pi", why);
+    }
+  }
+
+  /**
+   * Gives the messages that are still out of pi's queue to pi again, as their clients gave them. Where pi ends meanwhile,
+   * the next pi gets those that are not in the session file. Returns those that pi has taken. Throws what starting can throw.
+   */
+  async #giveBack({ child, messages, runId }: GiveBack): Promise<ReadonlySet<QueuedMessage>> {
+    const given = await this.#giveTo(child, messages, runId);
+    if (this.#isReady(child)) return given;
+    await this.#decided(child);
+    // An extension's message has ended with its extension.
+    const prompts = this.#ledger.stillOut(messages).filter(({ prompt }) => prompt !== undefined);
+    if (prompts.length === 0) return new Set();
+    const next = await this.#core.awake();
+    const givenToNext = await this.#giveTo(next, prompts, undefined);
+    return this.#isReady(next) ? givenToNext : new Set();
+  }
+
+  /** `runId`: the run in which they were taken out. */
+  async #giveTo(
+    child: Child,
+    messages: readonly QueuedMessage[],
+    runId: string | undefined,
+  ): Promise<ReadonlySet<QueuedMessage>> {
+    const given = new Set<QueuedMessage>();
+    for (const message of this.#ledger.stillOut(messages)) {
+      if (!this.#isReady(child)) break;
+      const isTaken = await this.#give(child, message, runId).catch(() => false);
+      if (isTaken) given.add(message);
+    }
+    return given;
+  }
+
+  /**
+   * Gives pi one message, and returns whether pi has taken it. Where the run in which it was queued has ended by itself
+   * meanwhile, pi starts another with it; after an abort or a failure it stays queued, as it would have.
+   */
+  async #give(child: Child, message: QueuedMessage, runId: string | undefined): Promise<boolean> {
+    const { kind, prompt } = message;
+    const promptId = prompt?.promptId;
+    const text = prompt?.text ?? message.text;
+    const images = promptId === undefined ? [] : (this.#ledger.imagesOf(promptId) ?? []);
+    const body = { message: text, ...(images.length === 0 ? {} : { images }) };
+    const onResponse = ({ success, data }: PiResponse): void => {
+      const disposition = success && isRecordObject(data) ? data["disposition"] : undefined;
+      if (promptId === undefined) return;
+      if (disposition === "started") this.#core.runStarted(promptId);
+      if (disposition === "handled") this.#ledger.handled(promptId);
+    };
+    if (promptId !== undefined) {
+      this.#ledger.givingBack(promptId);
+      this.#asking.set(promptId, prompt?.by);
+    }
+    try {
+      if (runId !== undefined && this.#goesOn(runId)) {
+        const streamingBehavior = kind === "steering" ? "steer" : "followUp";
+        const response = await child.send({ type: "prompt", ...body, streamingBehavior }, { onResponse });
+        if (response.success) return true;
+      }
+      // In a compaction pi takes no prompt, and while idle a prompt would start a run.
+      return (await child.send({ type: kind === "steering" ? "steer" : "follow_up", ...body })).success;
+    } finally {
+      if (promptId !== undefined) {
+        this.#ledger.gaveBack(promptId);
+        this.#asking.delete(promptId);
+      }
+    }
+  }
+
+  /** Whether pi would have taken in what was queued in a run: the run is on, and not aborted, or has ended by itself. */
+  #goesOn(runId: string): boolean {
+    if (this.#abortedRun === runId) return false;
+    if (this.#core.state.kind === "idle") return this.#ledger.hasSettled(runId);
+    return this.#core.state.kind === "running";
+  }
+
+  /** Empties pi's queue, and says what was in it. Throws `child_exited`, `refused_by_pi`. */
+  async #takeOut(child: Child): Promise<readonly QueuedMessage[]> {
+    let taken: readonly QueuedMessage[] = [];
+    const onResponse = ({ success, data }: PiResponse): void => {
+      if (success) taken = this.#ledger.takenOut(queuedTexts(data));
+    };
+    const response = await child.send({ type: "clear_queue" }, { onResponse });
+    if (!response.success) throw refused("clear_queue", response);
+    return taken;
+  }
+
+  async #aborted({
+    child,
+    response,
+    wasRunning,
+  }: {
+    child: Child;
+    response: Promise<PiResponse>;
+    wasRunning: boolean;
+  }): Promise<void> {
+    const answer = await response;
+    if (!answer.success) throw refused("abort", answer);
+    if (wasRunning) await Promise.race([this.#core.settled(), child.exited]);
+  }
+
+  /** A prompt whose id nobody has used. */
+  async #first(request: NewRequest): Promise<PromptResult> {
+    const { promptId, hash, signal } = request;
+    const result = this.#core.scope.run(() => this.#begin(request), signal).then(({ outcome }) => outcome);
+    const isDropped = (): boolean => signal?.aborted === true && !this.#ledger.isOpen(promptId);
+    const underWay: UnderWay = { hash, result, isDropped };
+    this.#known.set(promptId, underWay);
+    try {
+      const taken = await result;
+      // A command may have given the child to another session.
+      if (taken.disposition === "handled" && this.#core.state.kind !== "hibernated") void this.#companion.handOver();
+      return taken;
+    } catch (error) {
+      if (leavesRest(error, this.#core.state)) void this.#companion.handOver();
+      throw error;
+    } finally {
+      if (this.#known.get(promptId) === underWay) this.#known.delete(promptId);
+    }
+  }
+
+  /** What has become of a prompt whose id is used again. */
+  async #again(stored: StoredPrompt, hash: string, signal: AbortSignal | undefined): Promise<PromptResult> {
+    const { promptId, sessionId } = stored;
+    if (sessionId !== this.#core.sessionId || stored.hash !== hash) throw conflict(promptId);
+    // Its pi has ended before it answered: the session file is being looked into.
+    const decided = this.#ledger.decided(promptId);
+    const prompt = await (signal === undefined ? decided : unlessAborted(decided, signal));
+    if (prompt.state === "lost") throw promptLost(promptId);
+    return resultOf(prompt);
+  }
+
+  /** Writes the prompt, and holds the session's turn until another prompt can follow. */
+  async #begin(request: NewRequest): Promise<{ readonly outcome: Promise<PromptResult> }> {
+    const { promptId, hash, text, by, reserved, group } = request;
+    this.#requireRunFor(request);
+    const mayBeCommand = text.startsWith("/");
+    if (!mayBeCommand) await this.#companion.admitPrompt();
+    const child = await this.#core.awake("prompt");
+    this.#refuseControlText(child, text);
+    const isCommand = child.isExtensionCommand(text);
+    if (mayBeCommand && !isCommand) await this.#companion.admitPrompt();
+    if (this.#core.state.kind === "running" && request.ifRunning === "refuse" && !isCommand) throw busy("a run is on");
+    if (this.#core.state.kind === "idle" && !isCommand) await this.#companion.beforePrompt(child);
+    request.signal?.throwIfAborted();
+    await Promise.race([reserved, Promise.resolve()]);
+    const { images = [] } = request;
+    await this.#ledger.store({ promptId, text, hash, group, images, ...(by === undefined ? {} : { by }) });
+    try {
+      await reserved;
+      if (!isChildOf(this.#core, child)) {
+        const why = "Another session has taken over the session's pi; a second try starts another.";
+        throw new WireError("child_exited", why);
+      }
+      this.#requireRunFor(request);
+    } catch (error) {
+      this.#ledger.refused(promptId);
+      throw error;
+    }
+    const run = this.#core.nextRun();
+    const outcome = this.#write(child, promptId, request);
+    // A command runs at once in every state of pi, for as long as it likes: nothing has to wait behind it.
+    outcome.catch(() => {});
+    if (isCommand) return { outcome };
+    this.#gated += 1;
+    await Promise.race([outcome, run]).catch(() => {});
+    this.#gated -= 1;
+    return { outcome };
+  }
+
+  async #write(child: Child, promptId: string, { text, images, ifRunning, by }: NewRequest): Promise<PromptResult> {
+    // Set in the very place of the response: a short run may start and end within the same chunk of records.
+    let outcome: Promise<PromptResult> | undefined;
+    const onResponse = (response: PiResponse): void => {
+      if (!response.success) return;
+      outcome = this.#accepted({ child, promptId, text, response });
+      outcome.catch(() => {});
+    };
+    let response: PiResponse;
+    this.#asking.set(promptId, by);
+    try {
+      response = await child.send(
+        {
+          type: "prompt",
+          message: text,
+          ...(images === undefined ? {} : { images }),
+          ...(ifRunning === "refuse" ? {} : { streamingBehavior: ifRunning }),
+        },
+        { onResponse },
+      );
+    } catch (error) {
+      // What could not be written never reached pi; what was written may have.
+      if (error instanceof WireError && error.kind === "overloaded") this.#ledger.refused(promptId);
+      // The look at what the child has left may have been before this prompt.
+      else await this.#ledger.account((prompt) => prompt.promptId === promptId).catch(() => {});
+      throw error;
+    } finally {
+      this.#asking.delete(promptId);
+    }
+    if (outcome !== undefined) return await outcome;
+    this.#ledger.refused(promptId);
+    const words = response.error ?? "";
+    throw /already processing|compact/i.test(words) ? busy(words) : refused("prompt", response);
+  }
+
+  /** What pi said, or what its state says. Runs up to its first await in the place of the response. */
+  async #accepted({ child, promptId, text, response }: Accepted): Promise<PromptResult> {
+    const said = isRecordObject(response.data) ? response.data["disposition"] : undefined;
+    const known = said === "started" || said === "queued" || said === "handled";
+    const { disposition, runId } = known ? this.#said(said, promptId) : await this.#findOut(child, promptId, text);
+    if (disposition === "handled") this.#ledger.handled(promptId);
+    else this.#ledger.accepted(promptId, disposition, runId);
+    return { promptId, disposition, ...(runId === undefined ? {} : { runId }) };
+  }
+
+  #said(disposition: Disposition, promptId: string): Outcome {
+    return { disposition, runId: disposition === "started" ? this.#core.runStarted(promptId) : this.#core.runId };
+  }
+
+  /** An older pi does not say what became of the prompt: its state right behind the response does. */
+  async #findOut(child: Child, promptId: string, text: string): Promise<Outcome> {
+    if (child.isExtensionCommand(text)) return { disposition: "handled", runId: undefined };
+    if (this.#core.state.kind === "running") return this.#said("queued", promptId);
+    const runs = this.#core.runsStarted;
+    this.#ledger.presumeStarted(promptId);
+    let outcome: Outcome = { disposition: "handled", runId: undefined };
+    await child.send(
+      { type: "get_state" },
+      {
+        onResponse: ({ data }) => {
+          const isStreaming = isRecordObject(data) && data["isStreaming"] === true;
+          // A run that has begun and ended by now must not be noted once more.
+          if (this.#core.runsStarted > runs) {
+            outcome = { disposition: "started", runId: this.#ledger.find(promptId)?.runId ?? this.#core.runId };
+          } else if (isStreaming) outcome = this.#said("started", promptId);
+        },
+      },
+    );
+    return outcome;
+  }
+
+  #requireRunFor({ expectedRunId, ifIdle }: NewRequest): void {
+    this.#requireRun(expectedRunId);
+    if (ifIdle !== "refuse" || this.#core.state.kind === "running") return;
+    throw new WireError("session_idle", "No run is on. Send a prompt to start one.");
+  }
+
+  /** Throws `run_mismatch`. */
+  #requireRun(expected: string | undefined): void {
+    const { runId } = this.#core;
+    if (expected === undefined || expected === runId) return;
+    const on = runId === undefined ? "No run is on" : `The run "${runId}" is on`;
+    throw new WireError("run_mismatch", `${on}; the call is for "${expected}".`, { runId });
+  }
+
+  /** Text that begins with the helper's command would be run as a frame of the link. */
+  #refuseControlText(child: Child, text: string): void {
+    const { command } = child.link;
+    if (command !== undefined && text.startsWith(`/${command}`)) {
+      throw new WireError("forbidden", "The text begins with the name of the daemon's own command inside pi.");
+    }
+  }
+}
+
+/** What was taken out of pi's queue, from which pi, and in which run. */
+interface GiveBack {
+  readonly child: Child;
+  readonly messages: readonly QueuedMessage[];
+  readonly runId: string | undefined;
+}
+
+interface UnderWay {
+  readonly hash: string;
+  readonly result: Promise<PromptResult>;
+  /** Whether it will not be written. */
+  readonly isDropped: () => boolean;
+}
+
+interface NewRequest extends PromptRequest {
+  readonly promptId: string;
+  readonly hash: string;
+}
+
+interface Outcome {
+  readonly disposition: Disposition;
+  readonly runId: string | undefined;
+}
+
+interface Accepted {
+  readonly child: Child;
+  readonly promptId: string;
+  readonly text: string;
+  readonly response: PiResponse;
+}
+
+/** Resolves when no message that pi has taken out of its queue is on its way into the transcript. Throws `link_failed`. */
+async function drained(child: Child): Promise<void> {
+  await child.link.send({ kind: "drained" });
+}
+
+function busy(why: string): WireError {
+  return new WireError(
+    "session_busy",
+    `The session is busy (${why}). Wait for agent_settled, or say ifRunning: "steer" or "followUp".`,
+  );
+}
+
+export function refused(command: string, response: PiResponse): WireError {
+  return new WireError("refused_by_pi", `pi refused "${command}": ${response.error ?? "it gave no reason"}`, {
+    piError: response.error,
+  });
+}
+
+function unanswered(): WireError {
+  return new WireError(
+    "deadline_exceeded",
+    `The abort could not be written within ${abortTimeoutMs} ms: pi has not answered the prompt before it. Closing the session ends it.`,
+  );
+}
+
+function conflict(promptId: string): WireError {
+  return new WireError("conflict", `The id "${promptId}" was used before for another prompt.`, { promptId });
+}
+
+function promptLost(promptId: string): WireError {
+  const why =
+    "pi ended, and the prompt is not in the transcript. prompt/get has its text; send it again if you want to.";
+  return new WireError("prompt_lost", why, { promptId });
+}
+
+/** A prompt's receipt, for a call that was made before. */
+export function resultOf({
+  promptId,
+  disposition,
+  runId,
+  state,
+  outcome,
+  stopReason,
+  error,
+}: StoredPrompt): PromptResult {
+  return {
+    promptId,
+    // pi's answer may have been lost with it: what stands in the transcript was started at least.
+    disposition: disposition ?? (state === "handled" ? "handled" : state === "queued" ? "queued" : "started"),
+    state,
+    ...(runId === undefined ? {} : { runId }),
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(stopReason === undefined ? {} : { stopReason }),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+function withPromptId(error: unknown, promptId: string): unknown {
+  if (!(error instanceof WireError)) return error;
+  return new WireError(error.kind, error.message, { ...error.data, promptId }, { cause: error });
+}

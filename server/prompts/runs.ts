@@ -1,0 +1,175 @@
+import type { By } from "../../protocol/client-identity.ts";
+import type { RunOutcome } from "../../protocol/prompt.ts";
+import type { Receipts } from "../delivery/session-receipts.ts";
+import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { OpenRun, RunStore } from "../store/runs.ts";
+import { type AssistantEnd, outcomeOf } from "./run-outcome.ts";
+
+/** How a run ended; `by` is whose abort did it. */
+export interface RunEnd extends OpenRun {
+  readonly outcome: RunOutcome;
+  readonly stopReason?: string;
+  readonly error?: string;
+  /** Of its last assistant message; absent if there was none. */
+  readonly text?: string;
+  readonly textTruncated?: boolean;
+}
+
+/** The prompt, or the push, that has brought a run about, and whose it was. */
+export interface RunStarter {
+  /** Absent: it was a push. */
+  readonly promptId?: string;
+  readonly by?: By;
+}
+
+export interface RunsOptions {
+  readonly sessionId: string;
+  readonly store: RunStore;
+  readonly receipts: Receipts;
+  readonly onStarted: (run: OpenRun) => void;
+  /** Called before the end is told. */
+  readonly onEnded: (end: RunEnd) => void;
+  readonly sayEnded: (end: RunEnd) => void;
+}
+
+interface Run {
+  readonly facts: OpenRun;
+  readonly settled: Deferred<void>;
+  last: AssistantEnd | undefined;
+  abortWasSent: boolean;
+  /** Whose abort that was. */
+  abortedBy: By | undefined;
+  /** Whether pi's agent is at work: between `agent_start` and `agent_end`. */
+  isActive: boolean;
+}
+
+/** The prompts of a run that are named at its end. */
+const maxPromptIds = 256;
+
+/** The runs of one session, of which at most one is on: when each begins, what it takes in, and how it ends. */
+export class Runs {
+  readonly #options: RunsOptions;
+  #started = 0;
+  #run: Run | undefined;
+  #next = deferred<void>();
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+  }
+
+  /** How many there have been. */
+  get started(): number {
+    return this.#started;
+  }
+
+  /** Resolves when the next one begins. */
+  get next(): Promise<void> {
+    return this.#next.promise;
+  }
+
+  /** Resolves when none is on. */
+  get settled(): Promise<void> {
+    return this.#run?.settled.promise ?? Promise.resolve();
+  }
+
+  /** Whose prompt or push has started the run that is on, where that is known. */
+  get startedBy(): By | undefined {
+    return this.#run?.facts.by;
+  }
+
+  /** Whether pi's agent is in the middle of its work, so that it cannot have settled. */
+  get isActive(): boolean {
+    return this.#run?.isActive ?? false;
+  }
+
+  begin(runId: string, starter?: RunStarter): void {
+    const { sessionId, store, onStarted } = this.#options;
+    const promptIds = starter?.promptId === undefined ? [] : [starter.promptId];
+    const by = starter?.by;
+    const facts: OpenRun = { runId, startedAt: Date.now(), promptIds, ...(by === undefined ? {} : { by }) };
+    this.#started += 1;
+    this.#run = {
+      facts,
+      settled: deferred(),
+      last: undefined,
+      abortWasSent: false,
+      abortedBy: undefined,
+      isActive: false,
+    };
+    void store.put(sessionId, facts);
+    onStarted(facts);
+    this.#next.resolve();
+    this.#next = deferred();
+  }
+
+  /** The run that is on has a prompt in it. */
+  took(promptId: string): void {
+    const run = this.#run;
+    if (run === undefined || run.facts.promptIds.includes(promptId)) return;
+    const facts = { ...run.facts, promptIds: [...run.facts.promptIds, promptId].slice(-maxPromptIds) };
+    this.#run = { ...run, facts };
+    void this.#options.store.put(this.#options.sessionId, facts);
+  }
+
+  /** pi's agent begins or ends its work; within a run it may do so several times. */
+  agentIs(activity: "active" | "done"): void {
+    if (this.#run !== undefined) this.#run.isActive = activity === "active";
+  }
+
+  assistantEnded(last: AssistantEnd): void {
+    const run = this.#run;
+    if (run === undefined) return;
+    run.last = last;
+    // The agent has finished all the same: the abort came too late.
+    if (last.stopReason === "stop" || last.stopReason === "length") run.abortWasSent = false;
+  }
+
+  /** A client's abort is written to pi. */
+  abortSent(by?: By): void {
+    if (this.#run === undefined) return;
+    this.#run.abortWasSent = true;
+    this.#run.abortedBy = by;
+  }
+
+  /** pi has settled; `aborted` is its own word. */
+  settle(aborted: boolean | undefined): void {
+    const run = this.#run;
+    if (run === undefined) return;
+    const { last, abortWasSent } = run;
+    this.#end(run, outcomeOf({ settledAborted: aborted, abortWasSent, last }));
+  }
+
+  /** pi has ended. */
+  interrupt(): void {
+    if (this.#run !== undefined) this.#end(this.#run, "interrupted");
+  }
+
+  /** Runs that a former daemon has left on have ended with it. */
+  recover(): void {
+    for (const { by: _starter, ...run } of this.#options.store.of(this.#options.sessionId)) {
+      this.#tell({ ...run, outcome: "interrupted" });
+    }
+  }
+
+  #end({ facts, last, settled, abortedBy }: Run, outcome: RunOutcome): void {
+    this.#run = undefined;
+    const { by: _starter, ...run } = facts;
+    this.#tell({
+      ...run,
+      outcome,
+      ...(outcome === "aborted" && abortedBy !== undefined ? { by: abortedBy } : {}),
+      ...(last?.stopReason === undefined ? {} : { stopReason: last.stopReason }),
+      ...(last?.error === undefined ? {} : { error: last.error }),
+      ...(last === undefined ? {} : { text: last.text }),
+      ...(last?.isCut === true ? { textTruncated: true } : {}),
+    });
+    settled.resolve();
+  }
+
+  #tell(end: RunEnd): void {
+    const { sessionId, store, receipts, onEnded, sayEnded } = this.#options;
+    const stored = store.end(sessionId, end.runId, end.outcome);
+    onEnded(end);
+    receipts.tell(stored, () => sayEnded(end));
+  }
+}

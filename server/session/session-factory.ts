@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import type { Params } from "../../protocol/methods.ts";
+import type { OptimisationOptions } from "../../protocol/optimisation/options.ts";
+import { createWithContext, type WithContext } from "../context/context-creation.ts";
+import type { Contexts } from "../context/contexts.ts";
+import { createOptions, type SessionConfiguration } from "../context/create-options.ts";
+import { tellProjectProblem } from "../context/part-layers.ts";
+import type { ContextCaller } from "../context/read-path.ts";
+import type { SessionScope } from "../core/session-scope.ts";
+import { admittedDirectory } from "../core/working-directory.ts";
+import { type CreatedFiles, createFile } from "../custody/created-files.ts";
+import { diskFull } from "../pi/exhaustion.ts";
+import { sessionFilePath } from "../pi/session-file.ts";
+import type { StoredSession } from "../store/sessions.ts";
+import type { Session } from "./session.ts";
+
+/** One call of `session/create`. */
+export interface Creation {
+  readonly params: Params<"session/create">;
+  readonly sessionId: string;
+  /** Throws where no session may be. */
+  readonly admit: (scope: SessionScope) => void;
+  readonly caller: ContextCaller;
+}
+
+/** How a session begins. */
+export interface Beginning {
+  /** With a child that it starts (the default), without one, or with one that this gives it. */
+  readonly how?: "awake" | "asleep" | ((session: Session) => Promise<void>);
+  /** What its file was created with, where that has messages. */
+  readonly content?: Uint8Array | undefined;
+  /** Who began it does not want it any more. */
+  readonly signal?: AbortSignal | undefined;
+  /** How whoever begins it wants it optimised: what pi then turns out to lack refuses it. Of others' wishes the parts tell. */
+  readonly ownOptimisation?: OptimisationOptions | undefined;
+}
+
+export interface CreatorOptions {
+  readonly configuration: SessionConfiguration;
+  readonly env: NodeJS.ProcessEnv;
+  readonly runDirectory: string;
+  readonly created: CreatedFiles;
+  readonly contexts: Contexts;
+  /** Starts the session's first pi. */
+  readonly begin: (stored: StoredSession, how: Beginning) => Promise<Session>;
+}
+
+/** Makes sessions of what clients want. */
+export class Creator {
+  readonly #options: CreatorOptions;
+
+  constructor(options: CreatorOptions) {
+    this.#options = options;
+  }
+
+  /** Nothing is left behind where it throws. A full disk is `store_failed`. */
+  async create(creation: Creation): Promise<Session> {
+    return await this.#create(creation).catch((error: unknown) => {
+      throw diskFull(error) ?? error;
+    });
+  }
+
+  async #create({ params, sessionId, admit, caller }: Creation): Promise<Session> {
+    const { configuration, contexts, env, runDirectory } = this.#options;
+    const cwd = await admittedDirectory(params.cwd, admit);
+    const now = new Date();
+    const wanted = await createOptions(params, configuration);
+    const { options, ephemeral, profile, labels, projectProblem, ownOptimisation, ownPruning } = wanted;
+    const { dialogPolicy, onForeignWrite, idleAfterMs, delegatedBy } = params;
+    const { name, sessionDir: directory } = options;
+    const stored = (file: string, given: WithContext | undefined): StoredSession => ({
+      sessionId,
+      cwd,
+      file,
+      ...(name === undefined ? {} : { name }),
+      generation: 0,
+      reservedSeq: 0,
+      options: given?.options ?? options,
+      ...(ephemeral && { ephemeral }),
+      ...(profile === undefined ? {} : { profile }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(ownPruning === undefined ? {} : { ownPruning }),
+      ...(delegatedBy === undefined ? {} : { delegatedBy }),
+      ...(given === undefined ? {} : { context: given.context }),
+      ...(dialogPolicy === undefined ? {} : { dialogPolicy }),
+      ...(onForeignWrite === undefined ? {} : { onForeignWrite }),
+      ...(idleAfterMs === undefined ? {} : { idleAfterMs }),
+      createdAt: now.getTime(),
+      updatedAt: now.getTime(),
+    });
+    const { begin, created } = this.#options;
+    const request = { sessionId, cwd, env, now, directory };
+    const order = { sessionId, cwd, ephemeral, options, now };
+    const session = await createWithContext({
+      ...{ contexts, option: params.context, order, caller },
+      begin: async (given) => {
+        const signal = given === undefined ? undefined : caller.signal;
+        const how = { signal, ownOptimisation };
+        if (ephemeral) return await begin(stored(join(runDirectory, `${sessionId}.jsonl`), given), how);
+        const { content } = given ?? {};
+        await created.begin(sessionId, sessionFilePath(request), content);
+        try {
+          return await begin(stored(await createFile(request, content), given), { ...how, content });
+        } finally {
+          await created.end(sessionId);
+        }
+      },
+    });
+    tellProjectProblem(session, projectProblem);
+    return session;
+  }
+}
+
+/** Throws what keeps a session from beginning that its pi alone could tell: no prices for its budget, a tool that is not there. */
+export async function requireWanted(
+  session: Pick<Session, "costs" | "parts">,
+  { ownOptimisation: own }: Pick<Beginning, "ownOptimisation">,
+): Promise<void> {
+  if (own === undefined) return;
+  if (typeof own.cost?.budgetUsd === "number") session.costs.requirePrices();
+  await session.parts.tools.require(own);
+}
