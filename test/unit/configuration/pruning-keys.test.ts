@@ -20,7 +20,11 @@ function keysOf(options: object, before = ""): string[] {
 }
 
 test("no key is read by nobody, and each is set by a test of what it does, beside those of configurations", () => {
-  const code = textOf("context/**/*.ts", "server/{session,context,core,children}/**/*.ts", "protocol/pruning/limits.ts");
+  const code = textOf(
+    "context/**/*.ts",
+    "server/{session,context,core,children}/**/*.ts",
+    "protocol/pruning/limits.ts",
+  );
   const tests = textOf("test/{integration,e2e,contract}/**/*.ts", "test/unit/{context,extension}/**/*.ts");
   const named = (text: string, key: string): boolean => new RegExp(`\\b${key.split(".").at(-1)}\\b`).test(text);
   const keys = keysOf(defaultPruning);
