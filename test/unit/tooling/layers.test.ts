@@ -34,7 +34,7 @@ test.each([
   ["server/edge/ws.ts", "../session/session.ts", "server/edge may not import server/session"],
   ["server/rpc/dispatcher.ts", "../edge/ws.ts", "server/rpc may not import server/edge"],
   ["server/session/session.ts", "../rpc/dispatcher.ts", "server/session may not import server/rpc"],
-  ["server/delivery/tracker.ts", "../pi/link.ts", "server/delivery may not import server/pi"],
+  ["server/delivery/tracker.ts", "../dialogs/dialogs.ts", "server/delivery may not import server/dialogs"],
   ["server/pi/child.ts", "../store/database.ts", "server/pi may not import server/store"],
   ["server/lib/async.ts", "../../protocol/ids.ts", "server/lib may not import protocol"],
   ["server/session/session.ts", "../daemon.ts", "server/session may not import server "],
